@@ -1,0 +1,1 @@
+"""The library: tasks, layouts, planning, simulation, rendering and storage."""

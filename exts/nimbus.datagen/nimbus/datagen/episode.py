@@ -1,0 +1,34 @@
+"""Where an episode comes from: the provenance stored with it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from dataclasses import dataclass, field
+
+_WATCHED = ("nimbus-datagen", "newton", "mujoco", "warp-lang", "ompl", "mink", "toppra", "ruckig", "numpy", "h5py")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of what decides an episode's content; empty where not installed."""
+    return {"python": platform.python_version()} | {package: _version(package) for package in _WATCHED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Enough to say how an episode was made, without the run that made it."""
+
+    task_text: str
+    task_hash: str
+    assets: dict[str, str] = field(default_factory=dict)
+    """Content hash of each robot, stage and object asset used, by name."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Simulator, planner, device and what else was chosen on the command line."""
+    versions: dict[str, str] = field(default_factory=installed_versions)

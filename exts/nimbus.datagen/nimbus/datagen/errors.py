@@ -1,0 +1,38 @@
+"""What a user can mend, said in one line: where, what is wrong, what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """Bad input: the command line prints it as one line and exits with code 2.
+
+    Args:
+        what: What is wrong, with the value that was found.
+        where: The place: ``file:line:column: field``, a flag, or a path.
+        instead: What to write instead.
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", instead: str = "") -> None:
+        """Build the one line from its three parts."""
+        self.what, self.where, self.instead = what, where, instead
+        line = f"{where}: {what}" if where else what
+        super().__init__(f"{line}; {instead}" if instead else line)
+
+
+class StorageError(InputError):
+    """The disk is full or went away: nothing half-written stays, exit code 1."""
+
+    exit_code = 1
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name comes closest, and list the known ones when they are few."""
+    names = sorted(known)
+    match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean '{match[0]}'? " if match else ""
+    return f"{hint}known: {', '.join(names) if names else 'none'}"

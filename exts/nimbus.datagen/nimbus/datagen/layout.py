@@ -1,0 +1,126 @@
+"""One seeded variation of a task: what is drawn before anything moves or is seen."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+"""Unit quaternion, wxyz."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeKey:
+    """The address of an episode. Nothing else enters its random streams: no attempt, worker or time."""
+
+    task: str
+    task_hash: str
+    seed: int
+    index: int
+    variant: int = 0
+
+    @property
+    def id(self) -> str:
+        """File-safe id, equal for equal task content, seed, index and variant."""
+        text = f"{self.task_hash}:{self.seed}:{self.index}:{self.variant}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{self.task}-s{self.seed}-{self.index:06d}-v{self.variant}-{digest}"
+
+    @property
+    def plan_id(self) -> str:
+        """Id of the episode whose plan this one shows: the first variant of the same index."""
+        return EpisodeKey(task=self.task, task_hash=self.task_hash, seed=self.seed, index=self.index).id
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedObject:
+    """One movable object at the start of an episode, in the world frame."""
+
+    name: str
+    """Unique in the episode, for example ``items_0``."""
+    group: str
+    """The task file's name for the set it was drawn for, for example ``items``."""
+    library: str
+    kind: str
+    variant: int
+    object_class: str
+    position: Vector
+    wxyz: Quaternion
+    rest_pose: str
+    """How it rests: ``upright``, ``lying`` or another name of the object's rest poses."""
+    scale: float = 1.0
+    mass: float
+    """[kg]"""
+    friction: float
+    """Coulomb coefficient of sliding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhysicalLayout:
+    """What decides the motion. Equal physical layouts give equal plans."""
+
+    objects: tuple[PlacedObject, ...]
+    drawn: dict[str, Any] = field(default_factory=dict)
+    """Every value drawn, by randomizer name; plain JSON values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Light:
+    """One directional light and the sky and ground that fill its shadows; colours are linear RGB."""
+
+    direction: Vector
+    """The way the light travels, unit length, world frame."""
+    color: Vector
+    """Colour times intensity."""
+    sky: Vector
+    ground: Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Camera:
+    """A pinhole camera as it is used: OpenGL axes (looks along -Z, +Y up, +X right)."""
+
+    name: str
+    mount: str
+    """Name of the robot link it is fixed to, or ``""`` for the world."""
+    position: Vector
+    """[m], in the frame of the mount (``mount_T_camera``)."""
+    wxyz: Quaternion
+    vertical_fov: float
+    """[rad]"""
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """How something looks: an albedo tint over its texture, or a procedural texture of its own."""
+
+    color: Vector = (1.0, 1.0, 1.0)
+    """sRGB multiplier, 0 to 1."""
+    texture: str = ""
+    """Name of a procedural texture (``wood``, ``concrete``, …), empty to keep the asset's own."""
+    texture_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisualLayout:
+    """What decides the pixels and nothing else."""
+
+    light: Light
+    cameras: tuple[Camera, ...]
+    surfaces: dict[str, Surface] = field(default_factory=dict)
+    """By name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
+    instruction: str = ""
+    drawn: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A physical and a visual part, drawn from separate random streams."""
+
+    key: EpisodeKey
+    physical: PhysicalLayout
+    visual: VisualLayout

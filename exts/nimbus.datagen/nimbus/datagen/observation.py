@@ -1,0 +1,61 @@
+"""Images and labels: a few consecutive steps of one episode, every camera."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraFrames:
+    """What one camera saw in ``K`` consecutive steps, ``N`` labelled instances (index 0 is the background)."""
+
+    rgb: NDArray[np.uint8]
+    """(K, H, W, 3) sRGB"""
+    depth: NDArray[np.float32]
+    """(K, H, W) [m] along the optical axis; 0 where nothing was hit"""
+    instance: NDArray[np.uint8]
+    """(K, H, W) index into the episode's instance names"""
+    semantic: NDArray[np.uint8]
+    """(K, H, W) index into the episode's semantic names"""
+    normals: NDArray[np.int8]
+    """(K, H, W, 3) unit normals in the world frame, scaled by 127; 0 where nothing was hit"""
+    boxes_2d: NDArray[np.float32]
+    """(K, N, 4) tight visible box [px]: x_min, y_min, x_max, y_max (exclusive); NaN where not seen"""
+    visibility: NDArray[np.float32]
+    """(K, N) visible pixels over the pixels of the projected 3-d box that lie in the image, 0 to 1"""
+    intrinsics: NDArray[np.float64]
+    """(3, 3) pinhole matrix [px]"""
+    world_T_camera: NDArray[np.float64]
+    """(K, 4, 4), OpenCV axes (+Z forward, +Y down)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """Steps ``[start, start + K)`` of an episode, all cameras."""
+
+    start: int
+    cameras: dict[str, CameraFrames]
+
+    @property
+    def step_count(self) -> int:
+        """K, the number of steps."""
+        return len(next(iter(self.cameras.values())).rgb)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What the indices in an episode's masks mean, and the boxes of what can be seen."""
+
+    instance_names: tuple[str, ...]
+    """Index 0 is ``background``."""
+    instance_bodies: tuple[str, ...]
+    """Per instance the trajectory body it moves with, or empty when it stands still."""
+    instance_semantics: NDArray[np.uint8]
+    """(N,) semantic index of each instance"""
+    semantic_names: tuple[str, ...]
+    """Index 0 is ``background``."""
+    boxes_3d: NDArray[np.float64]
+    """(N, 2, 3) lower and upper corner in the instance's own body frame [m]; NaN for the background"""

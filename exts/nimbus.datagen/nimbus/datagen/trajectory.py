@@ -1,0 +1,113 @@
+"""One executed attempt: what the robot did, what moved, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+class Reason(StrEnum):
+    """Why an attempt failed. Every failed attempt has exactly one."""
+
+    NONE = "none"
+    NO_GRASP = "no_grasp"
+    """No sampled grasp is reachable and free of collision."""
+    NO_IK = "no_ik"
+    NO_PATH = "no_path"
+    COLLISION_AT_START = "collision_at_start"
+    PLAN_REJECTED = "plan_rejected"
+    """The plan touched something when it was re-checked in the simulator's geometry."""
+    MISSED_GRASP = "missed_grasp"
+    """The fingers closed and held nothing."""
+    SLIPPED_AT_LIFT = "slipped_at_lift"
+    SLIPPED_IN_TRANSIT = "slipped_in_transit"
+    TRACKING_ERROR = "tracking_error"
+    """The robot did not follow its commands: it pushed against something."""
+    KNOCKED_OVER = "knocked_over"
+    """An object that was not being handled moved."""
+    WRONG_BIN = "wrong_bin"
+    NOT_IN_BIN = "not_in_bin"
+    ON_FLOOR = "on_floor"
+    NOT_AT_REST = "not_at_rest"
+    FIXTURE_MOVED = "fixture_moved"
+    GRIPPER_NOT_CLEAR = "gripper_not_clear"
+    DEEP_CONTACT = "deep_contact"
+    """A contact sank deeper than an expert would believe."""
+    UNSTABLE = "unstable"
+    """The simulation left finite numbers or an object flew off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Success, or the phase and reason of the failure."""
+
+    success: bool
+    phase: str = ""
+    """The skill step in which it failed, for example ``pick items_1`` or ``success``."""
+    reason: Reason = Reason.NONE
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillSegment:
+    """Steps ``[start, stop)`` of a trajectory belong to one skill step and one phase of it."""
+
+    start: int
+    stop: int
+    skill: str
+    target: str
+    """The object or place it acts on, or empty."""
+    phase: str
+    """Part of the skill, for example ``approach``, ``grasp``, ``lift``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartState:
+    """Full physics state at step 0: enough to run the actions again, with nothing else."""
+
+    joint_positions: Float
+    """All generalized positions of the simulator, its own order."""
+    joint_velocities: Float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectory:
+    """States and actions at the record rate; row ``t`` of ``actions`` is commanded from row ``t`` of the states.
+
+    ``T`` steps, ``J`` robot joints, ``A`` action entries, ``B`` bodies (robot links, objects).
+    """
+
+    rate: float
+    """[Hz]"""
+    time: Float
+    """(T,) [s]"""
+    joint_names: tuple[str, ...]
+    joint_positions: Float
+    """(T, J) [rad or m]"""
+    joint_velocities: Float
+    """(T, J)"""
+    action_names: tuple[str, ...]
+    actions: Float
+    """(T, A) commanded joint positions [rad or m]; the gripper's opening is its last entry."""
+    body_names: tuple[str, ...]
+    body_positions: Float
+    """(T, B, 3) [m], world frame"""
+    body_wxyz: Float
+    """(T, B, 4) unit quaternions"""
+    segments: tuple[SkillSegment, ...]
+    outcome: Outcome
+    start: StartState
+    contacts: dict[str, Float] = field(default_factory=dict)
+    """(T,) measures by name: ``held_penetration``, ``table_penetration`` [m], ``held_creep`` [m/s], ``grip_force`` [N]."""
+    plan_statistics: dict[str, Float] = field(default_factory=dict)
+    """One row a motion plan: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m]."""
+
+    @property
+    def step_count(self) -> int:
+        """Number of recorded steps."""
+        return len(self.time)
