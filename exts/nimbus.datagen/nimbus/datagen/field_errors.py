@@ -1,0 +1,221 @@
+"""pydantic's errors, said the way a person would: one short sentence about one field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from nimbus.datagen.errors import nearest
+
+Keys = tuple[str | int, ...]
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "dict_type": "a mapping (key: value)",
+    "mapping_type": "a mapping (key: value)",
+    "model_type": "a mapping (key: value)",
+    "model_attributes_type": "a mapping (key: value)",
+    "tuple_type": "a list [a, b]",
+    "list_type": "a list [a, b]",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+    "string_too_short": "at least {min_length} character(s)",
+    "string_too_long": "at most {max_length} character(s)",
+    "string_pattern_mismatch": "text like {pattern}",
+    "too_short": "at least {min_length} entries",
+    "too_long": "at most {max_length} entries",
+    "none_required": "nothing",
+}
+"""What was expected, by pydantic's error type; filled from the error's context."""
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """One mistake: where it is, what is wrong, what to write instead."""
+
+    keys: Keys
+    what: str
+    instead: str = ""
+    at_key: bool = False
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An error of pydantic's with its place in the data; ``root`` is where its union, if any, stands."""
+
+    keys: Keys
+    root: Keys | None
+    error: Any
+
+
+def complaints(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
+    """Every mistake of a failed validation; the branches of a union are one mistake.
+
+    Args:
+        error: What pydantic raised.
+        model: What was validated against, for the names it knows.
+        data: What was validated; parts of a location that it does not have are pydantic's own tags.
+    """
+    names = _Names(model)
+    alone: list[Complaint] = []
+    unions: dict[Keys, list[_Found]] = {}
+    for item in error.errors(include_url=False):
+        found = _locate(item, data)
+        if found.root is None:
+            alone.append(_complain(found, names))
+        else:
+            unions.setdefault(found.root, []).append(found)
+    return alone + [_complain_union(branches, names) for branches in unions.values()]
+
+
+def _locate(item: Any, data: Any) -> _Found:
+    keys: Keys = ()
+    root: Keys | None = None
+    location = item["loc"]
+    for index, part in enumerate(location):
+        child = _child(data, part)
+        if child is not _ABSENT or (item["type"] == "missing" and index == len(location) - 1):
+            keys, data = (*keys, part), child
+        elif root is None:
+            root = keys
+    return _Found(keys, root, item)
+
+
+_ABSENT = object()
+
+
+def _child(data: Any, key: str | int) -> Any:
+    if isinstance(data, dict):
+        return data.get(key, _ABSENT)
+    if isinstance(data, (tuple, list)) and isinstance(key, int) and key < len(data):
+        return data[key]
+    return _ABSENT
+
+
+def _complain_union(branches: list[_Found], names: _Names) -> Complaint:
+    """The branch that got furthest tells; types that were all refused at the same place are joined by ``or``."""
+    depth = max(len(found.keys) for found in branches)
+    deepest = [found for found in branches if len(found.keys) == depth]
+    # A message of a validator's own, past the type checks, says more than a refused type.
+    spoken = [found for found in deepest if not _expected(found.error)]
+    if spoken or len(deepest) == 1:
+        return _complain((spoken or deepest)[0], names)
+    phrases = [_expected(found.error) for found in deepest]
+    joined = " or ".join(dict.fromkeys(phrases))
+    first = deepest[0]
+    choices = [choice for found in deepest for choice in _choices(found.error)]
+    return Complaint(first.keys, f"expected {joined}, found {_show(first.error['input'])}", _hint(first.error, choices))
+
+
+def _complain(found: _Found, names: _Names) -> Complaint:
+    item, keys = found.error, found.keys
+    if item["type"] == "missing":
+        return _missing(keys, item, names)
+    if item["type"] == "extra_forbidden":
+        known = names.at(keys[:-1])
+        instead = nearest(str(keys[-1]), known) if known else ""
+        return Complaint(keys, f"unknown key '{keys[-1]}'", instead, at_key=True)
+    if phrase := _expected(item):
+        count = f" ({len(item['input'])} given)" if item["type"] in ("too_short", "too_long") else ""
+        what = f"expected {phrase}, found {_show(item['input'])}{count}"
+        return Complaint(keys, what, _hint(item, _choices(item)))
+    context = item.get("ctx", {})
+    what = str(context["error"]) if "error" in context else item["msg"]
+    return Complaint(keys, what, str(context.get("instead", "")))
+
+
+def _missing(keys: Keys, item: Any, names: _Names) -> Complaint:
+    if isinstance(keys[-1], int):
+        return Complaint(keys[:-1], f"expected more entries than {keys[-1]}, found {_show(item['input'])}")
+    meaning = names.description(keys)
+    instead = f"add '{keys[-1]}: …'" + (f" ({meaning})" if meaning else "")
+    return Complaint(keys[:-1], f"'{keys[-1]}' is missing", instead, missing=True)
+
+
+def _expected(item: Any) -> str:
+    context = item.get("ctx", {})
+    if "expected_quantity" in context:
+        return context["expected_quantity"]
+    return _EXPECTED.get(item["type"], "").format(**context)
+
+
+def _choices(item: Any) -> list[str]:
+    if item["type"] not in ("literal_error", "enum"):
+        return []
+    return [part.strip("' ") for part in item["ctx"]["expected"].replace(" or ", ", ").split(",")]
+
+
+def _hint(item: Any, choices: Iterable[str]) -> str:
+    """A near choice, when the value is a misspelling; the choices themselves stand in the sentence."""
+    value, choices = item["input"], list(choices)
+    hint = nearest(value, choices) if isinstance(value, str) and choices else ""
+    return hint.split("?")[0] + "?" if "?" in hint else ""
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        text = "{" + ", ".join(f"{key}: …" for key in value) + "}"
+    elif isinstance(value, (tuple, list)):
+        text = "[" + ", ".join(_show(entry) for entry in value) + "]"
+    elif value is None or isinstance(value, bool):
+        text = "nothing" if value is None else str(value).lower()
+    else:
+        text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+class _Names:
+    """What a model's JSON Schema knows at a place in the data."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self.schema = model.model_json_schema()
+
+    def at(self, keys: Keys) -> list[str]:
+        """Names of the fields that the mapping at ``keys`` may have."""
+        return sorted({name for schema in self._schemas(keys) for name in schema.get("properties", {})})
+
+    def description(self, keys: Keys) -> str:
+        """What the field at ``keys`` means, first line."""
+        for schema in self._schemas(keys[:-1]):
+            if field := schema.get("properties", {}).get(keys[-1]):
+                return field.get("description", "").split("\n")[0].rstrip(".")
+        return ""
+
+    def _schemas(self, keys: Keys) -> list[dict[str, Any]]:
+        schemas = self._branches(self.schema)
+        for key in keys:
+            schemas = [
+                branch for schema in schemas for child in self._child(schema, key) for branch in self._branches(child)
+            ]
+        return schemas
+
+    def _child(self, schema: dict[str, Any], key: str | int) -> list[dict[str, Any]]:
+        if isinstance(key, int):
+            entries = schema.get("prefixItems", [])
+            child = entries[key] if key < len(entries) else schema.get("items")
+        else:
+            child = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+        return [child] if isinstance(child, dict) else []
+
+    def _branches(self, schema: dict[str, Any]) -> list[dict[str, Any]]:
+        if reference := schema.get("$ref"):
+            return self._branches(self.schema["$defs"][reference.rsplit("/", 1)[1]])
+        choices = schema.get("anyOf", []) + schema.get("oneOf", []) + schema.get("allOf", [])
+        return [branch for choice in choices for branch in self._branches(choice)] or [schema]

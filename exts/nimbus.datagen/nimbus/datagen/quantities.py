@@ -1,0 +1,81 @@
+"""Quantities in files: a number in SI units, or text with a unit such as ``5 cm``, ``30 deg`` or ``80 g``."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+_TEXT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d].*?)\s*")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Marks a float as a quantity: what it is called, an example, and its units' factors to SI."""
+
+    meaning: str
+    example: str
+    units: tuple[tuple[str, float], ...]
+
+    def parse(self, value: Any) -> Any:
+        """The SI value of a text with a unit; numbers stay as they are."""
+        if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
+            value = float(match[1]) * factor if (factor := dict(self.units).get(match[2])) else value
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+        units = ", ".join(unit for unit, _ in self.units)
+        expected = f"{self.meaning} such as {self.example} (units: {units})"
+        raise PydanticCustomError("quantity", "expected {expected_quantity}", {"expected_quantity": expected})
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A finite float, after the unit is taken off."""
+        number = core_schema.float_schema(strict=True, allow_inf_nan=False)
+        return core_schema.no_info_before_validator_function(self.parse, number)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """A number, or text that ends in one of the units."""
+        units = "|".join(re.escape(unit) for unit, _ in self.units)
+        pattern = rf"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({units})\s*$"
+        return {"anyOf": [{"type": "number"}, {"type": "string", "pattern": pattern}]}
+
+
+Metres = Annotated[float, Quantity("a length", "0.05 or '5 cm'", (("m", 1.0), ("cm", 0.01), ("mm", 0.001)))]
+Radians = Annotated[float, Quantity("an angle", "0.5 or '30 deg'", (("rad", 1.0), ("deg", math.pi / 180)))]
+Seconds = Annotated[float, Quantity("a time", "0.5 or '500 ms'", (("s", 1.0), ("ms", 0.001)))]
+Kilograms = Annotated[float, Quantity("a mass", "0.08 or '80 g'", (("kg", 1.0), ("g", 0.001)))]
+Kelvin = Annotated[float, Quantity("a colour temperature", "4000 or '4000 K'", (("K", 1.0),))]
+Hertz = Annotated[float, Quantity("a rate", "15 or '15 Hz'", (("Hz", 1.0),))]
+Ratio = Annotated[float, Quantity("a ratio", "0.33 or '33 %'", (("%", 0.01),))]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """Marks a pair as ``[low, high]``; one value alone stands for both."""
+
+    def pair(self, value: Any) -> Any:
+        return (value, value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else value
+
+    def check(self, value: Any) -> Any:
+        low, high = value
+        if low > high:
+            context = {"low": f"{low:g}", "high": f"{high:g}", "instead": f"write [{high:g}, {low:g}]"}
+            raise PydanticCustomError("upside_down", "the range is upside down: {low} is above {high}", context)
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        paired = core_schema.no_info_before_validator_function(self.pair, handler(source))
+        return core_schema.no_info_after_validator_function(self.check, paired)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        pair = handler(schema)
+        return {"anyOf": [pair["prefixItems"][0], pair]}
+
+
+Range = Annotated[tuple[T, T], _Interval()]
+"""``Range[Metres]`` and so on: ``[low, high]``, or one value for both."""
