@@ -1,0 +1,101 @@
+"""A robot file: where the model comes from, and what a planner and a controller must know about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.layout import Quaternion, Vector
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+_ROBOTS = Path(__file__).parents[1] / "scenes" / "robots"
+
+
+class Tool(BaseModel):
+    """The frame that grasps and poses are given in: z out of the hand, y along the closing direction."""
+
+    model_config = _STRICT
+
+    link: str = Field(description="the link that carries the tool")
+    position: Vector = Field(description="origin of the tool frame in the link's frame [m]")
+    wxyz: Quaternion = Field(default=(1.0, 0.0, 0.0, 0.0), description="link_T_tool rotation")
+
+
+class Arm(BaseModel):
+    """Joints moved by the motion planner; one entry per joint in every list."""
+
+    model_config = _STRICT
+
+    joints: tuple[str, ...]
+    home: tuple[float, ...] = Field(description="posture at the start and for `home` [rad]")
+    velocity_limits: tuple[float, ...] = Field(description="[rad/s]")
+    acceleration_limits: tuple[float, ...] = Field(description="[rad/s^2]")
+    effort_limits: tuple[float, ...] = Field(description="[N m]")
+    stiffness: tuple[float, ...] = Field(description="position gain [N m/rad]")
+    damping: tuple[float, ...] = Field(description="velocity gain [N m s/rad]")
+    armature: float = Field(default=0.0, ge=0, description="rotor inertia seen at the joint [kg m^2]")
+
+    @model_validator(mode="after")
+    def _one_entry_per_joint(self) -> Arm:
+        for field in ("home", "velocity_limits", "acceleration_limits", "effort_limits", "stiffness", "damping"):
+            count = len(getattr(self, field))
+            if count != len(self.joints):
+                raise ValueError(f"{field} has {count} entries for {len(self.joints)} joints")
+        return self
+
+
+class Gripper(BaseModel):
+    """A parallel gripper: its joints move together by the same amount."""
+
+    model_config = _STRICT
+
+    joints: tuple[str, str]
+    links: tuple[str, ...] = Field(description="links that may touch what is held")
+    fingers: tuple[str, str] = Field(description="links with the pads")
+    open: float = Field(description="joint position when open [m]")
+    closed: float = Field(description="joint position when closed on nothing [m]")
+    effort_limit: float = Field(gt=0, description="force of one finger [N]")
+    stiffness: float = Field(gt=0, description="[N/m]")
+    damping: float = Field(ge=0, description="[N s/m]")
+    armature: float = Field(default=0.0, ge=0, description="[kg]")
+
+    @property
+    def max_width(self) -> float:
+        """Distance between the pads when open [m]."""
+        return 2 * abs(self.open - self.closed)
+
+
+class Robot(BaseModel):
+    """Everything Nimbus knows about a robot beyond its URDF."""
+
+    model_config = _STRICT
+
+    name: str
+    description: str = ""
+    package: str = Field(description="Python package that carries the URDF and its meshes")
+    urdf: str = Field(description="path inside the package's data folder")
+    tool: Tool
+    arm: Arm
+    gripper: Gripper
+
+
+def robot_names() -> list[str]:
+    """Names of the robots that come with Nimbus."""
+    return sorted(path.stem for path in _ROBOTS.glob("*.yaml"))
+
+
+def load_robot(name_or_path: str, *, where: str = "") -> Robot:
+    """Load a robot file by name or path.
+
+    Raises:
+        InputError: No such robot, or the file is wrong.
+    """
+    from nimbus.datagen import strict_yaml
+
+    is_path = name_or_path.endswith((".yaml", ".yml"))
+    path = Path(name_or_path) if is_path else _ROBOTS / f"{name_or_path}.yaml"
+    if not path.is_file():
+        raise InputError(f"no robot '{name_or_path}'", where=where, instead=nearest(name_or_path, robot_names()))
+    return strict_yaml.load(path, Robot)

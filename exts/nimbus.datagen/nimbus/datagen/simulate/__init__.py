@@ -1,0 +1,1 @@
+"""Simulators: each loads the same USD assets and runs the same layouts."""

@@ -1,0 +1,163 @@
+"""The default simulator: the MuJoCo model that Newton builds from the USD stage, stepped on the CPU."""
+
+from __future__ import annotations
+
+import mujoco
+import newton
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.registry import register
+from nimbus.datagen.robot import Robot
+from nimbus.datagen.simulate.builder import SceneBuilder
+from nimbus.datagen.trajectory import StartState
+from nimbus.datagen.usd.stage import StageInfo
+
+Float = NDArray[np.float64]
+
+STEP_RATE = 600.0
+"""[Hz] A multiple of the usual record rates, so that records do not drift."""
+
+
+@register("simulator", "newton")
+class NewtonSimulation:
+    """One world in physics: robot, fixtures and objects with real contact and friction.
+
+    The arm is driven by position controllers with gravity compensation. Commands given once a record period are the
+    control points of a uniform quadratic B-spline, so that the reference is smooth and depends on nothing but the
+    commands; the velocity of the reference is fed forward.
+
+    Args:
+        stage: The scene.
+        robot: The robot.
+        rate: Record and command rate [Hz]; must divide 600.
+    """
+
+    def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
+        self.robot, self.stage, self.rate = robot, stage, rate
+        self.steps_per_period = round(STEP_RATE / rate)
+        if abs(self.steps_per_period * rate - STEP_RATE) > 1e-9:
+            raise ValueError(f"rate must divide {STEP_RATE:g} Hz, got {rate:g} Hz")
+        self._scenes = SceneBuilder(stage, robot, visuals=False)
+
+    def load(self, layout: PhysicalLayout) -> None:
+        """Build the world of a layout and put everything at its start."""
+        builder = self._scenes.world(layout.objects)
+        solver = newton.solvers.SolverMuJoCo(
+            builder.finalize(device="cpu"), use_mujoco_cpu=True, cone="elliptic", impratio=10.0, solver="newton"
+        )
+        self.model: mujoco.MjModel = solver.mj_model
+        _make_contacts_believable(self.model)
+        self.data = mujoco.MjData(self.model)
+        self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
+        self.object_names = tuple(item.name for item in layout.objects)
+        self._find_joints()
+        self.data.qpos[:] = _start_positions(self.model, builder)
+        mujoco.mj_forward(self.model, self.data)
+        self.restart_controller()
+
+    def _find_joints(self) -> None:
+        names = (*self.robot.arm.joints, *self.robot.gripper.joints)
+        joints = [self.model.joint(name).id for name in names]
+        self.joint_names = names
+        self.qpos_index = np.array([self.model.jnt_qposadr[joint] for joint in joints])
+        self.dof_index = np.array([self.model.jnt_dofadr[joint] for joint in joints])
+        actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
+        self._actuators = np.array([actuator_of[joint] for joint in joints])
+        stiffness = self.model.actuator_gainprm[self._actuators, 0]
+        self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / stiffness
+
+    def restart_controller(self) -> None:
+        """Take the present joint positions as the commands so far."""
+        self._previous = self._command = self.data.qpos[self.qpos_index].copy()
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Arm joints in order, then ``gripper``: the commanded position of both fingers [m]."""
+        return (*self.robot.arm.joints, "gripper")
+
+    def advance(self, action: Float) -> None:
+        """Run physics for one record period towards an action (A,) [rad, m]."""
+        target = np.append(action, action[-1])
+        control, period = self.data.ctrl, 1.0 / self.rate
+        first, second = self._previous, self._command
+        for step in range(self.steps_per_period):
+            u = (step + 1) / self.steps_per_period
+            reference = 0.5 * ((1 - u) ** 2 * first + (1 + 2 * u - 2 * u * u) * second + u * u * target)
+            velocity = ((u - 1) * first + (1 - 2 * u) * second + u * target) / period
+            control[self._actuators] = reference + self._lead_time * velocity
+            mujoco.mj_step(self.model, self.data)
+        self._previous, self._command = second, target
+
+    def state(self) -> StartState:
+        """The full physics state."""
+        return StartState(joint_positions=self.data.qpos.copy(), joint_velocities=self.data.qvel.copy())
+
+    def restore(self, state: StartState) -> None:
+        """Go back to a state at rest, as :meth:`load` leaves it."""
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:] = state.joint_positions
+        self.data.qvel[:] = state.joint_velocities
+        mujoco.mj_forward(self.model, self.data)
+        self.restart_controller()
+
+    def joint_positions(self) -> Float:
+        """(J,) arm and gripper joints [rad, m]."""
+        return self.data.qpos[self.qpos_index].copy()
+
+    def joint_velocities(self) -> Float:
+        """(J,) arm and gripper joints [rad/s, m/s]."""
+        return self.data.qvel[self.dof_index].copy()
+
+    def body_pose(self, name: str) -> Float:
+        """``world_T_body`` (4, 4) of a body."""
+        body = self.data.body(name)
+        pose = np.eye(4)
+        pose[:3, :3] = body.xmat.reshape(3, 3)
+        pose[:3, 3] = body.xpos
+        return pose
+
+    def body_positions(self) -> Float:
+        """(B, 3) [m] of all bodies, in the order of ``body_names``."""
+        return self.data.xpos[1:].copy()
+
+    def body_wxyz(self) -> Float:
+        """(B, 4) of all bodies."""
+        return self.data.xquat[1:].copy()
+
+    def body_speed(self, name: str) -> tuple[float, float]:
+        """Linear [m/s] and angular [rad/s] speed of a body."""
+        velocity = np.zeros(6)
+        mujoco.mj_objectVelocity(
+            self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0
+        )
+        return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))
+
+
+def _start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> Float:
+    """MuJoCo's order of the builder's start positions (its quaternions are xyzw)."""
+    qpos = np.zeros(model.nq)
+    joint_of = {label: index for index, label in enumerate(builder.joint_label)}
+    body_of = {label: index for index, label in enumerate(builder.body_label)}
+    for joint in range(model.njnt):
+        address = model.jnt_qposadr[joint]
+        if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
+            transform = builder.body_q[body_of[model.body(model.jnt_bodyid[joint]).name]]
+            x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
+            qpos[address : address + 7] = (x, y, z, qw, qx, qy, qz)
+        else:
+            qpos[address] = builder.joint_q[builder.joint_q_start[joint_of[model.joint(joint).name]]]
+    return qpos
+
+
+def _make_contacts_believable(model: mujoco.MjModel) -> None:
+    """Stiff contact without slow creep; figures and reasons in docs/decisions.md."""
+    model.opt.timestep = 1.0 / STEP_RATE
+    model.opt.noslip_iterations = 10
+    model.opt.iterations = 50
+    model.geom_gap[:] = 0.0
+    model.geom_margin[:] = 0.0
+    model.geom_solref[:] = (0.004, 1.0)
+    model.geom_solimp[:] = (0.95, 0.99, 0.001, 0.5, 2.0)
+    model.geom_condim[:] = 4

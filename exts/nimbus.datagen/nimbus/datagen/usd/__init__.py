@@ -1,0 +1,1 @@
+"""USD: the one description of a scene that every simulator loads."""

@@ -1,0 +1,149 @@
+"""What a scene's USD stage offers to a task: a place for the robot, fixtures, surfaces."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError, nearest
+
+_STAGES = Path(__file__).parents[2] / "scenes" / "stages"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixture:
+    """A body of the scene that a task can name: a bin, a drawer, a shelf."""
+
+    name: str
+    prim_path: str
+    group: str
+    object_class: str
+    bounds: tuple[tuple[float, float, float], tuple[float, float, float]]
+    """Lower and upper corner in its own frame [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """Something flat that objects can stand on."""
+
+    name: str
+    lower: tuple[float, float, float]
+    """Lower corner of its bounds, world frame [m]; objects stand at ``upper[2]``."""
+    upper: tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageInfo:
+    """A stage file, read once: names and places, no meshes."""
+
+    name: str
+    path: Path
+    content_hash: str
+    robot_position: tuple[float, float, float]
+    fixtures: Mapping[str, Fixture]
+    surfaces: Mapping[str, Surface]
+    roles: Mapping[str, tuple[str, ...]]
+    """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's role is its name."""
+
+
+def stage_names() -> list[str]:
+    """Names of the stages that come with Nimbus: those that mount a robot."""
+    return sorted(path.stem for path in _STAGES.glob("*.usda") if "robot_mount" in path.read_text())
+
+
+@lru_cache(maxsize=8)
+def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
+    """Open a stage by name or path and read what it offers.
+
+    Raises:
+        InputError: No such stage, it does not open, or something it references is missing.
+    """
+    from pxr import Usd
+
+    is_path = name_or_path.endswith((".usd", ".usda", ".usdc"))
+    path = Path(name_or_path) if is_path else _STAGES / f"{name_or_path}.usda"
+    if not path.is_file():
+        raise InputError(f"no scene '{name_or_path}'", where=where, instead=nearest(name_or_path, stage_names()))
+    _check_references(path)
+    try:
+        stage = Usd.Stage.Open(str(path))
+    except Exception as error:
+        line = str(error).strip().splitlines()[-1].strip()
+        raise InputError(f"USD cannot open it: {line}", where=str(path)) from error
+    return _read(stage, path.stem, path)
+
+
+def _check_references(path: Path) -> None:
+    from pxr import UsdUtils
+
+    _, assets, unresolved = UsdUtils.ComputeAllDependencies(str(path))
+    if unresolved:
+        raise InputError(
+            f"refers to '{sorted(unresolved)[0]}', which does not exist",
+            where=str(path),
+            instead="put the file there or correct the path in the stage",
+        )
+
+
+def _content_hash(path: Path) -> str:
+    from pxr import UsdUtils
+
+    layers, assets, _ = UsdUtils.ComputeAllDependencies(str(path))
+    files = sorted({str(layer.realPath) for layer in layers} | {str(asset) for asset in assets})
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _read(stage: Any, name: str, path: Path) -> StageInfo:
+    from pxr import Usd, UsdGeom
+
+    bounds = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
+    fixtures: dict[str, Fixture] = {}
+    surfaces: dict[str, Surface] = {}
+    roles: dict[str, list[str]] = {}
+    mount: tuple[float, float, float] | None = None
+    for prim in stage.Traverse():
+        role = prim.GetCustomDataByKey("nimbus:role")
+        if role is None:
+            continue
+        box = bounds.ComputeWorldBound(prim).ComputeAlignedRange()
+        lower, upper = tuple(box.GetMin()), tuple(box.GetMax())
+        if role == "robot_mount":
+            mount = tuple(UsdGeom.XformCache().GetLocalToWorldTransform(prim).ExtractTranslation())
+        elif role == "fixture":
+            fixtures[prim.GetName()] = _fixture(prim, bounds)
+            roles.setdefault(prim.GetName(), []).append(str(prim.GetPath()))
+        else:
+            roles.setdefault(role, []).append(str(prim.GetPath()))
+            if prim.GetName() == role:
+                surfaces[role] = Surface(name=role, lower=lower, upper=upper)
+    if mount is None:
+        raise InputError(
+            "no place for the robot", where=str(path), instead="give one Xform the customData nimbus:role = robot_mount"
+        )
+    return StageInfo(
+        name=name,
+        path=path,
+        content_hash=_content_hash(path),
+        robot_position=mount,
+        fixtures=fixtures,
+        surfaces=surfaces,
+        roles={role: tuple(paths) for role, paths in roles.items()},
+    )
+
+
+def _fixture(prim: Any, bounds: Any) -> Fixture:
+    box = bounds.ComputeUntransformedBound(prim).ComputeAlignedRange()
+    return Fixture(
+        name=prim.GetName(),
+        prim_path=str(prim.GetPath()),
+        group=prim.GetCustomDataByKey("nimbus:group") or "",
+        object_class=prim.GetCustomDataByKey("nimbus:class") or "",
+        bounds=(tuple(box.GetMin()), tuple(box.GetMax())),
+    )
