@@ -1,0 +1,222 @@
+"""How a task file names things: ``item``, ``items[0]``, ``tray``, ``bins[item.class]``, ``for item in items``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nimbus.datagen.errors import InputError, nearest
+
+
+@dataclass(frozen=True)
+class Name:
+    """A loop variable, object, group of objects, fixture, group of fixtures or region."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """``base.name``, for example ``item.class``."""
+
+    base: Expression
+    name: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """``base[index]``: the member of a group by number, or the one of that class."""
+
+    base: Expression
+    index: Expression | str | int
+
+
+Expression = Name | Attribute | Member
+
+ATTRIBUTES = {"class": "object_class", "kind": "kind", "name": "name"}
+"""What may follow the dot, and the field that it reads."""
+
+
+class Named(Protocol):
+    """What a reference leads to."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the scene."""
+        ...
+
+
+@dataclass(frozen=True)
+class Group:
+    """Things that share a name in the task file or in the scene, in a fixed order."""
+
+    name: str
+    members: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A region of the task file, as a reference leads to it."""
+
+    name: str
+
+
+_TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(\d+)|'([^']*)'|\"([^\"]*)\"|([.\[\]]))")
+_LOOP = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)")
+
+
+def parse_reference(text: str) -> Expression:
+    """Parse a reference: names, dots and square brackets, nothing else.
+
+    Raises:
+        InputError: The text is not a reference.
+    """
+    return _Parser(text).parse()
+
+
+def parse_loop(key: str) -> tuple[str, str] | None:
+    """The variable and the group of ``for <variable> in <group>``; None for another key."""
+    match = _LOOP.fullmatch(key.strip())
+    return (match[1], match[2]) if match else None
+
+
+class _Parser:
+    """Reads ``name``, then any number of ``.attribute`` and ``[index]``."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def parse(self) -> Expression:
+        expression = self._expression()
+        if self.text[self.at :].strip():
+            raise self._error()
+        return expression
+
+    def _expression(self) -> Expression:
+        expression: Expression = Name(self._word())
+        while (token := self._peek()) in (".", "["):
+            self._take()
+            if token == ".":
+                expression = Attribute(expression, self._word())
+            else:
+                expression = Member(expression, self._index())
+                if self._take()[5] != "]":
+                    raise self._error()
+        return expression
+
+    def _index(self) -> Expression | str | int:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None or match[1]:
+            return self._expression()
+        self._take()
+        if match[2]:
+            return int(match[2])
+        if match[5]:
+            raise self._error()
+        return match[3] if match[3] is not None else match[4]
+
+    def _word(self) -> str:
+        if not (word := self._take()[1]):
+            raise self._error()
+        return word
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        return (match[5] or "") if match else ""
+
+    def _take(self) -> re.Match[str]:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
+            raise self._error()
+        self.at = match.end()
+        return match
+
+    def _error(self) -> InputError:
+        return InputError(f"'{self.text}' is not a reference", instead="write one like item or bins[item.class]")
+
+
+def environment(
+    *, objects: Iterable[Any] = (), fixtures: Iterable[Any] = (), regions: Iterable[str] = ()
+) -> dict[str, Any]:
+    """What the names of a scene stand for.
+
+    Args:
+        objects: With ``name``, ``group``, ``kind`` and ``object_class``, for example ``PlacedObject``.
+        fixtures: With ``name``, ``group`` and ``object_class``.
+        regions: Names of the task file's regions.
+    """
+    names: dict[str, Any] = {region: Place(region) for region in regions}
+    groups: dict[str, list[Any]] = {}
+    for thing in (*fixtures, *objects):
+        names[thing.name] = thing
+        if thing.group:
+            groups.setdefault(thing.group, []).append(thing)
+    return names | {group: Group(group, tuple(members)) for group, members in groups.items()}
+
+
+def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
+    """What a reference leads to: an object, a fixture, a place, a group, or a text such as a class.
+
+    Raises:
+        InputError: It leads to nothing; the message lists what there is.
+    """
+    match parse_reference(reference) if isinstance(reference, str) else reference:
+        case Name(name):
+            if name not in names:
+                raise InputError(f"unknown name '{name}'", instead=nearest(name, names))
+            return names[name]
+        case Attribute(base, name):
+            value = single(evaluate(base, names))
+            if name not in ATTRIBUTES:
+                raise InputError(f"unknown attribute '{name}'", instead=nearest(name, ATTRIBUTES))
+            if not hasattr(value, ATTRIBUTES[name]):
+                raise InputError(f"'{value.name}' has no {name}")
+            return getattr(value, ATTRIBUTES[name])
+        case Member(base, index):
+            group = evaluate(base, names)
+            if not isinstance(group, Group):
+                raise InputError(f"'{_describe(group)}' is not a group: it has no members to choose from")
+            return _member(group, index if isinstance(index, (str, int)) else evaluate(index, names))
+
+
+def resolve(reference: Expression | str, names: Mapping[str, Any]) -> Named:
+    """The one thing that a reference names.
+
+    Raises:
+        InputError: It leads to nothing, to a text or to several things.
+    """
+    value = single(evaluate(reference, names))
+    if isinstance(value, str):
+        raise InputError(f"'{value}' is a text: it names no thing in the scene")
+    return value
+
+
+def single(value: Any) -> Any:
+    """A group of one is its member; other groups are refused."""
+    if not isinstance(value, Group):
+        return value
+    if len(value.members) != 1:
+        what = f"'{value.name}' is a group of {len(value.members)}, one thing is needed here"
+        raise InputError(what, instead=f"loop over it with 'for … in {value.name}' or choose one: {value.name}[0]")
+    return value.members[0]
+
+
+def _member(group: Group, index: Any) -> Any:
+    if isinstance(index, int):
+        if index >= len(group.members):
+            raise InputError(f"'{group.name}[{index}]' does not exist: the group has {len(group.members)} members")
+        return group.members[index]
+    if not isinstance(index, str):
+        raise InputError(f"'{_describe(index)}' cannot choose from '{group.name}'", instead="write a class or a number")
+    found = [member for member in group.members if member.object_class == index]
+    if len(found) != 1:
+        count = "no member" if not found else f"{len(found)} members"
+        known = nearest(index, {member.object_class for member in group.members if member.object_class})
+        raise InputError(f"'{group.name}' has {count} of class '{index}'", instead="" if found else known)
+    return found[0]
+
+
+def _describe(value: Any) -> str:
+    return value if isinstance(value, str) else value.name

@@ -1,0 +1,104 @@
+"""What a task file's ``steps:`` and ``success:`` are made of.
+
+A skill is one file in ``skills/``:
+
+```python
+@register("skill", "pick")
+class Pick(Skill):
+    \"\"\"Grasp an object and lift it.\"\"\"
+
+    main = "object"
+    object: ObjectReference = Field(description="What to pick.")
+    lift: Metres = Field(0.1, description="How far to lift it.")
+
+    def run(self, arm: Arm) -> None: ...
+```
+
+Loader, JSON Schema, documentation and editor read the parameters from the class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
+
+from nimbus.datagen.strict_yaml import StrictModel
+from nimbus.datagen.trajectory import Outcome
+
+Arm: TypeAlias = Any
+"""What a skill moves."""
+World: TypeAlias = Any
+"""What a condition judges: the state of physics at the end of an attempt."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Marks a text parameter as a reference, and says what kinds of thing it may name."""
+
+    kinds: tuple[str, ...]
+
+
+ObjectReference = Annotated[str, Reference(("object",))]
+"""One movable object: ``item``, ``items[0]``."""
+FixtureReference = Annotated[str, Reference(("fixture",))]
+"""One thing that stands in the scene: ``tray``, ``bins[item.class]``."""
+RegionReference = Annotated[str, Reference(("region",))]
+"""A region of the task file."""
+PlaceReference = Annotated[str, Reference(("fixture", "region"))]
+"""Where an object can be put: a fixture or a region."""
+
+
+def _mark(parts: Iterable[Any]) -> Reference | None:
+    """The mark among a field's annotations, also inside ``… | None``."""
+    for part in parts:
+        if isinstance(part, Reference):
+            return part
+        if mark := _mark((*getattr(part, "__metadata__", ()), *get_args(part))):
+            return mark
+    return None
+
+
+class Statement(StrictModel, ABC):
+    """One entry of ``steps:`` or ``success:``; its fields are its parameters."""
+
+    main: ClassVar[str] = ""
+    """The parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Refuse a class whose main parameter does not exist."""
+        if cls.main and cls.main not in cls.model_fields:
+            raise TypeError(f"{cls.__name__}.main is '{cls.main}', which is none of its fields")
+
+    @classmethod
+    def references(cls) -> dict[str, Reference]:
+        """The parameters that name things, and what they may name."""
+        marks = {name: _mark((*field.metadata, field.annotation)) for name, field in cls.model_fields.items()}
+        return {name: mark for name, mark in marks.items() if mark}
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of its docstring."""
+        return (cls.__doc__ or "").strip().split("\n")[0]
+
+
+class Skill(Statement):
+    """Something a robot does. References in its parameters are names of the scene's things when it runs."""
+
+    @abstractmethod
+    def run(self, arm: Arm) -> None:
+        """Do it, in physics."""
+
+
+class Predicate(Statement):
+    """A condition of success, judged from physics at the end of an attempt."""
+
+    @abstractmethod
+    def failure(self, world: World) -> Outcome | None:
+        """Why the condition does not hold, or None when it does."""
+
+
+class Randomization(StrictModel):
+    """Settings of one randomizer: an entry of ``randomize:``, registered as kind ``randomizer``."""
