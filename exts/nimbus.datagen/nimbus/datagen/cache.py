@@ -1,0 +1,39 @@
+"""Where generated assets are kept between runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+
+
+def cache_folder(name: str) -> Path:
+    """A writable folder for generated files of one sort, made when it is not there.
+
+    It lies under ``NIMBUS_CACHE``, or under the user's cache folder.
+
+    Args:
+        name: What is kept, for example ``objects``.
+
+    Raises:
+        InputError: The folder cannot be made or written.
+    """
+    root = os.environ.get("NIMBUS_CACHE")
+    if not root:
+        import platformdirs
+
+        root = platformdirs.user_cache_dir("nimbus", appauthor=False)
+    folder = Path(root).expanduser() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error.strerror or str(error)) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(folder, "not writable")
+    return folder
+
+
+def _unwritable(folder: Path, why: str) -> InputError:
+    instead = "set NIMBUS_CACHE to a folder that you may write"
+    return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)

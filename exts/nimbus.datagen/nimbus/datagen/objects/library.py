@@ -1,0 +1,106 @@
+"""Object libraries: a file of kinds, and every variant of them."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from nimbus.datagen.cache import cache_folder
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.objects.build import build_object
+from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
+from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.strict_yaml import load
+
+GENERATOR_VERSION = 1
+"""Raised whenever the same file gives other objects: generated files of older versions are left alone."""
+
+_FOLDER = Path(__file__).parents[2] / "scenes" / "objects"
+
+
+class ObjectLibrary:
+    """Kinds of objects by name, and their variants by number.
+
+    Open one with :meth:`open`; equal files share one instance in a process.
+    """
+
+    def __init__(self, name: str, file: LibraryFile, content_hash: str) -> None:
+        self.name = name
+        self.content_hash = content_hash
+        """Of the file and of the generator: equal hashes give equal objects."""
+        self._file = file
+        self._model = lru_cache(maxsize=128)(self._build)
+
+    @classmethod
+    def open(cls, name_or_path: str | Path) -> ObjectLibrary:
+        """The library of that name in ``scenes/objects``, or of that file.
+
+        Raises:
+            InputError: No such library, or a mistake in its file.
+        """
+        path = Path(name_or_path)
+        if path.suffix not in (".yaml", ".yml"):
+            path = _FOLDER / f"{name_or_path}.yaml"
+            if not path.is_file():
+                known = sorted(file.stem for file in _FOLDER.glob("*.yaml"))
+                raise InputError(f"unknown object library '{name_or_path}'", instead=nearest(str(name_or_path), known))
+        return _open(path.resolve())
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the kinds, in the file's order."""
+        return tuple(self._file.kinds)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the file's order."""
+        return self._file.classes
+
+    def kind(self, name: str) -> ObjectKind:
+        """What the file says about a kind.
+
+        Raises:
+            InputError: No such kind.
+        """
+        try:
+            return self._file.kinds[name]
+        except KeyError:
+            where = f"object library '{self.name}'"
+            raise InputError(f"unknown kind '{name}'", where=where, instead=nearest(name, self.kinds)) from None
+
+    def variant_count(self, kind: str) -> int:
+        """How many variants a kind has."""
+        return self.kind(kind).variants
+
+    def model(self, kind: str, variant: int) -> ObjectModel:
+        """One variant; shared within the process, so never changed.
+
+        Raises:
+            InputError: No such kind or variant.
+        """
+        count = self.variant_count(kind)
+        if not 0 <= variant < count:
+            where = f"object library '{self.name}'"
+            raise InputError(f"no variant {variant} of '{kind}'", where=where, instead=f"write 0 to {count - 1}")
+        return self._model(kind, variant)
+
+    def usd_path(self, kind: str, variant: int) -> Path:
+        """The variant as a USD file, generated on first use."""
+        folder = cache_folder("objects") / f"{self.name}-{self.content_hash[:16]}"
+        path = folder / f"{kind}-{variant:03d}.usda"
+        if not path.is_file():
+            from nimbus.datagen.objects.usd import write_usd
+
+            write_usd(self.model(kind, variant), path)
+        return path
+
+    def _build(self, kind: str, variant: int) -> ObjectModel:
+        return build_object(self.name, kind, self.kind(kind), variant)
+
+
+@lru_cache(maxsize=8)
+def _open(path: Path) -> ObjectLibrary:
+    file = load(path, LibraryFile)
+    digest = hashlib.sha256(path.read_bytes() + f"\n{path.stem} {GENERATOR_VERSION}".encode()).hexdigest()
+    return ObjectLibrary(path.stem, file, digest)

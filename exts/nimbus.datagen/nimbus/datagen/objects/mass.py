@@ -1,0 +1,32 @@
+"""Mass, centre of mass and inertia of triangle meshes, as a solid or as a thin shell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nimbus.datagen.objects.model import Float, Int
+
+
+def mass_properties(vertices: Float, faces: Int, *, mass: float, shell: bool) -> tuple[Float, Float]:
+    """Centre of mass (3,) and inertia (3, 3) about it, for evenly spread mass.
+
+    Args:
+        vertices: (n, 3) [m].
+        faces: (m, 3); closed unless ``shell``.
+        mass: [kg]
+        shell: The mass lies in the surface, as in a bottle or a can.
+    """
+    corners = vertices[faces]
+    total = corners.sum(axis=1)
+    outer = np.einsum("fci,fcj->fij", corners, corners) + np.einsum("fi,fj->fij", total, total)
+    if shell:
+        cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        weight = np.linalg.norm(cross, axis=1)
+        first, second = total / 3, outer / 12
+    else:
+        weight = np.einsum("fi,fi->f", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))
+        first, second = total / 4, outer / 20
+    weight = weight / weight.sum() * mass
+    center = (weight @ first) / mass
+    moments = np.einsum("f,fij->ij", weight, second) - mass * np.outer(center, center)
+    return center, np.trace(moments) * np.eye(3) - moments

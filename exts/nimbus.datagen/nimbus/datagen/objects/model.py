@@ -1,0 +1,73 @@
+"""What is known about one object: its looks, its contact geometry and its physics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import Quaternion
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int32]
+Image = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestPose:
+    """One way to lie still on a horizontal surface; any yaw about the vertical may follow."""
+
+    name: str
+    """``upright``, ``lying``, ``on_side``, ``inverted``."""
+    wxyz: Quaternion
+    """surface_T_object rotation."""
+    height: float
+    """Height of the object's origin above the surface [m]."""
+    tilt_margin: float
+    """How far it may be tilted before it tips over, least direction [rad]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectModel:
+    """One variant of one kind, in its own frame: origin at the centre of its bounds, z along its upright axis."""
+
+    library: str
+    kind: str
+    variant: int
+    object_class: str
+    category: str
+    vertices: Float
+    """(n, 3) [m] of the visual mesh."""
+    faces: Int
+    """(m, 3), counter-clockwise from outside."""
+    normals: Float
+    """(n, 3) unit."""
+    uvs: Float
+    """(n, 2), v up: v = 1 is the texture's first row."""
+    texture: Image
+    """(H, W, 3) sRGB."""
+    convex_pieces: tuple[tuple[Float, Int], ...]
+    """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
+    mass: float
+    """[kg]"""
+    center_of_mass: Float
+    """(3,) [m]"""
+    inertia: Float
+    """(3, 3) about the centre of mass [kg m²]."""
+    friction: float
+    """Coulomb coefficient of sliding."""
+    symmetry: str
+    """``none``, ``revolution`` (about z) or ``box``."""
+    keypoints: dict[str, Float]
+    """(3,) [m] by name: ``top``, ``base``, ``middle``, …"""
+    rest_poses: tuple[RestPose, ...]
+    """Upright first where the object can stand; one is always named ``lying``."""
+    bounds: Float
+    """(2, 3) lower and upper corner [m]."""
+    rolling: bool
+    """Rolls when pushed while it lies."""
+
+    def rest_pose(self, name: str) -> RestPose | None:
+        """The rest pose of that name, if the object has it."""
+        return next((pose for pose in self.rest_poses if pose.name == name), None)

@@ -1,0 +1,96 @@
+"""Profiles: the outline of a loft from end to end, as rows of height, half width, half depth and roundness."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nimbus.datagen.objects.model import Float
+
+
+def filleted(rows: Float, radius: float) -> tuple[Float, Float]:
+    """Round the corners of a polyline.
+
+    Args:
+        rows: (R, D).
+        radius: Where a corner's rounding begins, before and after it; at most 0.45 of an edge [m].
+
+    Returns:
+        The rounded rows (N, D), and for each the row number it stems from, fractional between rows (N,).
+    """
+    points, places = [rows[0]], [0.0]
+    for index in range(1, len(rows) - 1):
+        before, here, after = rows[index - 1 : index + 2]
+        lengths = np.linalg.norm((here - before)[:3]), np.linalg.norm((after - here)[:3])
+        cuts = [min(radius / max(length, 1e-9), 0.45) for length in lengths]
+        start, end = here + (before - here) * cuts[0], here + (after - here) * cuts[1]
+        if radius <= 0 or _straight(before, here, after):
+            points, places = [*points, here], [*places, float(index)]
+            continue
+        points += [start, 0.25 * start + 0.5 * here + 0.25 * end, end]
+        places += [index - cuts[0], float(index), index + cuts[1]]
+    return np.array([*points, rows[-1]]), np.array([*places, float(len(rows) - 1)])
+
+
+def _straight(before: Float, here: Float, after: Float) -> bool:
+    first, second = (here - before)[:3], (after - here)[:3]
+    return bool(first @ second > 0.995 * np.linalg.norm(first) * np.linalg.norm(second))
+
+
+def splined(rows: Float, count: int) -> tuple[Float, Float]:
+    """A smooth curve through the rows: ``count`` points, and the fractional row number of each."""
+    from scipy.interpolate import PchipInterpolator
+
+    lengths = np.linalg.norm(np.diff(rows[:, :3], axis=0), axis=1)
+    along = np.r_[0.0, np.cumsum(np.sqrt(lengths))]
+    fine = np.linspace(0, along[-1], 40 * len(rows))
+    curve = PchipInterpolator(along, rows)(fine)
+    arc = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(curve[:, :3], axis=0), axis=1))]
+    at = np.interp(np.linspace(0, arc[-1], count), arc, fine)
+    return PchipInterpolator(along, rows)(at), np.interp(at, along, np.arange(len(rows)))
+
+
+def outline(half_width: Float, half_depth: Float, roundness: Float, points: int) -> Float:
+    """Rounded rectangles, counter-clockwise from the middle of the corner (+x, -y).
+
+    Args:
+        half_width: (K,) along x.
+        half_depth: (K,) along y.
+        roundness: (K,) corner radius as a share of the smaller half: 0 a rectangle, 1 a circle or a stadium.
+        points: A multiple of 4.
+
+    Returns:
+        (K, points, 2).
+    """
+    per_corner = points // 4
+    step = np.arange(points) + per_corner // 2
+    corner = (step // per_corner - 1) % 4
+    swing = (step % per_corner - (per_corner - 1) / 2) / per_corner * np.pi / 2
+    angle = np.pi / 4 + corner * np.pi / 2 + swing
+    sign = np.column_stack([np.where((corner == 0) | (corner == 3), 1, -1), np.where(corner < 2, 1, -1)])
+    half = np.stack([half_width, half_depth], axis=-1)[:, None, :]
+    radius = (roundness * np.minimum(half_width, half_depth))[:, None, None]
+    return sign * (half - radius) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def envelope(rows: Float, count: int) -> Float:
+    """The outermost profile at ``count`` heights, without hollows at the ends: (count, 4), heights rising.
+
+    Args:
+        rows: (N, 4) height, half width, half depth, roundness.
+        count: Even heights; the rows' own are added.
+    """
+    low, high = rows[:, 0].min(), rows[:, 0].max()
+    inset = (high - low) * 1e-4
+    inner_low, inner_high = low + inset, high - inset
+    own = np.clip(rows[:, 0], inner_low, inner_high)
+    heights = np.unique(np.r_[np.linspace(inner_low, inner_high, count), own])
+    result = np.zeros((len(heights), 4))
+    for index, height in enumerate(heights):
+        a, b = rows[:-1], rows[1:]
+        crossing = (np.minimum(a[:, 0], b[:, 0]) <= height) & (np.maximum(a[:, 0], b[:, 0]) >= height)
+        a, b = a[crossing], b[crossing]
+        share = np.clip((height - a[:, 0]) / np.where(b[:, 0] == a[:, 0], 1, b[:, 0] - a[:, 0]), 0, 1)
+        candidates = np.vstack([a + share[:, None] * (b - a), a[a[:, 0] == height], b[b[:, 0] == height]])
+        result[index] = candidates[np.argmax(candidates[:, 1])]
+        result[index, 0] = height
+    return result

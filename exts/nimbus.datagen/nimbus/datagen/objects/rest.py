@@ -1,0 +1,80 @@
+"""How an object lies still: the faces of its hull under its centre of mass."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.transform import Rotation
+
+from nimbus.datagen.layout import Quaternion
+from nimbus.datagen.objects.model import Float, RestPose
+
+_LEAST_TILT = np.deg2rad(6.0)
+"""A pose that tips over sooner is none, unless nothing better lies."""
+_SAME_FACE = np.cos(np.deg2rad(1.0))
+
+
+def rest_poses(points: Float, center_of_mass: Float) -> tuple[RestPose, ...]:
+    """Stable poses, upright first; one is always named ``lying``.
+
+    Args:
+        points: (n, 3) of the contact geometry, object frame [m].
+        center_of_mass: (3,) [m].
+    """
+    faces = _supporting_faces(points, center_of_mass)
+    stable = [face for face in faces if face[1] >= _LEAST_TILT] or [max(faces, key=lambda face: face[1])]
+    poses: dict[str, RestPose] = {}
+    sides = [face for face in stable if abs(face[0][2]) < 0.8] or [max(stable, key=lambda face: face[1])]
+    lying = max(sides, key=lambda face: round(face[1], 6))
+    across = [face for face in sides if abs(face[0] @ lying[0]) < 0.5]
+    for name, candidates in (
+        ("upright", [face for face in stable if face[0][2] < -0.9 and face is not lying]),
+        ("lying", [lying]),
+        ("on_side", across),
+        ("inverted", [face for face in stable if face[0][2] > 0.9 and face is not lying]),
+    ):
+        if candidates:
+            down, tilt, height = max(candidates, key=lambda face: round(face[1], 6))
+            poses[name] = RestPose(name=name, wxyz=_turn_down(down), height=height, tilt_margin=tilt)
+    return tuple(poses.values())
+
+
+def _supporting_faces(points: Float, center_of_mass: Float) -> list[tuple[Float, float, float]]:
+    """Outward normal, tilt margin [rad] and height of the origin [m] of each face under the centre of mass."""
+    hull = ConvexHull(points)
+    normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
+    found: list[tuple[Float, float, float]] = []
+    corners = points[hull.vertices]
+    for normal, offset in zip(normals, offsets, strict=True):
+        if any(normal @ known[0] > _SAME_FACE for known in found):
+            continue
+        touching = corners[corners @ normal + offset > -5e-5]
+        margin = _margin(touching, normal, center_of_mass)
+        height = -(center_of_mass @ normal + offset)
+        if margin > 0:
+            found.append((normal, float(np.arctan2(margin, height)), float(-offset)))
+    return found
+
+
+def _margin(polygon: Float, normal: Float, center: Float) -> float:
+    """Distance [m] of the centre's foot from the border of a convex face, negative outside."""
+    across = np.cross(normal, [0.0, 0.0, 1.0] if abs(normal[2]) < 0.9 else [1.0, 0.0, 0.0])
+    across /= np.linalg.norm(across)
+    flat = np.column_stack([(polygon - center) @ across, (polygon - center) @ np.cross(normal, across)])
+    try:
+        border = ConvexHull(flat).equations
+    except QhullError:
+        return -1.0
+    return float((-border[:, 2]).min())
+
+
+def _turn_down(normal: Float) -> Quaternion:
+    """The least rotation that turns a direction of the object to point down."""
+    down = np.array([0.0, 0.0, -1.0])
+    axis, cosine = np.cross(normal, down), float(normal @ down)
+    length = np.linalg.norm(axis)
+    turn = np.array([np.pi, 0, 0]) if cosine < 0 else np.zeros(3)
+    if length > 1e-9:
+        turn = axis / length * np.arctan2(length, cosine)
+    x, y, z, w = Rotation.from_rotvec(turn).as_quat()
+    return (float(w), float(x), float(y), float(z))

@@ -1,0 +1,75 @@
+"""What a shape family makes: a mesh to look at, convex pieces to touch, and a map of its texture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nimbus.datagen.objects.model import Float, Int
+
+Piece = tuple[Float, Int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Region:
+    """A rectangle of the texture that covers one part of the surface, u and v in [0, 1], v up."""
+
+    u: tuple[float, float]
+    v: tuple[float, float]
+    size: tuple[float, float]
+    """Width and height on the surface [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Geometry of one variant [m], any origin."""
+
+    vertices: Float
+    faces: Int
+    uvs: Float
+    crease: float
+    """Edges sharper than this [rad] stay sharp when shaded."""
+    pieces: tuple[Piece, ...]
+    regions: dict[str, Region] = field(default_factory=dict)
+    keypoints: dict[str, Float] = field(default_factory=dict)
+    """Points of the family's own; ``top``, ``base`` and ``middle`` are added for every shape."""
+
+
+def smooth_normals(vertices: Float, faces: Int, uvs: Float, crease: float) -> tuple[Float, Int, Float, Float]:
+    """Split vertices at creases and give each a normal.
+
+    Args:
+        vertices: (n, 3); equal positions count as one point, so texture seams do not show.
+        faces: (m, 3).
+        uvs: (n, 2).
+        crease: Faces that meet at a larger angle are shaded apart [rad].
+
+    Returns:
+        Vertices, faces, normals and uvs of the split mesh.
+    """
+    _, point = np.unique(np.round(vertices * 1e6).astype(np.int64), axis=0, return_inverse=True)
+    point = point.reshape(-1)
+    cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    unit = cross / np.maximum(np.linalg.norm(cross, axis=1, keepdims=True), 1e-18)
+    corner_point = point[faces].reshape(-1)
+    corner_face = np.repeat(np.arange(len(faces)), 3)
+    normals = np.zeros((len(corner_point), 3))
+    order = np.argsort(corner_point, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(corner_point[order]) > 0])
+    cosine = np.cos(crease)
+    for corners in np.split(order, starts[1:]):
+        around = corner_face[corners]
+        alike = unit[around] @ unit[around].T >= cosine
+        normals[corners] = alike @ cross[around]
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-18)
+    key = np.column_stack([faces.reshape(-1), np.round(normals * 1e4).astype(np.int64)])
+    _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    kept = faces.reshape(-1)[first]
+    return vertices[kept], index.reshape(-1, 3).astype(np.int32), normals[first], uvs[kept]
+
+
+def without_slivers(vertices: Float, faces: Int) -> Int:
+    """Leave out faces without area, such as those at the pole of a surface of revolution."""
+    cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    return faces[np.linalg.norm(cross, axis=1) > 1e-10]

@@ -1,0 +1,33 @@
+"""Paints a texture from layers, bottom to top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.objects.canvas import Canvas
+from nimbus.datagen.objects.model import Image
+from nimbus.datagen.objects.paint import Dirt, Plain
+from nimbus.datagen.objects.shape import Region
+
+Layer = Annotated[Plain | Dirt, Field(discriminator="paint")]
+
+
+def paint(
+    layers: tuple[Layer, ...], regions: Mapping[str, Region], *, size: tuple[int, int], rng: np.random.Generator
+) -> Image:
+    """(H, W, 3) texture of one variant.
+
+    Args:
+        layers: What to paint, the first at the bottom.
+        regions: Parts of the surface.
+        size: Width and height [px].
+        rng: Its own stream.
+    """
+    canvas = Canvas(size, regions)
+    for layer in layers:
+        layer.apply(canvas, rng)
+    return canvas.image()

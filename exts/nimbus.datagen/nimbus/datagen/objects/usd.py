@@ -1,0 +1,137 @@
+"""Writes an object as a USD file with its texture beside it."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image as PillowImage
+
+from nimbus.datagen.objects.model import Float, Int, ObjectModel
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+
+def write_usd(model: ObjectModel, path: Path) -> None:
+    """Write ``path`` and its PNG whole or not at all; another process may be writing the same.
+
+    The root prim is a rigid body with its mass, the visual mesh, invisible collision pieces, and ``nimbus:`` metadata.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texture = path.with_suffix(".png")
+    token = f".{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = path.with_name(f"{token}{path.suffix}")
+    temporary_texture = path.with_name(f"{token}.png")
+    try:
+        PillowImage.fromarray(model.texture).save(temporary_texture)
+        os.replace(temporary_texture, texture)
+        temporary.write_text(_text(model, texture.name))
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+        temporary_texture.unlink(missing_ok=True)
+
+
+def _text(model: ObjectModel, texture: str) -> str:
+    from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
+
+    stage = Usd.Stage.CreateInMemory()
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
+    root = UsdGeom.Xform.Define(stage, f"/{model.kind}").GetPrim()
+    stage.SetDefaultPrim(root)
+    UsdPhysics.RigidBodyAPI.Apply(root)
+    moments, axes = _principal(model.inertia)
+    mass = UsdPhysics.MassAPI.Apply(root)
+    mass.CreateMassAttr(model.mass)
+    mass.CreateCenterOfMassAttr(Gf.Vec3f(*model.center_of_mass.tolist()))
+    mass.CreateDiagonalInertiaAttr(Gf.Vec3f(*moments.tolist()))
+    mass.CreatePrincipalAxesAttr(Gf.Quatf(*axes))
+    _add_looks(stage, model, texture)
+    _add_contact(stage, model)
+    names = {"library": model.library, "kind": model.kind, "class": model.object_class}
+    for name, value in {**names, "category": model.category, "symmetry": model.symmetry}.items():
+        root.CreateAttribute(f"nimbus:{name}", Sdf.ValueTypeNames.String, custom=True).Set(value)
+    root.CreateAttribute("nimbus:variant", Sdf.ValueTypeNames.Int, custom=True).Set(model.variant)
+    for name, point in model.keypoints.items():
+        attribute = root.CreateAttribute(f"nimbus:keypoints:{name}", Sdf.ValueTypeNames.Point3d, custom=True)
+        attribute.Set(Gf.Vec3d(*point.tolist()))
+    return stage.GetRootLayer().ExportToString()
+
+
+def _add_looks(stage: Usd.Stage, model: ObjectModel, texture: str) -> None:
+    from pxr import Sdf, UsdGeom, UsdShade, Vt
+
+    path = f"/{model.kind}"
+    mesh = _mesh(stage, f"{path}/visual", model.vertices, model.faces)
+    mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(model.normals.astype(np.float32)))
+    mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
+    st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
+    st.Set(Vt.Vec2fArray.FromNumpy(model.uvs.astype(np.float32)))
+    material = UsdShade.Material.Define(stage, f"{path}/looks/surface")
+    surface = UsdShade.Shader.Define(stage, f"{path}/looks/surface/preview")
+    surface.CreateIdAttr("UsdPreviewSurface")
+    surface.CreateInput("roughness", Sdf.ValueTypeNames.Float).Set(0.6)
+    reader = UsdShade.Shader.Define(stage, f"{path}/looks/surface/st")
+    reader.CreateIdAttr("UsdPrimvarReader_float2")
+    reader.CreateInput("varname", Sdf.ValueTypeNames.String).Set("st")
+    image = UsdShade.Shader.Define(stage, f"{path}/looks/surface/image")
+    image.CreateIdAttr("UsdUVTexture")
+    image.CreateInput("file", Sdf.ValueTypeNames.Asset).Set(Sdf.AssetPath(f"./{texture}"))
+    image.CreateInput("sourceColorSpace", Sdf.ValueTypeNames.Token).Set("sRGB")
+    for wrap in ("wrapS", "wrapT"):
+        image.CreateInput(wrap, Sdf.ValueTypeNames.Token).Set("repeat")
+    coordinates = reader.CreateOutput("result", Sdf.ValueTypeNames.Float2)
+    image.CreateInput("st", Sdf.ValueTypeNames.Float2).ConnectToSource(coordinates)
+    color = image.CreateOutput("rgb", Sdf.ValueTypeNames.Float3)
+    surface.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f).ConnectToSource(color)
+    material.CreateSurfaceOutput().ConnectToSource(surface.CreateOutput("surface", Sdf.ValueTypeNames.Token))
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
+
+
+def _add_contact(stage: Usd.Stage, model: ObjectModel) -> None:
+    from pxr import UsdGeom, UsdPhysics, UsdShade
+
+    path = f"/{model.kind}"
+    material = UsdShade.Material.Define(stage, f"{path}/looks/contact")
+    physics = UsdPhysics.MaterialAPI.Apply(material.GetPrim())
+    physics.CreateStaticFrictionAttr(model.friction)
+    physics.CreateDynamicFrictionAttr(model.friction)
+    physics.CreateRestitutionAttr(0.0)
+    for index, (vertices, faces) in enumerate(model.convex_pieces):
+        mesh = _mesh(stage, f"{path}/contact_{index}", vertices, faces)
+        mesh.CreatePurposeAttr(UsdGeom.Tokens.guide)
+        UsdPhysics.CollisionAPI.Apply(mesh.GetPrim())
+        UsdPhysics.MeshCollisionAPI.Apply(mesh.GetPrim()).CreateApproximationAttr(UsdPhysics.Tokens.convexHull)
+        binding = UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
+        binding.Bind(material, UsdShade.Tokens.weakerThanDescendants, "physics")
+
+
+def _mesh(stage: Usd.Stage, path: str, vertices: Float, faces: Int) -> Any:
+    from pxr import UsdGeom, Vt
+
+    mesh = UsdGeom.Mesh.Define(stage, path)
+    mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(vertices.astype(np.float32)))
+    mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(faces.astype(np.int32).ravel()))
+    mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(np.full(len(faces), 3, dtype=np.int32)))
+    mesh.CreateExtentAttr(Vt.Vec3fArray.FromNumpy(np.array([vertices.min(0), vertices.max(0)], dtype=np.float32)))
+    mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+    return mesh
+
+
+def _principal(inertia: Float) -> tuple[Float, tuple[float, float, float, float]]:
+    """Principal moments, and the rotation of their axes as wxyz."""
+    from scipy.spatial.transform import Rotation
+
+    moments, axes = np.linalg.eigh(inertia)
+    if np.linalg.det(axes) < 0:
+        axes[:, 2] *= -1
+    x, y, z, w = Rotation.from_matrix(axes).as_quat().tolist()
+    return moments, (w, x, y, z)
