@@ -90,6 +90,8 @@ def _locate(item: Any, data: Any) -> _Found:
     root: Keys | None = None
     location = item["loc"]
     for index, part in enumerate(location):
+        if part == "[key]":  # pydantic's tag for a mapping's key
+            continue
         child = _child(data, part)
         if child is not _ABSENT or (item["type"] == "missing" and index == len(location) - 1):
             keys, data = (*keys, part), child
@@ -138,7 +140,7 @@ def _complain(found: _Found, names: _Names) -> Complaint:
         return Complaint(keys, what, _hint(item, _choices(item)))
     context = item.get("ctx", {})
     what = str(context["error"]) if "error" in context else item["msg"]
-    return Complaint(keys, what, str(context.get("instead", "")))
+    return Complaint(keys, what, str(context.get("instead", "")), at_key=item["loc"][-1:] == ("[key]",))
 
 
 def _missing(keys: Keys, item: Any, names: _Names) -> Complaint:

@@ -137,6 +137,17 @@ class _Parser:
         return InputError(f"'{self.text}' is not a reference", instead="write one like item or bins[item.class]")
 
 
+def names_in(expression: Expression) -> set[str]:
+    """Every name that a reference begins with, also inside brackets."""
+    match expression:
+        case Name(name):
+            return {name}
+        case Attribute(base, _):
+            return names_in(base)
+        case Member(base, index):
+            return names_in(base) | (set() if isinstance(index, (str, int)) else names_in(index))
+
+
 def environment(
     *, objects: Iterable[Any] = (), fixtures: Iterable[Any] = (), regions: Iterable[str] = ()
 ) -> dict[str, Any]:

@@ -7,7 +7,7 @@ a number. Lists become tuples, so that models can be strict and frozen.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,8 +43,9 @@ def _position(mark: yaml.Mark | None) -> Position:
 
 
 def dotted(keys: Keys) -> str:
-    """Keys as people write them: ``objects.items.count[0]``."""
-    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    """Keys as people write them: ``objects.items.count[0]``; a key with spaces stands in quotes."""
+    quoted = (key if isinstance(key, int) or " " not in key else f"'{key}'" for key in keys)
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in quoted)
     return text.removeprefix(".")
 
 
@@ -53,10 +54,10 @@ class Document:
     """A parsed file: plain data, and where each key and value stands."""
 
     name: str
-    text: str
-    data: Any
-    values: dict[Keys, Position]
-    keys: dict[Keys, Position]
+    text: str = field(repr=False)
+    data: Any = field(repr=False)
+    values: dict[Keys, Position] = field(repr=False)
+    keys: dict[Keys, Position] = field(repr=False)
 
     def position(self, keys: Keys) -> Position:
         """Where a value stands; for one that is not in the file, where the nearest value around it stands."""
@@ -64,13 +65,14 @@ class Document:
             keys = keys[:-1]
         return self.values.get(keys, Position(1, 1))
 
+    def where(self, keys: Keys, *, at_key: bool = False) -> str:
+        """The place of the value (or of the key) at ``keys``: ``file:line:column: field``."""
+        place = (self.keys.get(keys) if at_key else None) or self.position(keys)
+        return f"{self.name}:{place.line}:{place.column}" + (f": {dotted(keys)}" if keys else "")
+
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
         """An error about the value (or the key) at ``keys``, ready to raise."""
-        place = self.keys.get(keys) if at_key else None
-        place = place or self.position(keys)
-        field = dotted(keys)
-        where = f"{self.name}:{place.line}:{place.column}" + (f": {field}" if field else "")
-        return InputError(what, where=where, instead=instead)
+        return InputError(what, where=self.where(keys, at_key=at_key), instead=instead)
 
     def validate(self, model: type[Model], *, data: Any = None, at: Keys = (), context: Any = None) -> Model:
         """Validate the document, or a part of it, against a model.
@@ -137,8 +139,8 @@ class _Builder:
         self.keys: dict[Keys, Position] = {}
 
     def error(self, node: yaml.Node, keys: Keys, what: str) -> InputError:
-        place, field = _position(node.start_mark), dotted(keys)
-        return InputError(what, where=f"{self.name}:{place.line}:{place.column}" + (f": {field}" if field else ""))
+        document = Document(self.name, "", None, {(): _position(node.start_mark)}, {})
+        return InputError(what, where=document.where(keys))
 
     def build(self, node: yaml.Node, keys: Keys = ()) -> Any:
         self.count += 1

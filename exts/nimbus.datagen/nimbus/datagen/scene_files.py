@@ -1,0 +1,45 @@
+"""The data that comes with Nimbus, by name: ``scenes/tasks/sort_trash.yaml`` is the task ``sort_trash``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nimbus
+from nimbus.datagen.errors import InputError, nearest
+
+
+def scene_folder(room: str) -> Path:
+    """A folder of ``scenes/``, for example ``tasks``."""
+    rooms = (Path(path) / "scenes" / room for path in nimbus.__path__)
+    return next(folder for folder in rooms if folder.is_dir())
+
+
+def scene_names(room: str, *, suffix: str = ".yaml") -> list[str]:
+    """Names of the files in a folder of ``scenes/``, sorted."""
+    return sorted(path.stem for path in scene_folder(room).glob(f"*{suffix}"))
+
+
+def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = ".yaml", where: str = "") -> Path:
+    """The file of that name in ``scenes/<room>``, or the path itself where it looks like one.
+
+    Args:
+        room: Folder of ``scenes/``.
+        name_or_path: A name, or a path (it has a folder or a suffix).
+        kind: How errors call it, for example ``task``.
+        suffix: Of the files in that folder.
+        where: Where the name was given, for the error.
+
+    Raises:
+        InputError: No such file; the message lists the known names.
+    """
+    path = Path(name_or_path)
+    if path.suffix or len(path.parts) > 1:
+        if not path.is_file():
+            what = "is a folder, a file is needed" if path.is_dir() else "no such file"
+            raise InputError(what, where=f"{where}: {path}" if where else str(path))
+        return path
+    found = scene_folder(room) / f"{name_or_path}{suffix}"
+    if not name_or_path or not found.is_file():
+        hint = nearest(str(name_or_path), scene_names(room, suffix=suffix))
+        raise InputError(f"unknown {kind} '{name_or_path}'", where=where, instead=hint)
+    return found
