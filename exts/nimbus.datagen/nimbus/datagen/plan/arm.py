@@ -1,0 +1,109 @@
+"""The arm alone: its joints and its tool, without shapes and without the rest of the scene."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mink
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+class ArmKinematics:
+    """Inverse kinematics of one pose by Gauss-Newton steps: mink builds each step's quadratic program, daqp solves it.
+
+    Args:
+        model: What :func:`arm_model` gives.
+        limit_margin: Distance that solutions keep from the joint limits [rad].
+    """
+
+    position_tolerance = 1e-4
+    """[m]"""
+    rotation_tolerance = 1e-3
+    """[rad]"""
+
+    def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
+        self.limits: Float = model.jnt_range + np.array([limit_margin, -limit_margin])
+        """(J, 2) what solutions stay in [rad or m]"""
+        self._configuration = mink.Configuration(model)
+        self._task = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.3, lm_damping=0.1)
+        # The solver keeps bounds to 1e-6: ask for a hair more.
+        self._bounds = mink.ConfigurationLimit(model, gain=1.0, min_distance_from_limits=limit_margin + 1e-5)
+
+    def solve(self, world_T_tool: Float, seed_q: Float, *, iterations: int = 25, max_step: float = 0.6) -> Float | None:
+        """Joint positions with the tool at that pose, from a nearby posture, or ``None`` when it does not converge.
+
+        Args:
+            world_T_tool: (4, 4) target.
+            seed_q: (J,) where to start.
+            iterations: Limit of Gauss-Newton steps.
+            max_step: Largest move of a joint in one step [rad].
+        """
+        configuration, task = self._configuration, self._task
+        task.set_target(mink.SE3.from_matrix(world_T_tool))
+        configuration.update(np.clip(seed_q, *(self.limits.T + [[2e-5], [-2e-5]])))
+        for _ in range(iterations):
+            error = np.abs(task.compute_error(configuration))
+            if error[:3].max() < self.position_tolerance and error[3:].max() < self.rotation_tolerance:
+                return configuration.q.copy()
+            try:
+                step = mink.solve_ik(configuration, [task], 1.0, "daqp", damping=1e-9, limits=[self._bounds])
+            except mink.NoSolutionFound:
+                return None
+            configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
+        return None
+
+
+def arm_model(
+    model: mujoco.MjModel, *, arm_joints: Sequence[str], tool_body: str, body_T_tool: Float
+) -> mujoco.MjModel:
+    """Copy the chain of bodies from the world to the tool; joints that are not the arm's stay as in ``qpos0``.
+
+    Returns:
+        A model whose generalized positions are the arm's joints, base first, and whose last body is named ``tool``.
+    """
+    wanted = {model.joint(name).id for name in arm_joints}
+    spec = mujoco.MjSpec()
+    spec.compiler.degree = False
+    parent = spec.worldbody
+    for body in _chain(model, model.body(tool_body).id):
+        parent = parent.add_body(pos=model.body_pos[body], quat=model.body_quat[body], **_INERTIA)
+        start = model.body_jntadr[body]
+        for joint in range(start, start + model.body_jntnum[body]):
+            if joint in wanted:
+                _copy_joint(model, joint, parent)
+    tool_quat = np.empty(4)
+    mujoco.mju_mat2Quat(tool_quat, np.ascontiguousarray(body_T_tool[:3, :3]).ravel())
+    parent.add_body(name="tool", pos=body_T_tool[:3, 3], quat=tool_quat, **_INERTIA)
+    arm = spec.compile()
+    found = [arm.joint(index).name for index in range(arm.njnt)]
+    if found != list(arm_joints):
+        raise ValueError(f"arm joints {list(arm_joints)} are not the chain to body '{tool_body}', which has {found}")
+    return arm
+
+
+_INERTIA = {"mass": 1.0, "inertia": (0.01, 0.01, 0.01), "explicitinertial": True}
+"""A moving body must have some; kinematics never looks at it."""
+
+
+def _chain(model: mujoco.MjModel, body: int) -> list[int]:
+    bodies: list[int] = []
+    while body:
+        bodies.append(body)
+        body = int(model.body_parentid[body])
+    return bodies[::-1]
+
+
+def _copy_joint(model: mujoco.MjModel, joint: int, body: mujoco.MjsBody) -> None:
+    body.add_joint(
+        name=model.joint(joint).name,
+        type=mujoco.mjtJoint(model.jnt_type[joint]),
+        pos=model.jnt_pos[joint],
+        axis=model.jnt_axis[joint],
+        range=model.jnt_range[joint],
+        limited=mujoco.mjtLimited.mjLIMITED_TRUE,
+        ref=float(model.qpos0[model.jnt_qposadr[joint]]),
+    )

@@ -1,0 +1,90 @@
+"""Inverse kinematics among obstacles: postures for a pose, and a chain of postures along a straight line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mink
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.plan.scene import PlanningScene
+
+Float = NDArray[np.float64]
+
+
+def solve_ik(
+    scene: PlanningScene,
+    world_T_tool: ArrayLike,
+    *,
+    seed_q: ArrayLike,
+    rng: np.random.Generator,
+    solutions: int = 2,
+    restarts: int = 8,
+    accept: Callable[[Float], bool] | None = None,
+) -> list[Float]:
+    """Distinct postures with the tool at a pose, the nearest to ``seed_q`` first.
+
+    The first try starts at ``seed_q``, the next ones near it and ever farther away.
+
+    Args:
+        scene: Where the arm is.
+        world_T_tool: (4, 4) target.
+        seed_q: (J,) posture to stay close to.
+        rng: Where restarts come from.
+        solutions: Stop when there are so many.
+        restarts: Limit of further tries.
+        accept: Which postures count; default are those free of collision.
+    """
+    target, seed = np.asarray(world_T_tool, dtype=float), np.asarray(seed_q, dtype=float)
+    accept = accept or (lambda q: not scene.in_collision(q))
+    found: list[Float] = []
+    for trial in range(1 + restarts):
+        start = seed + rng.normal(scale=0.25 * trial, size=len(seed)) if trial else seed
+        q = scene.arm.solve(target, start)
+        if q is None or not accept(q) or any(np.abs(q - other).max() < 0.1 for other in found):
+            continue
+        found.append(q)
+        if len(found) == solutions:
+            break
+    return sorted(found, key=lambda q: float(np.linalg.norm(q - seed)))
+
+
+def trace_line(
+    scene: PlanningScene,
+    start_q: ArrayLike,
+    world_T_goal: ArrayLike,
+    *,
+    step: float = 0.005,
+    angle_step: float = np.radians(2.0),
+    max_joint_step: float = 0.15,
+) -> Float | None:
+    """Postures along the straight line of the tool from ``start_q`` to a pose, whatever is in the way.
+
+    Args:
+        scene: Where the arm is.
+        start_q: (J,) first posture.
+        world_T_goal: (4, 4) last pose of the tool.
+        step: Distance between postures [m].
+        angle_step: Rotation between postures [rad].
+        max_joint_step: A longer move of a joint between two postures [rad] is a jump: there is no such line.
+
+    Returns:
+        (P, J) joint positions, or ``None`` when the arm cannot follow.
+    """
+    q, goal = np.asarray(start_q, dtype=float), np.asarray(world_T_goal, dtype=float)
+    start = scene.tool_pose(q)
+    turn = mink.SO3.from_matrix(start[:3, :3].T @ goal[:3, :3]).log()
+    shift = goal[:3, 3] - start[:3, 3]
+    count = max(1, int(np.ceil(max(np.linalg.norm(shift) / step, np.linalg.norm(turn) / angle_step))))
+    path, pose = [q], start.copy()
+    for fraction in np.arange(1, count + 1) / count:
+        pose[:3, 3] = start[:3, 3] + fraction * shift
+        pose[:3, :3] = start[:3, :3] @ mink.SO3.exp(fraction * turn).as_matrix()
+        # A straight continuation of the last step is nearly the answer.
+        guess = 2 * path[-1] - path[-2] if len(path) > 1 else q
+        following = scene.arm.solve(pose, guess, iterations=8)
+        if following is None or np.abs(following - path[-1]).max() > max_joint_step:
+            return None
+        path.append(following)
+    return np.array(path)

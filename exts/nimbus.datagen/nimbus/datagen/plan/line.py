@@ -1,0 +1,79 @@
+"""Straight motions of the tool next to things: approach, lift, lower, retreat."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.plan.ik import trace_line
+from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
+from nimbus.datagen.plan.path import IsFree
+from nimbus.datagen.plan.scene import BodyPair, PlanningScene
+
+if TYPE_CHECKING:
+    from nimbus.datagen.plan.ompl import OmplPlanner
+
+DEEPER = 5e-4
+"""How much deeper than at the ends of a line a contact may get on the way [m]."""
+REST_DEPTH = 2e-3
+"""Deepest contact at an end of a line [m]: things that rest on each other sink in a little."""
+
+
+def plan_line(
+    planner: OmplPlanner, scene: PlanningScene, start: Float, world_T_goal: ArrayLike, *, speed: float
+) -> MotionPlan:
+    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    begin = time.process_time()
+    path = trace_line(scene, start, world_T_goal)
+    ik_time = time.process_time() - begin
+    if path is None:
+        return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail="out of reach", statistics={"ik_time": ik_time})
+    return time_line(planner, scene, path, speed=speed, ik_time=ik_time)
+
+
+def time_line(
+    planner: OmplPlanner, scene: PlanningScene, path: Float, *, speed: float, ik_time: float = 0.0
+) -> MotionPlan:
+    """Check and time a traced line, (P, J) postures."""
+    checks, begin = scene.check_count, time.process_time()
+    is_free = free_along(scene, path)
+    if is_free is None:
+        return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail=_deepest(scene, path))
+    blocked = next((q for q in path if not is_free(q)), None)
+    if blocked is not None:
+        detail = " touches ".join(scene.first_contact(blocked) or ())
+        return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail=detail)
+    spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
+    distance = float(np.linalg.norm(scene.tool_pose(path[-1])[:3, 3] - scene.tool_pose(path[0])[:3, 3]))
+    plan = planner.time(path, is_free, min_duration=distance / speed, spent=spent)
+    plan.statistics["checks"] = scene.check_count - checks
+    return plan
+
+
+def free_along(scene: PlanningScene, path: Float) -> IsFree | None:
+    """What is free between the ends of a line: pairs near each other at an end may be as near on the way.
+
+    Returns:
+        The test, or ``None`` when something is already too deep at an end.
+    """
+    near: dict[BodyPair, float] = {}
+    for q in (path[0], path[-1]):
+        for pair, distance in scene.contacts(q).items():
+            near[pair] = min(distance, near.get(pair, np.inf))
+    if any(distance < -REST_DEPTH for distance in near.values()):
+        return None
+
+    def is_free(q: Float) -> bool:
+        if not scene.in_collision(q):
+            return True
+        return all(distance >= near.get(pair, np.inf) - DEEPER for pair, distance in scene.contacts(q).items())
+
+    return is_free
+
+
+def _deepest(scene: PlanningScene, path: Float) -> str:
+    contacts = scene.contacts(path[0]) | scene.contacts(path[-1])
+    return " touches ".join(min(contacts, key=contacts.__getitem__))

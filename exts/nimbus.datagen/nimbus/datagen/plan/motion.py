@@ -1,0 +1,138 @@
+"""What motion planning is asked and what it answers, whatever library does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.plan.scene import PlanningScene
+
+Float = NDArray[np.float64]
+
+
+class MotionStatus(StrEnum):
+    """How a query ended."""
+
+    SUCCESS = "success"
+    NO_IK = "no_ik"
+    """No goal pose is within reach and free of collision."""
+    NO_PATH = "no_path"
+    START_IN_COLLISION = "start_in_collision"
+    GOAL_IN_COLLISION = "goal_in_collision"
+    OUT_OF_LIMITS = "out_of_limits"
+    """The start or the goal is beyond a joint limit."""
+    LINE_BLOCKED = "line_blocked"
+    """Something is in the way of a straight line, or the arm cannot follow it."""
+    REJECTED = "rejected"
+    """A path was found, but no timing of it is free of collision."""
+
+
+def _none(*shape: int) -> Float:
+    return np.zeros(shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionPlan:
+    """A motion of the arm from rest to rest, or why there is none."""
+
+    status: MotionStatus
+    detail: str = ""
+    """For people: what is in contact, what is out of reach."""
+    time: Float = field(default_factory=lambda: _none(0))
+    """(N,) [s], from 0, every period; N >= 2 of a success"""
+    positions: Float = field(default_factory=lambda: _none(0, 0))
+    """(N, J) commands; a straight line between rows is free of collision"""
+    velocities: Float = field(default_factory=lambda: _none(0, 0))
+    """(N, J)"""
+    waypoints: Float = field(default_factory=lambda: _none(0, 0))
+    """(P, J) the path before it was timed"""
+    goal_index: int = -1
+    """Which of the goals was reached."""
+    statistics: dict[str, float] = field(default_factory=dict)
+    """``ik_time``, ``plan_time``, ``timing_time`` [s CPU], ``clearance`` [m], ``path_length`` [rad], ``checks``."""
+
+    def __bool__(self) -> bool:
+        """Whether it succeeded."""
+        return self.status is MotionStatus.SUCCESS
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return float(self.time[-1]) if len(self.time) else 0.0
+
+    @property
+    def end(self) -> Float:
+        """(J,) last posture."""
+        return self.positions[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraspPlan:
+    """The three motions of a pick, or why there are none: ``approach`` is free, ``reach`` and ``lift`` are lines."""
+
+    status: MotionStatus
+    grasp_index: int = -1
+    approach: MotionPlan
+    reach: MotionPlan
+    lift: MotionPlan
+    attempts: dict[str, int] = field(default_factory=dict)
+    """How many grasps ended with which status."""
+
+    def __bool__(self) -> bool:
+        """Whether it succeeded."""
+        return self.status is MotionStatus.SUCCESS
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionQuery:
+    """One query of a batch: from a posture to the nearest of some poses."""
+
+    scene: PlanningScene
+    start_q: Float
+    goals: tuple[Float, ...]
+    rng: np.random.Generator
+
+
+class MotionPlanner(Protocol):
+    """Finds motions that touch nothing. Equal scenes, queries and streams give equal motions."""
+
+    def plan_pose(
+        self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
+    ) -> MotionPlan:
+        """A free motion to the nearest of some poses of the tool, each (4, 4) ``world_T_tool``."""
+        ...
+
+    def plan_joints(
+        self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
+    ) -> MotionPlan:
+        """A free motion to a posture."""
+        ...
+
+    def plan_line(
+        self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
+    ) -> MotionPlan:
+        """A straight motion of the tool at most at ``speed`` [m/s]; what touches at an end may touch no deeper."""
+        ...
+
+    def plan_grasp(
+        self,
+        scene: PlanningScene,
+        start_q: ArrayLike,
+        grasps: Sequence[ArrayLike],
+        body: str,
+        *,
+        rng: np.random.Generator,
+        approach_distance: float = 0.08,
+        lift_height: float = 0.10,
+    ) -> GraspPlan:
+        """The first feasible of some ranked grasps, each (4, 4) ``world_T_tool``: approach, reach, lift."""
+        ...
+
+    def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
+        """Several independent queries."""
+        ...

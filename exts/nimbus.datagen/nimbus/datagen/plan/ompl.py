@@ -1,0 +1,203 @@
+"""The default motion planner: mink for postures, OMPL for paths, TOPP-RA for timing, MuJoCo for collisions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.plan import line
+from nimbus.datagen.plan.ik import solve_ik
+from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
+from nimbus.datagen.plan.path import IsFree, edge_is_free, path_length, reduce_path, shortcut_path
+from nimbus.datagen.plan.sampling import sample_path
+from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
+from nimbus.datagen.registry import register
+
+Goal = tuple[int, Float]
+"""Index of a goal pose, and a posture that reaches it."""
+
+
+@register("planner", "ompl")
+class OmplPlanner:
+    """Plans on the CPU, one query at a time, with limits on iterations and never on time.
+
+    Args:
+        velocity_limits: (J,) of the hardware [rad/s].
+        acceleration_limits: (J,) of the hardware [rad/s^2].
+        velocity_scale: Share of the velocity limits that motions use.
+        acceleration_scale: Share of the acceleration limits.
+        period: Time between commands [s].
+        goal_count: Postures to look for at most, over all goal poses.
+        shortcuts: Attempts to shorten a path.
+        max_checks: Limit of collision checks for the first search; the second one has three times as many.
+    """
+
+    def __init__(
+        self,
+        *,
+        velocity_limits: ArrayLike,
+        acceleration_limits: ArrayLike,
+        velocity_scale: float = 0.8,
+        acceleration_scale: float = 0.5,
+        period: float = RECORD_PERIOD,
+        goal_count: int = 3,
+        shortcuts: int = 30,
+        max_checks: int = 20_000,
+    ) -> None:
+        self.velocity: Float = np.asarray(velocity_limits, dtype=float) * velocity_scale
+        self.acceleration: Float = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
+        self.period = period
+        self._goal_count, self._shortcuts, self._max_checks = goal_count, shortcuts, max_checks
+
+    def plan_pose(
+        self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        start, begin = np.asarray(start_q, dtype=float), time.process_time()
+        postures = self._postures(scene, start, goals, rng)
+        ik_time = time.process_time() - begin
+        if not postures:
+            return MotionPlan(status=MotionStatus.NO_IK, statistics={"ik_time": ik_time})
+        return self._plan(scene, start, postures, rng, ik_time=ik_time)
+
+    def plan_joints(
+        self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return self._plan(scene, np.asarray(start_q, dtype=float), [(0, np.asarray(goal_q, dtype=float))], rng)
+
+    def plan_line(
+        self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return line.plan_line(self, scene, np.asarray(start_q, dtype=float), world_T_goal, speed=speed)
+
+    def plan_grasp(
+        self,
+        scene: PlanningScene,
+        start_q: ArrayLike,
+        grasps: Sequence[ArrayLike],
+        body: str,
+        *,
+        rng: np.random.Generator,
+        approach_distance: float = 0.08,
+        lift_height: float = 0.10,
+    ) -> GraspPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        raise NotImplementedError
+
+    def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return [self.plan_pose(query.scene, query.start_q, query.goals, rng=query.rng) for query in queries]
+
+    def time(
+        self,
+        waypoints: Float,
+        is_free: IsFree,
+        *,
+        spent: dict[str, float],
+        min_duration: float = 0.0,
+        goal_index: int = 0,
+    ) -> MotionPlan:
+        """Time a path whose edges are free, and check what will be commanded."""
+        begin = time.process_time()
+        motion = time_path(
+            waypoints, self.velocity, self.acceleration, self.period, is_free=is_free, min_duration=min_duration
+        )
+        statistics = spent | {"timing_time": time.process_time() - begin, "path_length": path_length(waypoints)}
+        if motion is None:
+            return MotionPlan(status=MotionStatus.REJECTED, waypoints=waypoints, statistics=statistics)
+        return MotionPlan(
+            status=MotionStatus.SUCCESS,
+            time=motion.time,
+            positions=motion.positions,
+            velocities=motion.velocities,
+            waypoints=waypoints,
+            goal_index=goal_index,
+            statistics=statistics,
+        )
+
+    def _postures(
+        self, scene: PlanningScene, start: Float, goals: Sequence[ArrayLike], rng: np.random.Generator
+    ) -> list[Goal]:
+        """Free postures for the goal poses, the nearest to the start first."""
+        found: list[Goal] = []
+        # One try for each pose first: an unreachable pose costs the most.
+        for restarts in (0, 4, 12):
+            if not found:
+                each = max(1, self._goal_count // len(goals)) if restarts else 1
+                found = [
+                    (index, q)
+                    for index, goal in enumerate(goals)
+                    for q in solve_ik(scene, goal, seed_q=start, rng=rng, solutions=each, restarts=restarts)
+                ]
+        return sorted(found, key=lambda goal: float(np.linalg.norm(goal[1] - start)))
+
+    def _plan(
+        self,
+        scene: PlanningScene,
+        start: Float,
+        goals: list[Goal],
+        rng: np.random.Generator,
+        *,
+        ik_time: float = 0.0,
+    ) -> MotionPlan:
+        for q in (start, goals[0][1]):
+            if not scene.within_limits(q):
+                return MotionPlan(status=MotionStatus.OUT_OF_LIMITS, detail=np.array2string(q, precision=3))
+        checks, begin = scene.check_count, time.process_time()
+        with _starting_at(scene, start):
+            if scene.in_collision(start):
+                return _blocked(MotionStatus.START_IN_COLLISION, scene, start)
+            free = [(index, q) for index, q in goals if not scene.in_collision(q)]
+            if not free:
+                return _blocked(MotionStatus.GOAL_IN_COLLISION, scene, goals[0][1])
+            path = self._search(scene, start, [q for _, q in free], rng)
+            if path is None:
+                return MotionPlan(status=MotionStatus.NO_PATH)
+            index = next(index for index, q in free if np.array_equal(q, path[-1]))
+            spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
+            # Half of the margin is left to what is cut between the checks, and to the blended corners.
+            with scene.nearer(0.5 * scene.margin):
+                plan = self.time(path, lambda q: not scene.in_collision(q), goal_index=index, spent=spent)
+        if plan:
+            plan.statistics["clearance"] = min(scene.clearance(q) for q in plan.positions)
+        plan.statistics["checks"] = scene.check_count - checks
+        return plan
+
+    def _search(self, scene: PlanningScene, start: Float, goals: list[Float], rng: np.random.Generator) -> Float | None:
+        def is_free(q: Float) -> bool:
+            return not scene.in_collision(q)
+
+        for goal in goals:
+            if edge_is_free(start, goal, is_free):
+                return np.array([start, goal])
+        for name, max_checks in (("RRTConnect", self._max_checks), ("LBKPIECE1", 3 * self._max_checks)):
+            path = sample_path(
+                scene, start, goals, planner=name, seed=int(rng.integers(1, 2**31)), max_checks=max_checks
+            )
+            if path is not None:
+                path = reduce_path(path, is_free)
+                path = shortcut_path(path, is_free, rng=rng, attempts=self._shortcuts)
+                return reduce_path(path, is_free)
+        return None
+
+
+def _blocked(status: MotionStatus, scene: PlanningScene, q: Float) -> MotionPlan:
+    return MotionPlan(status=status, detail=" touches ".join(scene.first_contact(q) or ()))
+
+
+@contextmanager
+def _starting_at(scene: PlanningScene, start: Float) -> Iterator[None]:
+    """A start nearer to something than the margin, but not touching it, lowers the margin for this query."""
+    distance = min(scene.contacts(start).values(), default=scene.margin)
+    if 0.0 < distance < scene.margin:
+        with scene.nearer(0.5 * distance):
+            yield
+    else:
+        yield

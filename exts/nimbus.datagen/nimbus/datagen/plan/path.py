@@ -1,0 +1,76 @@
+"""Straight edges between postures: whether they are free, and how to need fewer of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+IsFree = Callable[[Float], bool]
+"""Whether the arm may be in a posture."""
+
+
+@lru_cache(maxsize=512)
+def _bisection_order(count: int) -> Float:
+    """Inner fractions of an edge cut in ``count`` parts, coarse to fine: collisions show up early."""
+    order: list[int] = []
+    spans = [(0, count)]
+    for low, high in spans:
+        middle = (low + high) // 2
+        if low < middle < high:
+            order.append(middle)
+            spans += [(low, middle), (middle, high)]
+    return np.array(order, dtype=float)[:, None] / count
+
+
+def edge_is_free(start: Float, end: Float, is_free: IsFree, *, step: float = 0.03) -> bool:
+    """Check the inside of a straight edge every ``step`` [rad]; its two ends are known to be free."""
+    count = int(np.ceil(np.linalg.norm(end - start) / step))
+    return all(map(is_free, start + _bisection_order(count) * (end - start)))
+
+
+def path_is_free(path: Float, is_free: IsFree, *, step: float = 0.02) -> bool:
+    """Check a (P, J) path of straight edges, its points included."""
+    return all(map(is_free, path)) and all(
+        edge_is_free(one, other, is_free, step=step) for one, other in zip(path[:-1], path[1:], strict=True)
+    )
+
+
+def path_length(path: Float) -> float:
+    """Sum of the lengths of the edges [rad]."""
+    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
+
+def reduce_path(path: Float, is_free: IsFree) -> Float:
+    """Leave out points that a free straight edge can jump over, the longest jumps first."""
+    kept = [path[0]]
+    index = 0
+    while index < len(path) - 1:
+        following = len(path) - 1
+        while following > index + 1 and not edge_is_free(path[index], path[following], is_free):
+            following -= 1
+        kept.append(path[following])
+        index = following
+    return np.array(kept)
+
+
+def shortcut_path(path: Float, is_free: IsFree, *, rng: np.random.Generator, attempts: int = 30) -> Float:
+    """Replace random stretches of a path by straight edges where these are free."""
+    for _ in range(attempts):
+        if len(path) < 3:
+            break
+        lengths = np.linalg.norm(np.diff(path, axis=0), axis=1)
+        ends = np.concatenate([[0.0], np.cumsum(lengths)])
+        low, high = np.sort(rng.uniform(0.0, ends[-1], size=2))
+        first, last = np.searchsorted(ends, [low, high], side="right") - 1
+        first, last = int(first), min(int(last), len(lengths) - 1)
+        if first == last:
+            continue
+        start = path[first] + (low - ends[first]) / lengths[first] * (path[first + 1] - path[first])
+        end = path[last] + (high - ends[last]) / lengths[last] * (path[last + 1] - path[last])
+        if edge_is_free(start, end, is_free):
+            path = np.vstack([path[: first + 1], start, end, path[last + 1 :]])
+    return path

@@ -1,0 +1,79 @@
+"""OMPL's samplers over a planning scene: seeded, and limited by a number of collision checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ompl import base, geometric, util
+
+from nimbus.datagen.plan.scene import PlanningScene
+
+Float = NDArray[np.float64]
+
+EDGE_STEP = 0.03
+"""Distance between collision checks on an edge [rad]; with the scene's margin it misses nothing that matters."""
+
+RANGE = 0.7
+"""Longest edge of a search tree [rad]."""
+
+
+def sample_path(
+    scene: PlanningScene, start: Float, goals: list[Float], *, planner: str, seed: int, max_checks: int
+) -> Float | None:
+    """Search a path from a free posture to any of some free goals.
+
+    Args:
+        scene: Where the arm is.
+        start: (J,)
+        goals: Each (J,); the path ends in exactly one of them.
+        planner: Name of one of OMPL's geometric planners.
+        seed: Decides the path.
+        max_checks: Give up after so many collision checks.
+
+    Returns:
+        (P, J) corners of a path, or ``None``.
+    """
+    util.setLogLevel(util.LOG_NONE)
+    # Planner objects take their seeds from this one when they are built.
+    util.RNG.setSeed(seed)
+    joints = range(len(start))
+    space = base.RealVectorStateSpace(len(start))
+    bounds = base.RealVectorBounds(len(start))
+    for joint, (low, high) in enumerate(scene.limits):
+        bounds.setLow(joint, float(low))
+        bounds.setHigh(joint, float(high))
+    space.setBounds(bounds)
+    information = base.SpaceInformation(space)
+
+    def is_free(state: Any) -> bool:
+        return not scene.in_collision([state[j] for j in joints])
+
+    information.setStateValidityChecker(is_free)
+    information.setStateValidityCheckingResolution(EDGE_STEP / space.getMaximumExtent())
+    information.setup()
+
+    problem = base.ProblemDefinition(information)
+    problem.addStartState(_state(space, start))
+    targets = base.GoalStates(information)
+    for goal in goals:
+        targets.addState(_state(space, goal))
+    problem.setGoal(targets)
+    search = getattr(geometric, planner)(information)
+    search.setProblemDefinition(problem)
+    search.setRange(RANGE)
+    search.setup()
+    last = scene.check_count + max_checks
+    search.solve(base.PlannerTerminationCondition(lambda: scene.check_count >= last))
+    if not problem.hasExactSolution():
+        return None
+    path: Any = problem.getSolutionPath()
+    return np.array([[state[j] for j in joints] for state in path.getStates()])
+
+
+def _state(space: base.RealVectorStateSpace, q: Float) -> Any:
+    state: Any = space.allocState()
+    for joint, value in enumerate(q):
+        state[joint] = float(value)
+    return state

@@ -1,0 +1,242 @@
+"""The simulator's own geometry, asked one question: what does the robot touch in this posture?"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.plan.arm import ArmKinematics, arm_model
+
+Float = NDArray[np.float64]
+BodyPair = tuple[str, str]
+
+_WORLD = 1
+"""Collision bit of everything that is no robot; the robot's bodies have the bits after it."""
+
+
+class PlanningScene:
+    """A private copy of a simulation's model, in which only the robot, and what it holds, can collide.
+
+    Only contacts that a plan can do something about are found: robot against world, held object against world and
+    arm, and robot against itself without the pairs that always touch. They are found from ``margin`` on.
+
+    Args:
+        model: The simulation's model. Movable objects are free bodies, listed after the tool body.
+        arm_joints: Hinge or slide joints that are planned for, base first.
+        tool_body: Body that carries the tool.
+        body_T_tool: (4, 4) tool frame in that body.
+        robot_bodies: Every body of the robot: links, hand and fingers.
+        gripper_bodies: The bodies that may touch what is held.
+        margin: Distance that counts as contact [m].
+        home: A posture in which nothing of the robot collides with itself; default is the middle of all ranges.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        *,
+        arm_joints: Sequence[str],
+        tool_body: str,
+        body_T_tool: ArrayLike,
+        robot_bodies: Sequence[str],
+        gripper_bodies: Sequence[str],
+        margin: float = 0.004,
+        home: ArrayLike | None = None,
+    ) -> None:
+        self.margin = margin
+        self.check_count = 0
+        self._model = copy.copy(model)
+        self._data = mujoco.MjData(self._model)
+        self._tool = model.body(tool_body).id
+        self._body_T_tool = np.array(body_T_tool, dtype=float)
+        self._robot = [model.body(name).id for name in robot_bodies]
+        self._gripper = {model.body(name).id for name in gripper_bodies}
+        joints = [model.joint(name) for name in arm_joints]
+        self._address = np.array([joint.qposadr[0] for joint in joints])
+        self.limits: Float = np.array([joint.range for joint in joints])
+        """(J, 2) lower and upper joint limits [rad or m]"""
+        self.arm = ArmKinematics(
+            arm_model(model, arm_joints=arm_joints, tool_body=tool_body, body_T_tool=self._body_T_tool)
+        )
+        self._held: int | None = None
+        self._allowed: frozenset[int] = frozenset()
+        self._saved: tuple[Float, Float, int, int] | None = None
+
+        self._model.opt.enableflags = 0
+        self._model.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+        self._set_margin(margin)
+        self._solid = (model.geom_contype | model.geom_conaffinity) != 0
+        first = int(self._address[0])
+        consecutive = np.array_equal(self._address, np.arange(first, first + len(joints)))
+        self._arm_slot: slice | NDArray[np.int64] = slice(first, first + len(joints)) if consecutive else self._address
+        self._qpos = self._data.qpos
+        self._tool_position = self._data.xpos[self._tool]
+        self._tool_rotation = self._data.xmat[self._tool].reshape(3, 3)
+        self._pairs = self._robot_pairs(self.limits.mean(axis=1) if home is None else np.asarray(home, dtype=float))
+        self._write_masks()
+
+    # What is where
+
+    def set_world(self, qpos: ArrayLike) -> None:
+        """Take over where everything is: ``qpos`` is the simulator's whole position vector."""
+        self._qpos[:] = qpos
+
+    def hold(self, body: str | None, tool_T_object: ArrayLike | None = None) -> None:
+        """Let a free body move with the tool and count as robot, or with ``None`` let it go where it was before."""
+        self._release()
+        if body is not None:
+            held = self._model.body(body).id
+            if held < self._tool or self._model.body_dofnum[held] != 6:
+                raise ValueError(f"body '{body}' cannot be held: it is no free body listed after the tool's body")
+            tool_T_held = np.eye(4) if tool_T_object is None else np.asarray(tool_T_object, dtype=float)
+            self._attach(held, self._body_T_tool @ tool_T_held)
+        self._write_masks()
+
+    @contextmanager
+    def allow(self, *bodies: str) -> Iterator[None]:
+        """Inside, contact with these bodies is not counted; for the held body: its contact with the world."""
+        before = self._allowed
+        self._allowed = before | {self._model.body(name).id for name in bodies}
+        self._write_masks()
+        try:
+            yield
+        finally:
+            self._allowed = before
+            self._write_masks()
+
+    @contextmanager
+    def nearer(self, margin: float) -> Iterator[None]:
+        """Inside, only what is nearer than this margin [m] counts as contact."""
+        before = self.margin
+        self.margin = margin
+        self._set_margin(margin)
+        try:
+            yield
+        finally:
+            self.margin = before
+            self._set_margin(before)
+
+    # Questions about a posture of the arm, (J,) joint positions
+
+    def in_collision(self, q: ArrayLike) -> bool:
+        """Whether anything is nearer than the margin; joint limits are not looked at."""
+        self.check_count += 1
+        self._qpos[self._arm_slot] = q
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_collision(self._model, self._data)
+        return self._data.ncon > 0
+
+    def touches(self, q: ArrayLike) -> bool:
+        """Whether anything really touches: the same geometry without a margin."""
+        return self.in_collision(q) and bool(self._data.contact.dist.min() < 0.0)
+
+    def contacts(self, q: ArrayLike) -> dict[BodyPair, float]:
+        """Pairs of bodies nearer than the margin, with their signed distance [m]."""
+        pairs: dict[BodyPair, float] = {}
+        if self.in_collision(q):
+            found = self._data.contact
+            bodies = self._model.geom_bodyid[found.geom]
+            for (one, other), distance in zip(bodies, found.dist, strict=True):
+                pair = (self._model.body(one).name, self._model.body(other).name)
+                pairs[pair] = min(float(distance), pairs.get(pair, np.inf))
+        return pairs
+
+    def first_contact(self, q: ArrayLike) -> BodyPair | None:
+        """The pair of bodies in deepest contact, for messages."""
+        pairs = self.contacts(q)
+        return min(pairs, key=pairs.__getitem__) if pairs else None
+
+    def clearance(self, q: ArrayLike, *, reach: float = 0.05) -> float:
+        """Smallest signed distance [m], negative in contact; never more than ``reach``."""
+        with self.nearer(reach):
+            return min(self.contacts(q).values(), default=reach)
+
+    def within_limits(self, q: ArrayLike, *, slack: float = 1e-6) -> bool:
+        """Whether all joints are inside their limits."""
+        q = np.asarray(q)
+        return bool(np.all(q >= self.limits[:, 0] - slack) and np.all(q <= self.limits[:, 1] + slack))
+
+    def tool_pose(self, q: ArrayLike) -> Float:
+        """(4, 4) ``world_T_tool``."""
+        self._qpos[self._arm_slot] = q
+        mujoco.mj_kinematics(self._model, self._data)
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = self._tool_rotation, self._tool_position
+        return pose @ self._body_T_tool
+
+    # The model's arrays
+
+    def _set_margin(self, margin: float) -> None:
+        # MuJoCo adds the margins of the two geoms.
+        self._model.geom_margin[:] = self._model.body_margin[:] = margin / 2
+        self._model.geom_gap[:] = 0.0
+
+    def _attach(self, held: int, body_T_held: Float) -> None:
+        # A free body without its joint and with the tool as its parent is moved by the forward kinematics itself.
+        model = self._model
+        saved = model.body_pos[held].copy(), model.body_quat[held].copy()
+        self._saved = (*saved, int(model.body_parentid[held]), int(model.body_jntnum[held]))
+        self._held = held
+        model.body_parentid[held], model.body_jntnum[held] = self._tool, 0
+        model.body_pos[held] = body_T_held[:3, 3]
+        mujoco.mju_mat2Quat(model.body_quat[held], body_T_held[:3, :3].ravel())
+
+    def _release(self) -> None:
+        if self._saved is None or self._held is None:
+            return
+        model, held = self._model, self._held
+        model.body_pos[held], model.body_quat[held], model.body_parentid[held], model.body_jntnum[held] = self._saved
+        self._held = self._saved = None
+
+    def _robot_pairs(self, home: Float) -> set[tuple[int, int]]:
+        """Pairs of robot bodies that are worth a check: no neighbours, apart at home, and not always in touch."""
+        weld, parent = self._model.body_weldid, self._model.body_parentid
+
+        def neighbours(one: int, other: int) -> bool:
+            a, b = weld[one], weld[other]
+            return a == b or weld[parent[a]] == b or weld[parent[b]] == a
+
+        bodies = sorted(self._robot)
+        self._pairs = {
+            (one, other)
+            for index, one in enumerate(bodies)
+            for other in bodies[index + 1 :]
+            if not neighbours(one, other) and not {one, other} <= self._gripper
+        }
+        self._write_masks(world=0)
+        at_home = self._touching_robot_pairs(home)
+        rng = np.random.default_rng(0)
+        samples = [self._touching_robot_pairs(q) for q in rng.uniform(*self.limits.T, size=(50, len(self.limits)))]
+        return {pair for pair in self._pairs if pair not in at_home and sum(pair in s for s in samples) < 45}
+
+    def _touching_robot_pairs(self, q: Float) -> set[tuple[int, int]]:
+        if not self.in_collision(q):
+            return set()
+        bodies = np.sort(self._model.geom_bodyid[self._data.contact.geom], axis=1)
+        return {(int(one), int(other)) for one, other in bodies}
+
+    def _write_masks(self, *, world: int = _WORLD) -> None:
+        """Say with MuJoCo's 32 collision bits which bodies are tested against which: one bit for each robot body."""
+        model = self._model
+        contype = np.full(model.nbody, world)
+        conaffinity = np.zeros(model.nbody, dtype=int)
+        bit = {body: _WORLD << (1 + index) for index, body in enumerate(self._robot)}
+        for body in self._robot:
+            contype[body] = bit[body]
+            conaffinity[body] = world if model.body_weldid[body] else 0
+        for one, other in self._pairs:
+            conaffinity[one] |= bit[other]
+        for body in self._allowed:
+            contype[body] = 0
+        if self._held is not None:
+            arm = (bit[body] for body in self._robot if body not in self._gripper)
+            contype[self._held] = 0
+            conaffinity[self._held] = sum(arm) | (0 if self._held in self._allowed else world)
+        model.body_contype[:], model.body_conaffinity[:] = contype, conaffinity
+        model.geom_contype[:] = np.where(self._solid, contype[model.geom_bodyid], 0)
+        model.geom_conaffinity[:] = np.where(self._solid, conaffinity[model.geom_bodyid], 0)

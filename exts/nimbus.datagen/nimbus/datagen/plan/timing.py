@@ -1,0 +1,192 @@
+"""From a path to a motion: as fast as the limits allow, sampled at the period of the commands."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.plan.blend import BlendedPath, blend_corners
+from nimbus.datagen.plan.path import Float, IsFree, path_is_free
+
+RECORD_PERIOD = 1.0 / 15.0
+"""[s]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedPath:
+    """A motion from rest to rest, sampled every period; a straight line between samples is what is commanded."""
+
+    time: Float
+    """(N,) [s], from 0"""
+    positions: Float
+    """(N, J)"""
+    velocities: Float
+    """(N, J)"""
+
+
+def time_path(
+    waypoints: ArrayLike,
+    velocity_limits: ArrayLike,
+    acceleration_limits: ArrayLike,
+    period: float = RECORD_PERIOD,
+    *,
+    is_free: IsFree | None = None,
+    min_duration: float = 0.0,
+    step: float = 0.02,
+) -> TimedPath | None:
+    """Time a polygon of postures.
+
+    Corners are rounded and the rounded path is timed by TOPP-RA. When its samples are not free, the polygon itself is
+    followed, with a stop at every corner. The duration is stretched to a multiple of the period.
+
+    Args:
+        waypoints: (P, J) corners of a path whose edges are free.
+        velocity_limits: (J,) [rad/s]
+        acceleration_limits: (J,) [rad/s^2]
+        period: Time between samples [s].
+        is_free: Whether the arm may be in a posture; default is anywhere.
+        min_duration: The motion takes at least so long [s].
+        step: The straight lines between samples are checked every so often [rad].
+
+    Returns:
+        The motion, or ``None`` when neither way of timing gives samples that are free.
+    """
+    path = np.asarray(waypoints, dtype=float)
+    velocity, acceleration = np.asarray(velocity_limits, dtype=float), np.asarray(acceleration_limits, dtype=float)
+    free = is_free or (lambda q: True)
+    if np.abs(path - path[0]).max() < 1e-6:
+        return _rest(path[-1], max(min_duration, period), period)
+    for timed in (_time_blended, _time_with_stops):
+        motion = timed(path, velocity, acceleration, period, free, min_duration)
+        if motion is not None and path_is_free(motion.positions, free, step=step):
+            return motion
+    return None
+
+
+def join_motions(motions: Sequence[TimedPath]) -> TimedPath:
+    """One motion after the other, with a rest where they meet."""
+    time, positions, velocities = [motions[0].time], [motions[0].positions], [motions[0].velocities]
+    for motion in motions[1:]:
+        time.append(time[-1][-1] + motion.time[1:])
+        positions.append(motion.positions[1:])
+        velocities.append(motion.velocities[1:])
+    return TimedPath(time=np.concatenate(time), positions=np.vstack(positions), velocities=np.vstack(velocities))
+
+
+def _ticks(count: int, period: float) -> Float:
+    return period * np.arange(count + 1, dtype=float)
+
+
+def _rest(q: Float, duration: float, period: float) -> TimedPath:
+    count = int(np.ceil(duration / period - 1e-9))
+    positions = np.tile(q, (count + 1, 1))
+    return TimedPath(time=_ticks(count, period), positions=positions, velocities=np.zeros_like(positions))
+
+
+def _time_blended(
+    path: Float, velocity: Float, acceleration: Float, period: float, free: IsFree, min_duration: float
+) -> TimedPath | None:
+    blended = blend_corners(path, free)
+    motion = _parametrize(blended, velocity, acceleration)
+    if motion is None:
+        return None
+    duration = motion.path_interval[1]
+    count = max(1, int(np.ceil(max(duration, min_duration) / period - 1e-9)))
+    slowdown = duration / (count * period)
+    at = np.linspace(0.0, duration, count + 1)
+    positions, velocities = motion(at), motion(at, 1) * slowdown
+    positions[0], positions[-1] = path[0], path[-1]
+    velocities[0] = velocities[-1] = 0.0
+    return TimedPath(time=_ticks(count, period), positions=positions, velocities=velocities)
+
+
+class _ToppraPath:
+    """What TOPP-RA asks of a geometric path."""
+
+    def __init__(self, path: BlendedPath, dof: int) -> None:
+        self._path = path
+        self.dof = dof
+        self.path_interval = np.array([0.0, path.length])
+        self.waypoints = None
+
+    def __call__(self, s: ArrayLike, order: int = 0) -> Float:
+        s = np.asarray(s, dtype=float)
+        value = self._path(np.atleast_1d(s), order)
+        return value[0] if s.ndim == 0 else value
+
+
+def _parametrize(path: BlendedPath, velocity: Float, acceleration: Float) -> Any:
+    """The time-optimal motion along a path from rest to rest: a function of time, or ``None``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
+        from toppra import algorithm, constraint
+    logging.getLogger("toppra").setLevel(logging.ERROR)
+    limits = [
+        constraint.JointVelocityConstraint(np.column_stack([-velocity, velocity])),
+        constraint.JointAccelerationConstraint(
+            np.column_stack([-acceleration, acceleration]),
+            discretization_scheme=constraint.DiscretizationType.Interpolation,
+        ),
+    ]
+    solver = algorithm.TOPPRA(
+        limits,
+        _ToppraPath(path, len(velocity)),
+        gridpoints=_grid(path),
+        solver_wrapper="seidel",
+        parametrizer="ParametrizeConstAccel",
+    )
+    return solver.compute_trajectory(0.0, 0.0)
+
+
+def _grid(path: BlendedPath, *, count: int = 60) -> Float:
+    """Grid points at all breaks of the path and evenly between them."""
+    breaks = path.breaks
+    breaks = breaks[np.concatenate([[True], np.diff(breaks) > 1e-4])]
+    breaks[-1] = path.length
+    pieces = [
+        np.linspace(low, high, max(2, int(np.ceil((high - low) / path.length * count)) + 1))[:-1]
+        for low, high in zip(breaks[:-1], breaks[1:], strict=True)
+    ]
+    return np.concatenate([*pieces, [path.length]])
+
+
+def _time_with_stops(
+    path: Float, velocity: Float, acceleration: Float, period: float, free: IsFree, min_duration: float
+) -> TimedPath | None:
+    """Every edge on its own, from rest to rest; edges end on samples, so that no corner is cut."""
+    moving = np.concatenate([[True], np.abs(np.diff(path, axis=0)).max(axis=1) > 1e-9])
+    corners = path[moving]
+    share = min_duration / (len(corners) - 1)
+    edges = zip(corners[:-1], corners[1:], strict=True)
+    return join_motions([_time_edge(a, b, velocity, acceleration, period, share) for a, b in edges])
+
+
+def _time_edge(
+    start: Float, end: Float, velocity: Float, acceleration: Float, period: float, min_duration: float
+) -> TimedPath:
+    """Ruckig with one degree of freedom, the fraction of the edge: it cannot leave the line."""
+    import ruckig
+
+    move = end - start
+    reach = np.maximum(np.abs(move), 1e-9)
+    query = ruckig.InputParameter(1)
+    query.target_position = [1.0]
+    query.max_velocity = [float((velocity / reach).min())]
+    query.max_acceleration = [float((acceleration / reach).min())]
+    query.max_jerk = [query.max_acceleration[0] / 0.05]
+    trajectory = ruckig.Trajectory(1)
+    result = ruckig.Ruckig(1).calculate(query, trajectory)
+    if result not in (ruckig.Result.Working, ruckig.Result.Finished):
+        raise RuntimeError(f"ruckig cannot time an edge: {result}")
+    count = max(1, int(np.ceil(max(trajectory.duration, min_duration) / period - 1e-9)))
+    slowdown = trajectory.duration / (count * period)
+    samples = [trajectory.at_time(t)[:2] for t in np.linspace(0.0, trajectory.duration, count + 1)]
+    fraction = np.array([position[0] for position, _ in samples])[:, None]
+    speed = np.array([rate[0] for _, rate in samples])[:, None] * slowdown
+    return TimedPath(time=_ticks(count, period), positions=start + fraction * move, velocities=speed * move)
