@@ -7,7 +7,7 @@ process, or in a worker that feeds it from a queue.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -129,7 +129,7 @@ class Stage(ABC, Generic[In, Out]):
     def process(self, item: In) -> Iterator[Out]:
         """Yield what becomes of one item."""
 
-    def __call__(self, items: Iterator[In]) -> Iterator[Out]:
+    def __call__(self, items: Iterator[In]) -> Generator[Out, None, None]:
         """Process items one after another; an error carries the stage and the episode it happened in."""
         for item in items:
             try:
@@ -180,19 +180,25 @@ class Chain:
 
     def __init__(self, stages: list[Stage[Any, Any]]) -> None:
         self.stages = stages
+        self._running: list[Generator[Any, None, None]] = []
+        self._closed = False
 
     def run(self, requests: Iterator[Request]) -> Iterator[Any]:
         """Pull requests through all stages, one at a time."""
         items: Iterator[Any] = requests
         for stage in self.stages:
-            items = stage(items)
+            self._running.append(running := stage(items))
+            items = running
         return items
 
     def close(self) -> None:
-        """Close every stage, even when one of them raises."""
+        """End what is under way, then close every stage, even when one of them raises; a second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         with ExitStack() as stack:
-            for stage in self.stages:
-                stack.callback(stage.close)
+            for part in (*self.stages, *self._running):
+                stack.callback(part.close)
 
     def __enter__(self) -> Chain:
         return self

@@ -1,0 +1,141 @@
+"""A pipeline file: which registered component serves which of the five stages, and with what settings.
+
+```yaml
+load: usd
+randomize: tabletop
+plan+render: point_robot        # one component for two stages
+store: {hdf5: {compression: 1}} # settings
+```
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen import registry
+from nimbus.datagen.errors import nearest
+from nimbus.datagen.scene_files import scene_file
+from nimbus.datagen.stages import Chain, Stage
+from nimbus.datagen.strict_yaml import Document, Keys, StrictModel, parse, read
+
+STAGES = ("load", "randomize", "plan", "render", "store")
+
+
+@dataclass(frozen=True)
+class Component:
+    """One entry of a pipeline file."""
+
+    kind: str
+    """Stage or stages it serves, as it is registered: ``plan``, ``plan+render``."""
+    name: str
+    settings: Any
+    keys: Keys
+    """Where its settings stand in the file."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Components for all five stages, in the stages' order."""
+
+    name: str
+    components: tuple[Component, ...]
+    document: Document = field(repr=False)
+
+
+class NoSettings(StrictModel):
+    """Settings of a component that declares none."""
+
+
+def load_pipeline(name_or_path: str | Path, *, where: str = "") -> Pipeline:
+    """Load a pipeline by name or path.
+
+    Args:
+        name_or_path: A name from ``scenes/pipelines`` or the path of a file.
+        where: Where the name was given, for the error.
+
+    Raises:
+        InputError: No such pipeline, an unknown stage, or one that is served twice or not at all.
+    """
+    path = scene_file("pipelines", name_or_path, kind="pipeline", where=where)
+    return _pipeline(read(path), path.stem)
+
+
+def parse_pipeline(text: str, *, name: str = "pipeline") -> Pipeline:
+    """Read the text of a pipeline file."""
+    return _pipeline(parse(text, f"{name}.yaml"), name)
+
+
+def build(pipeline: Pipeline, **context: Any) -> Chain:
+    """Make the components of a pipeline and chain them.
+
+    A component is a class (or function) registered under its stage's name, for example ``@register("store", "hdf5")``.
+    It is called with those entries of the context that its parameters name, and with ``settings`` where it has a
+    ``Settings`` model.
+
+    Args:
+        pipeline: Which components.
+        context: What a run has to offer: the task, the seed, the folder, …
+
+    Raises:
+        InputError: An unknown component or setting. Components already made are closed.
+    """
+    chain = Chain([])
+    try:
+        for component in pipeline.components:
+            chain.stages.append(_make(pipeline, component, context))
+    except BaseException:
+        chain.close()
+        raise
+    return chain
+
+
+def _make(pipeline: Pipeline, component: Component, context: dict[str, Any]) -> Stage[Any, Any]:
+    document, known = pipeline.document, registry.names(component.kind)
+    if component.name not in known:
+        what = f"unknown component '{component.name}' for {component.kind}"
+        raise document.error(component.keys, what, instead=nearest(component.name, known), at_key=True)
+    make = registry.lookup(component.kind, component.name)
+    model = getattr(make, "Settings", NoSettings)
+    settings = document.validate(model, data=component.settings, at=component.keys)
+    wanted = inspect.signature(make).parameters
+    offered = context if model is NoSettings else {**context, "settings": settings}
+    return make(**{name: value for name, value in offered.items() if name in wanted})
+
+
+def _pipeline(document: Document, name: str) -> Pipeline:
+    data = document.data
+    if not isinstance(data, dict):
+        raise document.error((), "expected a mapping (stage: component)")
+    components: dict[str, Component] = {}
+    for key, value in data.items():
+        component = _component(document, key, value)
+        for stage in component.kind.split("+"):
+            if stage in components:
+                raise document.error((key,), f"stage '{stage}' is served twice", at_key=True)
+            components[stage] = component
+    for stage in STAGES:
+        if stage not in components:
+            raise document.error((), f"stage '{stage}' is missing", instead=f"add '{stage}: <component>'")
+    ordered = {component.kind: component for component in (components[stage] for stage in STAGES)}
+    return Pipeline(name, tuple(ordered.values()), document)
+
+
+def _component(document: Document, key: str, value: Any) -> Component:
+    stages = key.split("+")
+    for stage in stages:
+        if stage not in STAGES:
+            raise document.error((key,), f"unknown stage '{stage}'", instead=nearest(stage, STAGES), at_key=True)
+    first = STAGES.index(stages[0])
+    if tuple(stages) != STAGES[first : first + len(stages)]:
+        what = f"'{key}' are not stages in a row"
+        raise document.error((key,), what, instead=f"the order is {', '.join(STAGES)}", at_key=True)
+    if isinstance(value, str):
+        return Component(key, value, {}, (key,))
+    if isinstance(value, dict) and len(value) == 1:
+        (name, settings), *_ = value.items()
+        return Component(key, name, {} if settings is None else settings, (key, name))
+    what = "expected the name of one component"
+    raise document.error((key,), what, instead=f"write '{key}: name' or '{key}: {{name: {{setting: value}}}}'")

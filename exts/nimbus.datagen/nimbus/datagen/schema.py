@@ -1,0 +1,75 @@
+"""The JSON Schema of a task file, so that editors complete and check it while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen import registry
+from nimbus.datagen.discover import discover
+from nimbus.datagen.skill import Statement
+from nimbus.datagen.task_file import TaskFile
+
+_LOOP = r"^for\s+[A-Za-z_]\w*\s+in\s+[A-Za-z_]\w*$"
+
+
+def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a task file, with every registered skill, predicate and randomizer."""
+    discover(skill_folders)
+    schema = TaskFile.model_json_schema()
+    definitions: dict[str, Any] = schema.setdefault("$defs", {})
+    properties = schema["properties"]
+    properties["steps"] |= _steps("skill", definitions)
+    properties["success"] |= _steps("predicate", definitions)
+    properties["randomize"] |= _randomizers(definitions)
+    schema["title"] = "Nimbus task"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
+
+
+def _steps(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A list of statements of a kind, and loops over such lists."""
+    steps = {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{kind}"}}
+    models = {name: registry.lookup(kind, name) for name in registry.names(kind)}
+    bare = [name for name, model in models.items() if not any(f.is_required() for f in model.model_fields.values())]
+    entries = {name: _define(f"{kind}.{name}", model, definitions) for name, model in models.items()}
+    definitions[kind] = {
+        "anyOf": [
+            {"enum": bare},
+            {
+                "type": "object",
+                "properties": {name: _forms(model, entries[name], definitions) for name, model in models.items()},
+                "patternProperties": {_LOOP: steps},
+                "additionalProperties": False,
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+        ]
+    }
+    return steps
+
+
+def _randomizers(definitions: dict[str, Any]) -> dict[str, Any]:
+    known = registry.names("randomizer")
+    entries = {name: _define(f"randomizer.{name}", registry.lookup("randomizer", name), definitions) for name in known}
+    properties = {name: {"anyOf": [{"type": "null"}, entry]} for name, entry in entries.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _forms(model: type[Statement], entry: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The parameters by name, or the main one alone."""
+    summary = {"description": model.summary()}
+    if not model.main:
+        return entry | summary
+    main = definitions[entry["$ref"].rsplit("/", 1)[1]]["properties"][model.main]
+    return {"anyOf": [main, entry]} | summary
+
+
+def _define(name: str, model: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Put a model's schema among the definitions, under a name of its own."""
+    template = f"#/$defs/{name}.{{model}}"
+    schema = model.model_json_schema(ref_template=template)
+    for inner, definition in schema.pop("$defs", {}).items():
+        definitions[f"{name}.{inner}"] = definition
+    definitions[name] = schema
+    return {"$ref": f"#/$defs/{name}"}
