@@ -1,0 +1,214 @@
+"""The command line: flags are parsed and checked before anything heavy is imported."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from nimbus.datagen.errors import InputError, nearest
+
+SIMULATORS = ("newton", "isaacsim")
+PLANNERS = ("ompl", "curobo")
+DEVICES = ("cpu", "cuda")
+
+INTERRUPTED, BUG = 130, 70
+
+_EXIT_CODES = """exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one line; 130 interrupted;
+70 a bug in Nimbus, with a traceback"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are ``InputError``s and whose flags cannot be abbreviated."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options, allow_abbrev=False)  # pyright: ignore[reportArgumentType]
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(message.removeprefix("argument "), instead=f"see {self.prog} --help")
+
+
+def _refuse_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Answer an unknown flag with the nearest one."""
+    if flags := [word.split("=")[0] for word in words if word.startswith("-")]:
+        known = [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+        raise InputError("unknown flag", where=flags[0], instead=nearest(flags[0], known))
+    if words:
+        raise InputError(f"unexpected '{words[0]}'", instead=f"see {parser.prog} --help")
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[-+]?[0-9]{1,20}", text) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found '{text}'")
+        return int(text)
+
+    return parse
+
+
+def _one_of(known: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"unknown '{text}'; {nearest(text, known)}")
+        return text
+
+    return parse
+
+
+def _stack(text: str) -> int | None:
+    return None if text == "auto" else _whole(1, 4096)(text)
+
+
+def _workers(text: str) -> tuple[int, int] | None:
+    if text == "auto":
+        return None
+    match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
+    if match is None or "0" in (match[1], match[2]):
+        what = f"expected 'auto' or planners x renderers such as 2x1, found '{text}'"
+        raise argparse.ArgumentTypeError(what)
+    if match[0] != "1x1":
+        raise argparse.ArgumentTypeError(f"{text} needs several processes, this version runs in one; leave it out")
+    return 1, 1
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; ``args.command`` is the one that was given, ``args.parser`` its own parser."""
+    parser = _Parser(prog="nimbus", description="A short task file in, a verified set of robot demonstrations out.")
+    parser.epilog = _EXIT_CODES
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=_Parser)
+
+    def add(name: str, meaning: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=meaning, description=meaning[0].upper() + meaning[1:] + ".")
+        command.set_defaults(parser=command)
+        return command
+
+    _add_run(add("run", "make a dataset, or continue the one in the folder"))
+    for name, meaning in (
+        ("report", "show what a run made: yield, reasons, stage times"),
+        ("verify", "read a dataset again and check all of it"),
+        ("hash", "print one hash over a dataset's episodes and their data"),
+    ):
+        command = add(name, meaning)
+        _add_folder(command)
+        command.add_argument("--json", action="store_true", help="print JSON")
+    _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
+    _add_rerender(add("rerender", "make new pixels from the stored states"))
+    for name, meaning in (
+        ("tasks", "list the tasks that come with Nimbus"),
+        ("skills", "list the skills and conditions that a task file can use"),
+        ("schema", "print the JSON Schema of a task file"),
+    ):
+        _add_skills(add(name, meaning))
+    return parser
+
+
+def _add_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--task", required=True, metavar="NAME", help="a task's name, or the path of its file")
+    command.add_argument("--episodes", type=_whole(1, 10**7), default=10, metavar="N", help="how many (10)")
+    command.add_argument("--seed", type=_whole(0, 2**63 - 1), default=0, metavar="S", help="of the whole run (0)")
+    command.add_argument(
+        "--variants", type=_whole(1, 1000), default=1, metavar="V", help="visual variants rendered of each plan (1)"
+    )
+    command.add_argument("--out", type=Path, metavar="DIR", help="folder of the dataset (out/<task>)")
+    command.add_argument("--sim", type=_one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
+    command.add_argument("--planner", type=_one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
+    command.add_argument("--workers", type=_workers, metavar="PxR", help="planner and renderer processes (auto)")
+    command.add_argument("--keep-failures", action="store_true", help="render and store failed attempts too, apart")
+    command.add_argument("--serial", action="store_true", help="everything in this process")
+    _add_device(command)
+    _add_skills(command)
+
+
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    _add_folder(command)
+    command.add_argument("ids", nargs="*", metavar="ID", help="episodes (all)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_rerender(command: argparse.ArgumentParser) -> None:
+    _add_folder(command)
+    command.add_argument("ids", nargs="+", metavar="ID", help="episodes")
+    command.add_argument("--task", metavar="NAME", help="take cameras, lights and ranges from this task (its own)")
+    command.add_argument("--seed", type=_whole(0, 2**63 - 1), metavar="S", help="draw a new look with this seed")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the new dataset")
+    _add_device(command)
+    _add_skills(command)
+
+
+def _add_folder(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", type=Path, metavar="DIR", help="folder of the dataset")
+
+
+def _add_device(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--device", type=_one_of(DEVICES), default="cpu", metavar="NAME", help="cpu, cuda")
+    command.add_argument("--stack", type=_stack, metavar="K", help="time steps rendered in one launch (auto)")
+
+
+def _add_skills(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--skills", type=Path, action="append", default=[], metavar="DIR", help="a folder with skills of your own"
+    )
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Parse and check a command line; one that begins with a flag is a ``run``.
+
+    Raises:
+        InputError: Something in it is wrong.
+    """
+    parser = build_parser()
+    if words and words[0].startswith("--") and words[0] not in ("--help", "--version"):
+        words = ["run", *words]
+    if words and not words[0].startswith("-"):
+        known = next(action.choices for action in parser._actions if action.dest == "command")
+        if words[0] not in (known or ()):
+            raise InputError(f"unknown command '{words[0]}'", instead=nearest(words[0], known or ()))
+    args, rest = parser.parse_known_args(words)
+    _refuse_unknown(getattr(args, "parser", parser), rest)
+    if args.command == "run" and args.out is None:
+        args.out = Path("out") / Path(args.task).stem
+    return args
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        args = parse_arguments(sys.argv[1:] if words is None else words)
+        if args.version:
+            sys.stdout.write(f"nimbus {_version()}\n")
+            return 0
+        if args.command is None:
+            build_parser().print_help()
+            return 0
+        return importlib.import_module(f"nimbus.runner.{args.command}").command(args)
+    except InputError as error:
+        sys.stderr.write(" ".join(str(error).split("\n")) + "\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away; keep the interpreter from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return BUG
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("nimbus-datagen")
+    except PackageNotFoundError:
+        text = (Path(__file__).resolve().parents[1] / "exts/nimbus.datagen/config/extension.toml").read_text()
+        match = re.search(r'(?m)^version = "([^"]+)"', text)
+        return match[1] if match else "unknown"
