@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nimbus.datagen.plan.ik import trace_line
 from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
-from nimbus.datagen.plan.path import IsFree
+from nimbus.datagen.plan.path import IsFree, thin_path
 from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def time_line(
         return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail=detail)
     spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
     distance = float(np.linalg.norm(scene.tool_pose(path[-1])[:3, 3] - scene.tool_pose(path[0])[:3, 3]))
-    plan = planner.time(path, is_free, min_duration=distance / speed, spent=spent)
+    plan = planner.time(thin_path(path), is_free, min_duration=distance / speed, spent=spent)
     plan.statistics["checks"] = scene.check_count - checks
     return plan
 

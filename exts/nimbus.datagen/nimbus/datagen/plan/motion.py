@@ -71,17 +71,25 @@ class MotionPlan:
         return self.positions[-1]
 
 
+def _no_plan() -> MotionPlan:
+    return MotionPlan(status=MotionStatus.NO_IK)
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraspPlan:
     """The three motions of a pick, or why there are none: ``approach`` is free, ``reach`` and ``lift`` are lines."""
 
     status: MotionStatus
+    detail: str = ""
+    """What stopped the grasp that got furthest."""
     grasp_index: int = -1
-    approach: MotionPlan
-    reach: MotionPlan
-    lift: MotionPlan
+    world_T_tool: Float = field(default_factory=lambda: np.eye(4))
+    """(4, 4) the grasp, or the same turned by half a turn about its approach"""
+    approach: MotionPlan = field(default_factory=_no_plan)
+    reach: MotionPlan = field(default_factory=_no_plan)
+    lift: MotionPlan = field(default_factory=_no_plan)
     attempts: dict[str, int] = field(default_factory=dict)
-    """How many grasps ended with which status."""
+    """How many grasps were refused in which phase and why."""
 
     def __bool__(self) -> bool:
         """Whether it succeeded."""
@@ -129,8 +137,13 @@ class MotionPlanner(Protocol):
         rng: np.random.Generator,
         approach_distance: float = 0.08,
         lift_height: float = 0.10,
+        speed: float = 0.25,
     ) -> GraspPlan:
-        """The first feasible of some ranked grasps, each (4, 4) ``world_T_tool``: approach, reach, lift."""
+        """The first feasible of some ranked grasps of a body, each (4, 4) ``world_T_tool``: approach, reach, lift.
+
+        The scene has the gripper open, at all of the approach. What ``body`` touches when it is lifted (the table)
+        it may touch; the gripper may touch nothing.
+        """
         ...
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.plan import line
+from nimbus.datagen.plan import line, pick
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import IsFree, edge_is_free, path_length, reduce_path, shortcut_path
@@ -87,9 +87,20 @@ class OmplPlanner:
         rng: np.random.Generator,
         approach_distance: float = 0.08,
         lift_height: float = 0.10,
+        speed: float = 0.25,
     ) -> GraspPlan:
         """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
-        raise NotImplementedError
+        return pick.plan_grasp(
+            self,
+            scene,
+            np.asarray(start_q, dtype=float),
+            grasps,
+            body,
+            rng=rng,
+            approach_distance=approach_distance,
+            lift_height=lift_height,
+            speed=speed,
+        )
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
         """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""

@@ -44,6 +44,21 @@ def path_length(path: Float) -> float:
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 
+def thin_path(path: Float, *, tolerance: float = 1e-3) -> Float:
+    """Leave out points of a dense path that lie within ``tolerance`` [rad] of the edge that replaces them."""
+    if len(path) < 3:
+        return path
+    edge = path[-1] - path[0]
+    along = np.clip((path - path[0]) @ edge / max(edge @ edge, 1e-12), 0.0, 1.0)
+    away = np.linalg.norm(path[0] + along[:, None] * edge - path, axis=1)
+    middle = int(away.argmax())
+    if away[middle] < tolerance:
+        return path[[0, -1]]
+    return np.vstack(
+        [thin_path(path[: middle + 1], tolerance=tolerance)[:-1], thin_path(path[middle:], tolerance=tolerance)]
+    )
+
+
 def reduce_path(path: Float, is_free: IsFree) -> Float:
     """Leave out points that a free straight edge can jump over, the longest jumps first."""
     kept = [path[0]]

@@ -55,6 +55,7 @@ class PlanningScene:
         self._tool = model.body(tool_body).id
         self._body_T_tool = np.array(body_T_tool, dtype=float)
         self._robot = [model.body(name).id for name in robot_bodies]
+        self.gripper_bodies = frozenset(gripper_bodies)
         self._gripper = {model.body(name).id for name in gripper_bodies}
         joints = [model.joint(name) for name in arm_joints]
         self._address = np.array([joint.qposadr[0] for joint in joints])
@@ -168,6 +169,13 @@ class PlanningScene:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = self._tool_rotation, self._tool_position
         return pose @ self._body_T_tool
+
+    def body_pose(self, body: str) -> Float:
+        """(4, 4) ``world_T_body`` of a link or object, with the arm as in the last question."""
+        mujoco.mj_kinematics(self._model, self._data)
+        pose, place = np.eye(4), self._data.body(body)
+        pose[:3, :3], pose[:3, 3] = place.xmat.reshape(3, 3), place.xpos
+        return pose
 
     # The model's arrays
 

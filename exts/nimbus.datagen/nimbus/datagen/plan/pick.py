@@ -1,0 +1,153 @@
+"""Planning a pick: the first of some ranked grasps that can be approached, reached and lifted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.plan import line
+from nimbus.datagen.plan.ik import solve_ik, trace_line
+from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionStatus
+from nimbus.datagen.plan.scene import PlanningScene
+
+if TYPE_CHECKING:
+    from nimbus.datagen.plan.ompl import OmplPlanner
+
+FINGER_CLEARANCE = 5e-4
+"""Distance that the open gripper keeps from everything at the grasp [m]."""
+
+ABOUT_AS_GOOD = 6
+"""So many grasps in a row of the ranking are about as good as each other."""
+
+_PHASES = ("grasp", "reach", "lift", "approach")
+
+
+def plan_grasp(
+    planner: OmplPlanner,
+    scene: PlanningScene,
+    start: Float,
+    grasps: Sequence[ArrayLike],
+    body: str,
+    *,
+    rng: np.random.Generator,
+    approach_distance: float,
+    lift_height: float,
+    speed: float,
+) -> GraspPlan:
+    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    attempts: Counter[str] = Counter()
+    furthest = (-1, MotionStatus.NO_IK, "")
+    for candidate in _candidates(scene, start, grasps, rng):
+        plans: dict[str, MotionPlan] = {}
+        for phase, plan in _phases(planner, scene, start, candidate, body, rng, approach_distance, lift_height, speed):
+            plans[phase] = plan
+            if not plan:
+                attempts[f"{phase}: {plan.status}"] += 1
+                furthest = max(furthest, (_PHASES.index(phase), plan.status, plan.detail), key=lambda item: item[0])
+                break
+        else:
+            return GraspPlan(
+                status=MotionStatus.SUCCESS,
+                grasp_index=candidate.index,
+                world_T_tool=candidate.world_T_tool,
+                attempts=dict(attempts),
+                approach=plans["approach"],
+                reach=plans["reach"],
+                lift=plans["lift"],
+            )
+    return GraspPlan(status=furthest[1], detail=furthest[2], attempts=dict(attempts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Candidate:
+    index: int
+    world_T_tool: Float
+    q: Float | None
+    """Posture at the grasp, if there is one."""
+    detail: str
+
+
+def _candidates(
+    scene: PlanningScene, start: Float, grasps: Sequence[ArrayLike], rng: np.random.Generator
+) -> Iterator[_Candidate]:
+    """The grasps with their postures, a few at a time: of those about as good the nearest posture comes first.
+
+    A parallel gripper holds the same when it is turned by half a turn about its approach: both ways are tried.
+    """
+
+    def effort(candidate: _Candidate) -> float:
+        return np.inf if candidate.q is None else float(np.linalg.norm(candidate.q - start))
+
+    for first in range(0, len(grasps), ABOUT_AS_GOOD):
+        group: list[_Candidate] = []
+        for index in range(first, min(first + ABOUT_AS_GOOD, len(grasps))):
+            pose = np.asarray(grasps[index], dtype=float)
+            for world_T_tool in (pose, pose @ np.diag([-1.0, -1.0, 1.0, 1.0])):
+                q, detail = _grasp_posture(scene, world_T_tool, start, rng)
+                group.append(_Candidate(index=index, world_T_tool=world_T_tool, q=q, detail=detail))
+                if q is None and detail:
+                    break
+        yield from sorted(group, key=effort)
+
+
+def _phases(
+    planner: OmplPlanner,
+    scene: PlanningScene,
+    start: Float,
+    grasp: _Candidate,
+    body: str,
+    rng: np.random.Generator,
+    approach_distance: float,
+    lift_height: float,
+    speed: float,
+) -> Iterator[tuple[str, MotionPlan]]:
+    """What each phase of one grasp gives, the cheapest to refuse first."""
+    q, world_T_tool = grasp.q, grasp.world_T_tool
+    if q is None:
+        status = MotionStatus.GOAL_IN_COLLISION if grasp.detail else MotionStatus.NO_IK
+        yield "grasp", MotionPlan(status=status, detail=grasp.detail)
+        return
+    backed_off = world_T_tool.copy()
+    backed_off[:3, 3] -= approach_distance * world_T_tool[:3, 2]
+    # Traced from the grasp outwards, so that the posture at the grasp is the one that was checked.
+    outwards = trace_line(scene, q, backed_off)
+    if outwards is None:
+        yield "reach", MotionPlan(status=MotionStatus.LINE_BLOCKED, detail="out of reach")
+        return
+    yield "reach", line.time_line(planner, scene, outwards[::-1], speed=speed)
+
+    lifted = world_T_tool.copy()
+    lifted[2, 3] += lift_height
+    tool_T_object = np.linalg.inv(world_T_tool) @ scene.body_pose(body)
+    scene.hold(body, tool_T_object)
+    try:
+        lift = planner.plan_line(scene, q, lifted, speed=speed)
+    finally:
+        scene.hold(None)
+    yield "lift", lift
+    yield "approach", planner.plan_joints(scene, start, outwards[-1], rng=rng)
+
+
+def _grasp_posture(
+    scene: PlanningScene, world_T_tool: Float, start: Float, rng: np.random.Generator
+) -> tuple[Float | None, str]:
+    """A posture with the open gripper around the object and clear of everything, or what is in its way."""
+
+    def is_clear(q: Float) -> bool:
+        return min(scene.contacts(q).values(), default=np.inf) > FINGER_CLEARANCE
+
+    q = scene.arm.solve(world_T_tool, start)
+    if q is not None:
+        if is_clear(q):
+            return q, ""
+        pair = scene.first_contact(q) or ()
+        if scene.gripper_bodies.intersection(pair):
+            # The gripper is where the grasp wants it: no other posture of the arm helps.
+            return None, " touches ".join(pair)
+    found = solve_ik(scene, world_T_tool, seed_q=start, rng=rng, solutions=1, restarts=4, accept=is_clear)
+    return (found[0] if found else None), ""
