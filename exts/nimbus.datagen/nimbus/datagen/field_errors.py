@@ -41,6 +41,8 @@ _EXPECTED = {
     "too_short": "at least {min_length} entries",
     "too_long": "at most {max_length} entries",
     "none_required": "nothing",
+    "union_tag_not_found": "a mapping that says {discriminator}",
+    "union_tag_invalid": "{discriminator} to be {expected_tags}",
 }
 """What was expected, by pydantic's error type; filled from the error's context."""
 
@@ -58,10 +60,11 @@ class Complaint:
 
 @dataclass(frozen=True)
 class _Found:
-    """An error of pydantic's with its place in the data; ``root`` is where its union, if any, stands."""
+    """An error of pydantic's with its place in the data, and where its union, if any, stands and which branch it is."""
 
     keys: Keys
     root: Keys | None
+    branch: str | int
     error: Any
 
 
@@ -77,17 +80,25 @@ def complaints(error: ValidationError, model: type[BaseModel], data: Any) -> lis
     alone: list[Complaint] = []
     unions: dict[Keys, list[_Found]] = {}
     for item in error.errors(include_url=False):
+        if item["type"] == "too_short" and len(item["input"]) >= item["ctx"]["min_length"]:
+            continue  # pydantic leaves out entries that are wrong themselves, then misses them
         found = _locate(item, data)
         if found.root is None:
             alone.append(_complain(found, names))
         else:
             unions.setdefault(found.root, []).append(found)
-    return alone + [_complain_union(branches, names) for branches in unions.values()]
+    for founds in unions.values():
+        if len({found.branch for found in founds}) > 1:
+            alone.append(_complain_union(founds, names))
+        else:  # the data chose the branch
+            alone += [_complain(found, names) for found in founds]
+    return alone
 
 
 def _locate(item: Any, data: Any) -> _Found:
     keys: Keys = ()
     root: Keys | None = None
+    branch: str | int = ""
     location = item["loc"]
     for index, part in enumerate(location):
         if part == "[key]":  # pydantic's tag for a mapping's key
@@ -96,8 +107,8 @@ def _locate(item: Any, data: Any) -> _Found:
         if child is not _ABSENT or (item["type"] == "missing" and index == len(location) - 1):
             keys, data = (*keys, part), child
         elif root is None:
-            root = keys
-    return _Found(keys, root, item)
+            root, branch = keys, part
+    return _Found(keys, root, branch, item)
 
 
 _ABSENT = object()
