@@ -76,11 +76,11 @@ def complaints(error: ValidationError, model: type[BaseModel], data: Any) -> lis
         model: What was validated against, for the names it knows.
         data: What was validated; parts of a location that it does not have are pydantic's own tags.
     """
-    names = _Names(model)
+    names = _Names(model, data)
     alone: list[Complaint] = []
     unions: dict[Keys, list[_Found]] = {}
     for item in error.errors(include_url=False):
-        if item["type"] == "too_short" and len(item["input"]) >= item["ctx"]["min_length"]:
+        if item["type"] == "too_short" and len(item["input"]) >= item.get("ctx", {})["min_length"]:
             continue  # pydantic leaves out entries that are wrong themselves, then misses them
         found = _locate(item, data)
         if found.root is None:
@@ -197,8 +197,8 @@ def _show(value: Any) -> str:
 class _Names:
     """What a model's JSON Schema knows at a place in the data."""
 
-    def __init__(self, model: type[BaseModel]) -> None:
-        self.schema = model.model_json_schema()
+    def __init__(self, model: type[BaseModel], data: Any) -> None:
+        self.schema, self.data = model.model_json_schema(), data
 
     def at(self, keys: Keys) -> list[str]:
         """Names of the fields that the mapping at ``keys`` may have."""
@@ -212,23 +212,28 @@ class _Names:
         return ""
 
     def _schemas(self, keys: Keys) -> list[dict[str, Any]]:
-        schemas = self._branches(self.schema)
+        data, schemas = self.data, self._branches(self.schema, self.data)
         for key in keys:
-            schemas = [
-                branch for schema in schemas for child in self._child(schema, key) for branch in self._branches(child)
-            ]
+            data = _child(data, key)
+            children = [child for schema in schemas for child in _children(schema, key)]
+            schemas = [branch for child in children for branch in self._branches(child, data)]
         return schemas
 
-    def _child(self, schema: dict[str, Any], key: str | int) -> list[dict[str, Any]]:
-        if isinstance(key, int):
-            entries = schema.get("prefixItems", [])
-            child = entries[key] if key < len(entries) else schema.get("items")
-        else:
-            child = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
-        return [child] if isinstance(child, dict) else []
-
-    def _branches(self, schema: dict[str, Any]) -> list[dict[str, Any]]:
+    def _branches(self, schema: dict[str, Any], data: Any) -> list[dict[str, Any]]:
+        """The schemas without references and unions that may hold for the data."""
         if reference := schema.get("$ref"):
-            return self._branches(self.schema["$defs"][reference.rsplit("/", 1)[1]])
+            return self._branches(self.schema["$defs"][reference.rsplit("/", 1)[1]], data)
+        if (tagged := schema.get("discriminator")) and isinstance(data, dict):
+            chosen = tagged["mapping"].get(data.get(tagged["propertyName"]))
+            return self._branches({"$ref": chosen}, data) if chosen else []
         choices = schema.get("anyOf", []) + schema.get("oneOf", []) + schema.get("allOf", [])
-        return [branch for choice in choices for branch in self._branches(choice)] or [schema]
+        return [branch for choice in choices for branch in self._branches(choice, data)] or [schema]
+
+
+def _children(schema: dict[str, Any], key: str | int) -> list[dict[str, Any]]:
+    if isinstance(key, int):
+        entries = schema.get("prefixItems", [])
+        child = entries[key] if key < len(entries) else schema.get("items")
+    else:
+        child = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+    return [child] if isinstance(child, dict) else []
