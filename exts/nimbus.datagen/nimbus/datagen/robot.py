@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.layout import Quaternion, Vector
+from nimbus.datagen import strict_yaml
+from nimbus.datagen.layout import Camera, Quaternion, Vector
+from nimbus.datagen.scene_files import scene_file
+from nimbus.datagen.strict_yaml import StrictModel
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
-_ROBOTS = Path(__file__).parents[1] / "scenes" / "robots"
 
-
-class Tool(BaseModel):
+class Tool(StrictModel):
     """The frame that grasps and poses are given in: z out of the hand, y along the closing direction."""
-
-    model_config = _STRICT
 
     link: str = Field(description="the link that carries the tool")
     position: Vector = Field(description="origin of the tool frame in the link's frame [m]")
     wxyz: Quaternion = Field(default=(1.0, 0.0, 0.0, 0.0), description="link_T_tool rotation")
 
 
-class Arm(BaseModel):
+class Arm(StrictModel):
     """Joints moved by the motion planner; one entry per joint in every list."""
-
-    model_config = _STRICT
 
     joints: tuple[str, ...]
     home: tuple[float, ...] = Field(description="posture at the start and for `home` [rad]")
@@ -46,10 +41,8 @@ class Arm(BaseModel):
         return self
 
 
-class Gripper(BaseModel):
+class Gripper(StrictModel):
     """A parallel gripper: its joints move together by the same amount."""
-
-    model_config = _STRICT
 
     joints: tuple[str, str]
     links: tuple[str, ...] = Field(description="links that may touch what is held")
@@ -67,10 +60,8 @@ class Gripper(BaseModel):
         return 2 * abs(self.open - self.closed)
 
 
-class Robot(BaseModel):
+class Robot(StrictModel):
     """Everything Nimbus knows about a robot beyond its URDF."""
-
-    model_config = _STRICT
 
     name: str
     description: str = ""
@@ -79,11 +70,16 @@ class Robot(BaseModel):
     tool: Tool
     arm: Arm
     gripper: Gripper
+    cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tool's")
 
+    @property
+    def camera_links(self) -> tuple[str, ...]:
+        """Links that a camera can be fixed to."""
+        return (self.tool.link, *self.cameras)
 
-def robot_names() -> list[str]:
-    """Names of the robots that come with Nimbus."""
-    return sorted(path.stem for path in _ROBOTS.glob("*.yaml"))
+    def mounted(self, camera: Camera) -> Camera:
+        """The camera with its mount spelt out: ``hand`` is the tool's link."""
+        return replace(camera, mount=self.tool.link) if camera.mount == "hand" else camera
 
 
 def load_robot(name_or_path: str, *, where: str = "") -> Robot:
@@ -92,10 +88,4 @@ def load_robot(name_or_path: str, *, where: str = "") -> Robot:
     Raises:
         InputError: No such robot, or the file is wrong.
     """
-    from nimbus.datagen import strict_yaml
-
-    is_path = name_or_path.endswith((".yaml", ".yml"))
-    path = Path(name_or_path) if is_path else _ROBOTS / f"{name_or_path}.yaml"
-    if not path.is_file():
-        raise InputError(f"no robot '{name_or_path}'", where=where, instead=nearest(name_or_path, robot_names()))
-    return strict_yaml.load(path, Robot)
+    return strict_yaml.load(scene_file("robots", name_or_path, kind="robot", where=where), Robot)

@@ -29,7 +29,7 @@ def _leaf(label: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _parse(path: Path, *, visuals: bool) -> newton.ModelBuilder:
+def parse_usd(path: Path, *, visuals: bool) -> newton.ModelBuilder:
     """Parse a USD asset; the result is shared, never changed."""
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
@@ -64,11 +64,11 @@ class SceneBuilder:
     def _parse_fixed(self) -> newton.ModelBuilder:
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
-        builder.add_builder(_parse(self.stage.path, visuals=self.visuals))
+        builder.add_builder(parse_usd(self.stage.path, visuals=self.visuals))
         builder.body_label[:] = [_leaf(label) for label in builder.body_label]
         first_body, first_joint = builder.body_count, builder.joint_count
         place = wp.transform(wp.vec3(*self.stage.robot_position), wp.quat_identity())
-        builder.add_builder(_parse(robot_usd(self.robot), visuals=self.visuals), xform=place)
+        builder.add_builder(parse_usd(robot_usd(self.robot), visuals=self.visuals), xform=place)
         for body in range(first_body, builder.body_count):
             builder.body_label[body] = _leaf(builder.body_label[body])
         compensation = builder.custom_attributes[_GRAVITY_COMPENSATION]
@@ -99,7 +99,7 @@ class SceneBuilder:
         first_body, first_shape = builder.body_count, builder.shape_count
         w, x, y, z = item.wxyz
         place = wp.transform(wp.vec3(*item.position), wp.quat(x, y, z, w))
-        builder.add_builder(_parse(library.usd_path(item.kind, item.variant), visuals=self.visuals), xform=place)
+        builder.add_builder(parse_usd(library.usd_path(item.kind, item.variant), visuals=self.visuals), xform=place)
         builder.body_label[first_body] = item.name
         ratio = item.mass / builder.body_mass[first_body]
         builder.body_mass[first_body] = item.mass

@@ -70,7 +70,7 @@ class NewtonSimulation:
 
     def restart_controller(self) -> None:
         """Take the present joint positions as the commands so far."""
-        self._previous = self._command = self.data.qpos[self.qpos_index].copy()
+        self._previous = self._command = self.reference = self.data.qpos[self.qpos_index].copy()
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -89,6 +89,7 @@ class NewtonSimulation:
             control[self._actuators] = reference + self._lead_time * velocity
             mujoco.mj_step(self.model, self.data)
         self._previous, self._command = second, target
+        self.reference = reference
 
     def state(self) -> StartState:
         """The full physics state."""
@@ -129,9 +130,7 @@ class NewtonSimulation:
     def body_speed(self, name: str) -> tuple[float, float]:
         """Linear [m/s] and angular [rad/s] speed of a body."""
         velocity = np.zeros(6)
-        mujoco.mj_objectVelocity(
-            self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0
-        )
+        mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0)
         return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))
 
 

@@ -42,16 +42,23 @@ def robot_usd(robot: Robot) -> Path:
     Raises:
         InputError: The package or its URDF is missing.
     """
-    folder = package_folder(robot.package)
-    urdf = folder / robot.urdf
+    target = cache_folder("robots") / f"{robot.name}-{robot_hash(robot)}"
+    if not target.is_dir():
+        _convert(_urdf(robot), package_folder(robot.package), robot.package, target)
+    return next(target.glob("*.usd*"))
+
+
+def robot_hash(robot: Robot) -> str:
+    """Content hash of the robot's URDF and of what converts it."""
+    version = importlib.metadata.version(robot.package) + importlib.metadata.version("urdf-usd-converter")
+    return hashlib.sha256(_urdf(robot).read_bytes() + version.encode()).hexdigest()[:12]
+
+
+def _urdf(robot: Robot) -> Path:
+    urdf = package_folder(robot.package) / robot.urdf
     if not urdf.is_file():
         raise InputError(f"'{robot.urdf}' is not in the package '{robot.package}'", where=f"robot {robot.name}: urdf")
-    version = importlib.metadata.version(robot.package) + importlib.metadata.version("urdf-usd-converter")
-    key = hashlib.sha256(urdf.read_bytes() + version.encode()).hexdigest()[:12]
-    target = cache_folder("robots") / f"{robot.name}-{key}"
-    if not target.is_dir():
-        _convert(urdf, folder, robot.package, target)
-    return next(target.glob("*.usd*"))
+    return urdf
 
 
 def _convert(urdf: Path, package_root: Path, package: str, target: Path) -> None:

@@ -9,9 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError, nearest
-
-_STAGES = Path(__file__).parents[2] / "scenes" / "stages"
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.scene_files import scene_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +21,8 @@ class Fixture:
     prim_path: str
     group: str
     object_class: str
+    position: tuple[float, float, float]
+    """Origin of its frame at the start, world frame [m]."""
     bounds: tuple[tuple[float, float, float], tuple[float, float, float]]
     """Lower and upper corner in its own frame [m]."""
 
@@ -50,11 +51,6 @@ class StageInfo:
     """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's role is its name."""
 
 
-def stage_names() -> list[str]:
-    """Names of the stages that come with Nimbus: those that mount a robot."""
-    return sorted(path.stem for path in _STAGES.glob("*.usda") if "robot_mount" in path.read_text())
-
-
 @lru_cache(maxsize=8)
 def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     """Open a stage by name or path and read what it offers.
@@ -64,10 +60,7 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     """
     from pxr import Usd
 
-    is_path = name_or_path.endswith((".usd", ".usda", ".usdc"))
-    path = Path(name_or_path) if is_path else _STAGES / f"{name_or_path}.usda"
-    if not path.is_file():
-        raise InputError(f"no scene '{name_or_path}'", where=where, instead=nearest(name_or_path, stage_names()))
+    path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
     _check_references(path)
     try:
         stage = Usd.Stage.Open(str(path))
@@ -80,7 +73,7 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
 def _check_references(path: Path) -> None:
     from pxr import UsdUtils
 
-    _, assets, unresolved = UsdUtils.ComputeAllDependencies(str(path))
+    _, _, unresolved = UsdUtils.ComputeAllDependencies(str(path))
     if unresolved:
         raise InputError(
             f"refers to '{sorted(unresolved)[0]}', which does not exist",
@@ -139,11 +132,14 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
 
 
 def _fixture(prim: Any, bounds: Any) -> Fixture:
+    from pxr import UsdGeom
+
     box = bounds.ComputeUntransformedBound(prim).ComputeAlignedRange()
     return Fixture(
         name=prim.GetName(),
         prim_path=str(prim.GetPath()),
         group=prim.GetCustomDataByKey("nimbus:group") or "",
         object_class=prim.GetCustomDataByKey("nimbus:class") or "",
+        position=tuple(UsdGeom.XformCache().GetLocalToWorldTransform(prim).ExtractTranslation()),
         bounds=(tuple(box.GetMin()), tuple(box.GetMax())),
     )

@@ -1,0 +1,63 @@
+"""How believable the contacts are: what a held object sinks in, what presses into the table, what creeps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nimbus.datagen.robot import Robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+
+
+class ContactMeter:
+    """Reads contact measures of a simulation; ``held`` says which object the gripper holds."""
+
+    def __init__(self, simulation: NewtonSimulation, robot: Robot) -> None:
+        self._simulation, self._model, self._data = simulation, simulation.model, simulation.data
+        self._gripper = np.zeros(self._model.nbody, dtype=bool)
+        self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
+        self._still = self._model.body_weldid == 0
+        self._tool = self._model.body(robot.tool.link).id
+        self._fingers = self._data.qfrc_actuator[simulation.dof_index[-2:]]
+        self._finger_dofs = simulation.dof_index[-2:]
+        self.held: str | None = None
+        self.carried = False
+        """The held object is in the air and at rest in the hand: from now on it should not move in it."""
+        self._last: np.ndarray | None = None
+
+    def read(self) -> dict[str, float]:
+        """Measures of this instant; zero where there is no such contact."""
+        contact = self._data.contact
+        bodies = self._model.geom_bodyid[contact.geom].reshape(-1, 2)
+        depth = -np.minimum(np.asarray(contact.dist), 0.0)
+        moving_into_still = self._still[bodies].any(axis=1) & ~self._still[bodies].all(axis=1)
+        return {
+            "held_penetration": self._held_depth(bodies, depth),
+            "table_penetration": float(depth[moving_into_still].max(initial=0.0)),
+            "held_creep": self._creep(),
+            "grip_force": float(np.abs(self._data.qfrc_actuator[self._finger_dofs]).max()) if self.held else 0.0,
+        }
+
+    def _held_depth(self, bodies: np.ndarray, depth: np.ndarray) -> float:
+        if self.held is None:
+            return 0.0
+        held = self._model.body(self.held).id
+        between = (bodies == held).any(axis=1) & self._gripper[bodies].any(axis=1)
+        return float(depth[between].max(initial=0.0))
+
+    def _creep(self) -> float:
+        """Speed of the held object in the hand since the last reading [m/s]."""
+        if self.held is None or not self.carried:
+            self._last = None
+            return 0.0
+        rotation = self._data.xmat[self._tool].reshape(3, 3)
+        place = rotation.T @ (self._data.body(self.held).xpos - self._data.xpos[self._tool])
+        last, self._last = self._last, place
+        return 0.0 if last is None else float(np.linalg.norm(place - last)) * self._simulation.rate
+
+    def touching(self, name: str, links: tuple[str, ...]) -> bool:
+        """Whether an object touches every one of some robot links."""
+        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        bodies = bodies[np.asarray(self._data.contact.dist) <= 0.0]
+        target = self._model.body(name).id
+        partners = set(bodies[(bodies == target).any(axis=1)].ravel().tolist())
+        return all(self._model.body(link).id in partners for link in links)

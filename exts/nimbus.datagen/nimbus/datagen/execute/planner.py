@@ -1,0 +1,114 @@
+"""The Plan stage for skills: settle the scene, run the task's steps in physics, judge the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from nimbus.datagen import registry
+from nimbus.datagen.execute.workcell import SkillFailure, Workcell
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.plan.motion import MotionPlanner
+from nimbus.datagen.randomize.draft import Streams
+from nimbus.datagen.references import environment
+from nimbus.datagen.registry import register
+from nimbus.datagen.robot import Robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.stages import Planned, Planner, Randomized
+from nimbus.datagen.steps import unroll
+from nimbus.datagen.streams import stream
+from nimbus.datagen.task import Task
+from nimbus.datagen.trajectory import Outcome, Trajectory
+
+_SETTLE_PERIODS = 8
+"""Record periods in which objects come to rest before the recording starts."""
+_DEEPEST_HELD, _DEEPEST_TABLE = 0.002, 0.001
+"""[m] Contact that an expert would believe."""
+
+
+@register("plan", "skills")
+class SkillPlanner(Planner):
+    """Plans and executes a task's steps, several times over when an attempt fails.
+
+    Attempt ``n`` of a layout draws from streams of its own, so that a layout's outcome depends on nothing but its key.
+
+    Args:
+        task: The task.
+        seed: The run's seed.
+        planner: Registered name of the motion planner.
+        attempts: Attempts at one layout at most.
+    """
+
+    def __init__(self, task: Task, seed: int, planner: str = "ompl", attempts: int = 3) -> None:
+        self._task, self._seed, self._planner, self._attempts = task, seed, planner, attempts
+        self._simulation: NewtonSimulation | None = None
+
+    def process(self, item: Randomized) -> Iterator[Planned]:
+        """Attempts until one succeeds."""
+        assets, physical = item.scene.assets, item.layouts[0].physical
+        if self._simulation is None:
+            self._simulation = NewtonSimulation(assets.stage, assets.robot, rate=self._task.rate)
+        for attempt in range(self._attempts):
+            begin = time.process_time()
+            streams = partial(stream, self._seed, item.scene.request.index, "attempt", attempt)
+            trajectory = run_attempt(self._task, self._simulation, physical, streams=streams, planner=self._planner)
+            final = trajectory.outcome.success or attempt == self._attempts - 1
+            times = {"plan": time.process_time() - begin}
+            yield Planned(
+                scene=item.scene, layouts=item.layouts, trajectory=trajectory, attempt=attempt, final=final, times=times
+            )
+            if final:
+                return
+
+
+def make_motion_planner(name: str, robot: Robot, *, rate: float) -> MotionPlanner:
+    """The motion planner of that name, for a robot."""
+    return registry.lookup("planner", name)(
+        velocity_limits=robot.arm.velocity_limits,
+        acceleration_limits=robot.arm.acceleration_limits,
+        period=1.0 / rate,
+    )
+
+
+def run_attempt(
+    task: Task, simulation: NewtonSimulation, layout: PhysicalLayout, *, streams: Streams, planner: str
+) -> Trajectory:
+    """One attempt at a layout, from loading to judging; a failure is an outcome, not an error."""
+    simulation.load(layout)
+    settle(simulation)
+    motion_planner = make_motion_planner(planner, simulation.robot, rate=simulation.rate)
+    cell = Workcell(simulation, motion_planner, layout, streams=streams)
+    names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
+    try:
+        for step in unroll(task.steps, names):
+            with cell.step(step.name, _target(step.statement)):
+                step.statement.run(cell)
+    except SkillFailure as failure:
+        return cell.finish(Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail))
+    return cell.finish(judge(task, cell, names))
+
+
+def settle(simulation: NewtonSimulation) -> None:
+    """Let objects come to rest before anything is recorded."""
+    command = simulation.joint_positions()[:-1]
+    for _ in range(_SETTLE_PERIODS):
+        simulation.advance(command)
+    simulation.data.qvel[:] = 0.0
+    simulation.restore(simulation.state())
+
+
+def judge(task: Task, cell: Workcell, names: dict[str, object]) -> Outcome:
+    """The first condition of success that does not hold, or success."""
+    for step in unroll(task.success, names):
+        failure = step.statement.failure(cell)
+        if failure is not None:
+            phase = f"success: {step.name} {_target(step.statement)}".strip()
+            return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
+    return cell.contact_outcome(held=_DEEPEST_HELD, table=_DEEPEST_TABLE) or Outcome(success=True)
+
+
+def _target(statement: object) -> str:
+    main = type(statement).main  # type: ignore[attr-defined]
+    value = getattr(statement, main) if main else ""
+    return value if isinstance(value, str) else ""

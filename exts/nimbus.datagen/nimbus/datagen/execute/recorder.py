@@ -1,0 +1,82 @@
+"""Records an attempt at the record rate, row by row, and makes it a trajectory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.execute.contacts import ContactMeter
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.trajectory import Outcome, SkillSegment, Trajectory
+
+Float = NDArray[np.float64]
+
+
+class Recorder:
+    """Rows of state and action, with the skill step and phase that each belongs to."""
+
+    def __init__(self, simulation: NewtonSimulation, meter: ContactMeter) -> None:
+        self._simulation, self._meter = simulation, meter
+        self._start = simulation.state()
+        self._rows: dict[str, list[Float]] = defaultdict(list)
+        self._labels: list[tuple[str, str, str]] = []
+
+    @property
+    def step_count(self) -> int:
+        """Rows so far."""
+        return len(self._labels)
+
+    def record(self, action: Float, *, skill: str, target: str, phase: str) -> None:
+        """Take down the present state and the action that is commanded from it."""
+        simulation, rows = self._simulation, self._rows
+        rows["joint_positions"].append(simulation.joint_positions())
+        rows["joint_velocities"].append(simulation.joint_velocities())
+        rows["actions"].append(np.array(action, dtype=float))
+        rows["body_positions"].append(simulation.body_positions())
+        rows["body_wxyz"].append(simulation.body_wxyz())
+        for name, value in self._meter.read().items():
+            rows[f"contacts/{name}"].append(np.float64(value))
+        self._labels.append((skill, target, phase))
+
+    def largest(self, measure: str) -> float:
+        """Largest value so far of a contact measure."""
+        return float(max(self._rows[f"contacts/{measure}"], default=0.0))
+
+    def trajectory(self, outcome: Outcome, plan_statistics: list[dict[str, float]]) -> Trajectory:
+        """Everything recorded, with how it ended."""
+        simulation, count = self._simulation, self.step_count
+        rows = {name: np.array(values) for name, values in self._rows.items()}
+        names = sorted({name for plan in plan_statistics for name in plan})
+        return Trajectory(
+            rate=simulation.rate,
+            time=np.arange(count) / simulation.rate,
+            joint_names=simulation.joint_names,
+            joint_positions=rows.get("joint_positions", np.zeros((0, len(simulation.joint_names)))),
+            joint_velocities=rows.get("joint_velocities", np.zeros((0, len(simulation.joint_names)))),
+            action_names=simulation.action_names,
+            actions=rows.get("actions", np.zeros((0, len(simulation.action_names)))),
+            body_names=simulation.body_names,
+            body_positions=rows.get("body_positions", np.zeros((0, len(simulation.body_names), 3))),
+            body_wxyz=rows.get("body_wxyz", np.zeros((0, len(simulation.body_names), 4))),
+            segments=_segments(self._labels),
+            outcome=outcome,
+            start=self._start,
+            contacts={name[9:]: values for name, values in rows.items() if name.startswith("contacts/")},
+            plan_statistics={
+                name: np.array([plan.get(name, np.nan) for plan in plan_statistics], dtype=float) for name in names
+            },
+        )
+
+
+def _segments(labels: list[tuple[str, str, str]]) -> tuple[SkillSegment, ...]:
+    """Runs of equal labels."""
+    segments: list[SkillSegment] = []
+    start = 0
+    for index in range(1, len(labels) + 1):
+        if index == len(labels) or labels[index] != labels[start]:
+            skill, target, phase = labels[start]
+            segments.append(SkillSegment(start=start, stop=index, skill=skill, target=target, phase=phase))
+            start = index
+    return tuple(segments)

@@ -1,0 +1,278 @@
+"""The robot in its scene, as a skill sees it: look where things are, plan a motion, run it in physics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.execute.contacts import ContactMeter
+from nimbus.datagen.execute.grasps import grasps_of
+from nimbus.datagen.execute.recorder import Recorder
+from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.plan.grasp import Grasp
+from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner, MotionStatus
+from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.randomize.draft import Streams
+from nimbus.datagen.robot import Robot
+from nimbus.datagen.rotations import pose
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.usd.stage import Fixture, StageInfo
+
+Float = NDArray[np.float64]
+
+_TRACKING_LIMIT = 0.06
+"""[rad] More than this behind its command, and the arm pushes against something."""
+
+_SLIP_LIMIT = 0.03
+"""[m] A held object that moved further in the hand is being lost."""
+
+
+class SkillFailure(Exception):
+    """A skill cannot be done here; the attempt ends with this reason."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}" if detail else str(reason))
+
+
+class Workcell:
+    """One attempt at one physical layout.
+
+    Args:
+        simulation: Loaded with the layout.
+        planner: The motion planner.
+        layout: The physical layout.
+        streams: Random streams of this attempt by address.
+    """
+
+    def __init__(
+        self, simulation: NewtonSimulation, planner: MotionPlanner, layout: PhysicalLayout, *, streams: Streams
+    ) -> None:
+        self.simulation, self.planner, self.streams = simulation, planner, streams
+        self.robot: Robot = simulation.robot
+        self.stage: StageInfo = simulation.stage
+        self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
+        self.scene = planning_scene(simulation)
+        self.meter = ContactMeter(simulation, self.robot)
+        self.plan_statistics: list[dict[str, float]] = []
+        self.released: set[str] = set()
+        self._recorder = Recorder(simulation, self.meter)
+        self._skill, self._target, self._phase = "", "", ""
+        self._command = simulation.joint_positions()[:-1].copy()
+        self._plan_count = 0
+        self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
+
+    # Where things are
+
+    @property
+    def arm_command(self) -> Float:
+        """(J,) the posture last commanded [rad]; plans start from it."""
+        return self._command[:-1].copy()
+
+    @property
+    def opening(self) -> float:
+        """Commanded position of each finger [m]."""
+        return float(self._command[-1])
+
+    @property
+    def held(self) -> str | None:
+        """Name of the object in the gripper."""
+        return self.meter.held
+
+    @property
+    def phase(self) -> str:
+        """The step and phase that the robot is in, for people."""
+        return " ".join(part for part in (self._skill, self._target, self._phase) if part)
+
+    def pose(self, name: str) -> Float:
+        """``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
+        return self.simulation.body_pose(name)
+
+    def tool_pose(self) -> Float:
+        """``world_T_tool`` (4, 4)."""
+        tool = self.robot.tool
+        return self.pose(tool.link) @ pose(tool.position, tool.wxyz)
+
+    def tool_T_held(self) -> Float:
+        """Pose (4, 4) of the held object in the tool frame."""
+        assert self.held is not None
+        return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
+
+    def model(self, name: str) -> ObjectModel:
+        """Shape and metadata of an object."""
+        item = self.objects[name]
+        return ObjectLibrary.open(item.library).model(item.kind, item.variant)
+
+    def fixture(self, name: str) -> Fixture:
+        """A fixture of the scene."""
+        return self.stage.fixtures[name]
+
+    @property
+    def table_height(self) -> float:
+        """Height of the surface that the robot stands on [m]."""
+        return self.stage.robot_position[2]
+
+    def grasps(self, name: str) -> list[Grasp]:
+        """Sampled grasps of an object, in its own frame, best first."""
+        return grasps_of(self.objects[name], max_width=self.robot.gripper.max_width)
+
+    # Motion
+
+    @contextmanager
+    def step(self, skill: str, target: str) -> Iterator[None]:
+        """Inside, everything that is recorded belongs to one skill step."""
+        self._skill, self._target, self._phase = skill, target, ""
+        yield
+        self._skill, self._target, self._phase = "", "", ""
+
+    def begin(self, phase: str) -> None:
+        """Name the part of the skill that follows."""
+        self._phase = phase
+
+    def rng(self) -> np.random.Generator:
+        """A fresh stream for each plan of the attempt."""
+        self._plan_count += 1
+        return self.streams("plan", self._plan_count)
+
+    def look(self) -> PlanningScene:
+        """The planning scene with everything where it is now."""
+        self.scene.set_world(self.simulation.data.qpos)
+        self.scene.hold(self.held, self.tool_T_held() if self.held else None)
+        return self.scene
+
+    def move_to(self, goals: Sequence[ArrayLike]) -> MotionPlan:
+        """Move freely to the nearest of some poses of the tool, each ``world_T_tool`` (4, 4).
+
+        Raises:
+            SkillFailure: There is no motion.
+        """
+        return self.follow(self.planner.plan_pose(self.look(), self.arm_command, goals, rng=self.rng()))
+
+    def move_joints(self, posture: ArrayLike) -> MotionPlan:
+        """Move freely to a posture.
+
+        Raises:
+            SkillFailure: There is no motion.
+        """
+        return self.follow(self.planner.plan_joints(self.look(), self.arm_command, posture, rng=self.rng()))
+
+    def follow(self, plan: MotionPlan) -> MotionPlan:
+        """Run a plan in physics.
+
+        Raises:
+            SkillFailure: It is no success, or the arm did not follow.
+        """
+        self.plan_statistics.append(dict(plan.statistics))
+        if not plan:
+            raise self.failure(plan)
+        for posture in plan.positions[1:]:
+            self.command(posture)
+        return plan
+
+    def failure(self, plan: MotionPlan) -> SkillFailure:
+        """What a failed plan means for a skill."""
+        return SkillFailure(_REASONS[plan.status], plan.detail)
+
+    def command(self, posture: ArrayLike | None = None, *, opening: float | None = None) -> None:
+        """One record period: command a posture of the arm, a finger position [m], or hold what was commanded."""
+        if posture is not None:
+            self._command[:-1] = posture
+        if opening is not None:
+            self._command[-1] = opening
+        self._recorder.record(self._command, skill=self._skill, target=self._target, phase=self._phase)
+        self.simulation.advance(self._command)
+        self._check()
+
+    def _check(self) -> None:
+        actual = self.simulation.joint_positions()[: len(self.robot.arm.joints)]
+        if not np.all(np.isfinite(self.simulation.data.qpos)):
+            raise SkillFailure(Reason.UNSTABLE, "a position is not finite")
+        lag = np.abs(actual - self.simulation.reference[: len(actual)]).max()
+        if lag > _TRACKING_LIMIT:
+            raise SkillFailure(Reason.TRACKING_ERROR, f"{lag:.3f} rad off its command")
+        if self.meter.carried:
+            slip = float(np.linalg.norm((self.tool_T_held() - self._carried_at)[:3, 3]))
+            if slip > _SLIP_LIMIT:
+                raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{self.held} slid {slip * 100:.0f} cm in the hand")
+
+    def wait(self, steps: int) -> None:
+        """Hold still for some record periods."""
+        for _ in range(steps):
+            self.command()
+
+    # Gripper
+
+    def open(self, opening: float | None = None, *, steps: int = 3) -> None:
+        """Open the fingers to a position [m], or all the way, and let go of what is held."""
+        target = self.robot.gripper.open if opening is None else opening
+        if self.held:
+            self.released.add(self.held)
+        self.meter.held, self.meter.carried = None, False
+        for value in np.linspace(self.opening, target, steps + 1)[1:]:
+            self.command(opening=float(value))
+
+    def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
+        """Close the fingers on an object; True when both hold it."""
+        for value in np.linspace(self.opening, self.robot.gripper.closed, steps + 1)[1:]:
+            self.command(opening=float(value))
+        for _ in range(patience):
+            speed = np.abs(self.simulation.joint_velocities()[-2:]).max()
+            if speed < 2e-3:
+                break
+            self.command()
+        if not self.meter.touching(name, self.robot.gripper.fingers):
+            return False
+        self.meter.held = name
+        return True
+
+    def carry(self) -> None:
+        """From now on the held object should stay where it is in the hand."""
+        self.meter.carried = True
+        self._carried_at = self.tool_T_held()
+
+    def contact_outcome(self, *, held: float, table: float) -> Outcome | None:
+        """A failure when something sank in deeper than these limits [m], else None."""
+        for name, limit in (("held_penetration", held), ("table_penetration", table)):
+            deepest = self._recorder.largest(name)
+            if deepest > limit:
+                detail = f"{name.replace('_', ' ')} of {deepest * 1e3:.1f} mm"
+                return Outcome(success=False, phase="success: contacts", reason=Reason.DEEP_CONTACT, detail=detail)
+        return None
+
+    def finish(self, outcome: Outcome) -> Trajectory:
+        """The record of the attempt."""
+        return self._recorder.trajectory(outcome, self.plan_statistics)
+
+
+_REASONS = {
+    MotionStatus.NO_IK: Reason.NO_IK,
+    MotionStatus.NO_PATH: Reason.NO_PATH,
+    MotionStatus.START_IN_COLLISION: Reason.COLLISION_AT_START,
+    MotionStatus.GOAL_IN_COLLISION: Reason.NO_IK,
+    MotionStatus.OUT_OF_LIMITS: Reason.NO_IK,
+    MotionStatus.LINE_BLOCKED: Reason.NO_PATH,
+    MotionStatus.REJECTED: Reason.PLAN_REJECTED,
+}
+
+
+def planning_scene(simulation: NewtonSimulation) -> PlanningScene:
+    """The planning scene of a loaded simulation."""
+    robot, model = simulation.robot, simulation.model
+    hand = model.body(robot.tool.link).id
+    base = model.body_rootid[hand]
+    links = [model.body(index).name for index in range(1, model.nbody) if model.body_rootid[index] == base]
+    return PlanningScene(
+        model,
+        arm_joints=robot.arm.joints,
+        tool_body=robot.tool.link,
+        body_T_tool=pose(robot.tool.position, robot.tool.wxyz),
+        robot_bodies=links,
+        gripper_bodies=robot.gripper.links,
+        home=robot.arm.home,
+    )

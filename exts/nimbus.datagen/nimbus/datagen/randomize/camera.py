@@ -1,0 +1,44 @@
+"""Cameras: where each stands, where it looks, how wide."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import multiply, rotation_about
+
+
+@register("randomizer", "camera")
+class CameraRandomization(LayoutRandomization):
+    """Moves, turns and zooms every camera a little about its nominal pose."""
+
+    part = "visual"
+    position: Metres = Field(0.05, ge=0, description="largest shift along each axis, either way")
+    rotation: Radians = Field(math.radians(5), ge=0, description="largest turn, about any axis")
+    fov: Radians = Field(math.radians(2), ge=0, description="largest change of the vertical field of view, either way")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a shift, a turn and a zoom for each camera."""
+        drawn: Draws = {}
+        for place, camera in enumerate(draft.cameras):
+            rng = streams(camera.name)
+            shift = rng.uniform(-self.position, self.position, 3)
+            axis = rng.normal(size=3)
+            angle = float(rng.uniform(-self.rotation, self.rotation))
+            zoom = float(rng.uniform(-self.fov, self.fov))
+            turn = rotation_about(axis, angle)
+            x, y, z = (float(value) for value in np.add(camera.position, shift))
+            draft.cameras[place] = dataclasses.replace(
+                camera,
+                position=(x, y, z),
+                wxyz=multiply(camera.wxyz, turn),
+                vertical_fov=camera.vertical_fov + zoom,
+            )
+            drawn[camera.name] = {"shift": shift.tolist(), "turn_wxyz": list(turn), "fov_change": zoom}
+        return drawn

@@ -1,0 +1,37 @@
+"""A layout in the making: nominal values first, then each randomizer changes its own part."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from nimbus.datagen.layout import Camera, Light, PlacedObject, Surface
+from nimbus.datagen.skill import Randomization
+
+Draws: TypeAlias = dict[str, Any]
+Streams: TypeAlias = Callable[..., np.random.Generator]
+"""A stream by address below the randomizer's own: ``streams(item.name)``."""
+
+
+@dataclass
+class Draft:
+    """What randomizers change; plain layout values."""
+
+    objects: list[PlacedObject] = field(default_factory=list)
+    light: Light | None = None
+    cameras: list[Camera] = field(default_factory=list)
+    surfaces: dict[str, Surface] = field(default_factory=dict)
+
+
+class LayoutRandomization(Randomization):
+    """A randomizer of one kind: registered as ``randomizer`` under the name that task files use."""
+
+    part: ClassVar[Literal["physical", "visual"]]
+
+    @abstractmethod
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Change the draft and return every value drawn, as plain JSON values."""

@@ -1,0 +1,25 @@
+"""Mass of objects, about what their size and material make likely."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pydantic import Field
+
+from nimbus.datagen.quantities import Range, Ratio
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.registry import register
+
+
+@register("randomizer", "mass")
+class MassRandomization(LayoutRandomization):
+    """Multiplies each object's mass, and its inertia with it."""
+
+    part = "physical"
+    factor: Range[Ratio] = Field((0.8, 1.25), description="range of the factor")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a factor for each object."""
+        factors = {item.name: float(streams(item.name).uniform(*self.factor)) for item in draft.objects}
+        draft.objects = [dataclasses.replace(item, mass=item.mass * factors[item.name]) for item in draft.objects]
+        return {name: {"factor": factor} for name, factor in factors.items()}

@@ -1,0 +1,113 @@
+"""Places for objects on a surface: inside a region, apart from each other and from what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import ConvexHull
+
+from nimbus.datagen.rotations import to_matrix
+
+Float = NDArray[np.float64]
+
+_TRIES = 200
+"""Places tried for one object before all of them start over."""
+_RESTARTS = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an object stands: x, y [m] in the world, yaw [rad] about the vertical."""
+
+    x: float
+    y: float
+    yaw: float
+
+
+class NoRoomError(Exception):
+    """The region does not hold the objects at the asked distance."""
+
+
+def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> Float:
+    """Convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
+    points = (np.asarray(vertices) @ to_matrix(wxyz).T)[:, :2]
+    return points[ConvexHull(points).vertices]
+
+
+def rectangle(lower: ArrayLike, upper: ArrayLike) -> Float:
+    """Outline of an axis-aligned rectangle."""
+    (x0, y0), (x1, y1) = np.asarray(lower)[:2], np.asarray(upper)[:2]
+    return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], dtype=float)
+
+
+def gap(one: Float, other: Float) -> float:
+    """A lower bound of the distance between two convex outlines; negative when they overlap."""
+    return max(_separation(one, other), _separation(other, one))
+
+
+def _separation(one: Float, other: Float) -> float:
+    """Largest distance of ``other`` beyond any edge line of ``one`` (separating axes)."""
+    edges = np.roll(one, -1, axis=0) - one
+    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    offsets = np.einsum("ij,ij->i", normals, one)
+    return float((normals @ other.T - offsets[:, None]).min(axis=1).max())
+
+
+def moved(outline: Float, place: Place) -> Float:
+    """The outline at a place."""
+    cos, sin = np.cos(place.yaw), np.sin(place.yaw)
+    return outline @ np.array([[cos, sin], [-sin, cos]]) + (place.x, place.y)
+
+
+def find_places(
+    outlines: Sequence[Float],
+    streams: Sequence[np.random.Generator],
+    *,
+    center: tuple[float, float],
+    size: tuple[float, float],
+    yaw: tuple[float, float],
+    clearance: float,
+    obstacles: Sequence[Float] = (),
+    reachable: Callable[[float, float], bool] = lambda x, y: True,
+) -> list[Place]:
+    """Draw a place for each outline, each from its own stream.
+
+    Args:
+        outlines: (n, 2) convex outlines about the objects' origins.
+        streams: One generator for each object.
+        center: Centre of the region [m].
+        size: Extent of the region along x and y [m]; objects' origins lie inside.
+        yaw: Range of yaw [rad].
+        clearance: Least distance between objects, and to obstacles [m].
+        obstacles: Outlines in the world.
+        reachable: Whether a point of the region is of use.
+
+    Raises:
+        NoRoomError: No arrangement was found.
+    """
+    low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
+
+    def try_place(outline: Float, rng: np.random.Generator, taken: list[Float]) -> Place | None:
+        for _ in range(_TRIES):
+            x, y = (float(value) for value in rng.uniform(low, high))
+            place = Place(x, y, float(rng.uniform(*yaw)))
+            outline_there = moved(outline, place)
+            if reachable(x, y) and all(gap(outline_there, other) >= clearance for other in taken):
+                return place
+        return None
+
+    for _ in range(_RESTARTS):
+        taken, places = list(obstacles), []
+        for outline, rng in zip(outlines, streams, strict=True):
+            place = try_place(outline, rng, taken)
+            if place is None:
+                break
+            places.append(place)
+            taken.append(moved(outline, place))
+        if len(places) == len(outlines):
+            return places
+    raise NoRoomError

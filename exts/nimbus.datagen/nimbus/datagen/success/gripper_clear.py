@@ -1,0 +1,24 @@
+"""Gripper clear: the hand is open and touches nothing."""
+
+from __future__ import annotations
+
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Predicate
+from nimbus.datagen.trajectory import Outcome, Reason
+
+
+@register("predicate", "gripper_clear")
+class GripperClear(Predicate):
+    """The gripper is open, holds nothing and touches nothing."""
+
+    def failure(self, world: Workcell) -> Outcome | None:
+        """Not open, or something sticks to it."""
+        gripper = world.robot.gripper
+        positions = world.simulation.joint_positions()[-len(gripper.joints) :]
+        if abs(positions - gripper.open).max() > 0.005:
+            return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail="the fingers are not open")
+        for name in world.objects:
+            if any(world.meter.touching(name, (link,)) for link in gripper.links):
+                return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail=f"the hand touches {name}")
+        return None

@@ -1,0 +1,20 @@
+"""Nothing on the floor: every object is still up on something."""
+
+from __future__ import annotations
+
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Predicate
+from nimbus.datagen.trajectory import Outcome, Reason
+
+
+@register("predicate", "nothing_on_floor")
+class NothingOnFloor(Predicate):
+    """No object fell off the table."""
+
+    def failure(self, world: Workcell) -> Outcome | None:
+        """The first object below the table top."""
+        for name in world.objects:
+            if world.pose(name)[2, 3] < world.table_height - 0.05:
+                return Outcome(success=False, reason=Reason.ON_FLOOR, detail=f"{name} fell")
+        return None

@@ -1,0 +1,129 @@
+"""The Load stage: opens what a task names, checks that it fits together, and says where the robot can work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.episode import Provenance
+from nimbus.datagen.execute.workcell import planning_scene
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.plan.ik import solve_ik
+from nimbus.datagen.registry import register
+from nimbus.datagen.robot import Robot, load_robot
+from nimbus.datagen.rotations import pose, rotation_about
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.stages import Request, Scene, SceneLoader
+from nimbus.datagen.streams import stream
+from nimbus.datagen.task import Task
+from nimbus.datagen.task_check import check_task
+from nimbus.datagen.usd.robot import robot_hash
+from nimbus.datagen.usd.stage import StageInfo, read_stage
+
+_CELL = 0.05
+"""[m] Resolution of the reach map."""
+_HEIGHT = 0.04
+"""[m] Height of the tool above the surface at which reach is asked."""
+_YAWS = np.radians([0, 90, 45, -45])
+_DOWN = pose((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class ReachMap:
+    """Cells of a region over which the robot can point its tool down."""
+
+    origin: tuple[float, float]
+    cells: np.ndarray
+    """(X, Y) bool"""
+
+    def __call__(self, x: float, y: float) -> bool:
+        """Whether the cell of a point is within reach."""
+        i, j = (int((value - low) // _CELL) for value, low in zip((x, y), self.origin, strict=True))
+        return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneAssets:
+    """What the stages of the default pipeline need of a loaded scene."""
+
+    task: Task
+    stage: StageInfo
+    robot: Robot
+    libraries: Mapping[str, ObjectLibrary]
+    reach: Mapping[str, ReachMap]
+
+
+@register("load", "usd")
+class UsdSceneLoader(SceneLoader):
+    """Loads the task's scene once; every request shares it.
+
+    Args:
+        task: The task.
+        run_settings: What was chosen on the command line, for the provenance.
+    """
+
+    def __init__(self, task: Task, run_settings: Mapping[str, str] | None = None) -> None:
+        self._task, self._run_settings = task, dict(run_settings or {})
+        self._assets: SceneAssets | None = None
+
+    def process(self, item: Request) -> Iterator[Scene]:
+        """One scene for one request."""
+        if self._assets is None:
+            self._assets = load_assets(self._task)
+        assets = self._assets
+        hashes = {
+            f"scene {assets.stage.name}": assets.stage.content_hash,
+            f"robot {assets.robot.name}": robot_hash(assets.robot),
+        }
+        hashes |= {f"library {name}": library.content_hash for name, library in assets.libraries.items()}
+        task = self._task
+        provenance = Provenance(
+            task_text=task.text, task_hash=task.content_hash, assets=hashes, settings=self._run_settings
+        )
+        yield Scene(request=item, assets=assets, provenance=provenance)
+
+
+def load_assets(task: Task) -> SceneAssets:
+    """Open everything a task names.
+
+    Raises:
+        InputError: Something is missing, does not fit together, or is out of reach.
+    """
+    stage = read_stage(task.scene, where=task.where("scene"))
+    robot = load_robot(task.robot, where=task.where("robot"))
+    libraries = {group.library: ObjectLibrary.open(group.library) for group in task.objects.values()}
+    check_task(task, stage, robot.camera_links, libraries)
+    return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
+
+
+def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMap]:
+    simulation = NewtonSimulation(stage, robot, rate=task.rate)
+    simulation.load(PhysicalLayout(objects=()))
+    scene = planning_scene(simulation)
+    scene.set_world(simulation.data.qpos)
+    rng = stream(0, "reach")
+
+    def reaches(x: float, y: float, z: float) -> bool:
+        goals = (pose((x, y, z), rotation_about((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS)
+        return any(solve_ik(scene, goal, seed_q=np.array(robot.arm.home), rng=rng, solutions=1) for goal in goals)
+
+    maps: dict[str, ReachMap] = {}
+    for name, region in task.regions.items():
+        height = stage.surfaces[region.on].upper[2] + _HEIGHT
+        low = np.subtract(region.center, np.divide(region.size, 2))
+        shape = np.maximum(1, np.ceil(np.divide(region.size, _CELL) - 1e-9).astype(int))
+        cells = np.zeros(shape, dtype=bool)
+        for i, j in np.ndindex(*shape):
+            x, y = low + (np.array([i, j]) + 0.5) * _CELL
+            cells[i, j] = reaches(float(x), float(y), height)
+        if not cells.any():
+            raise task.error(
+                ("regions", name),
+                f"out of reach of robot '{robot.name}' everywhere",
+                instead=f"bring its center nearer to the robot at x, y = {stage.robot_position[0]:g}, {stage.robot_position[1]:g}",
+            )
+        maps[name] = ReachMap((float(low[0]), float(low[1])), cells)
+    return maps

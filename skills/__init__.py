@@ -1,0 +1,1 @@
+"""Skills: one a file. What a robot can be asked to do in a task file."""

@@ -1,0 +1,17 @@
+"""Home: go to the posture that the robot file names."""
+
+from __future__ import annotations
+
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Skill
+
+
+@register("skill", "home")
+class Home(Skill):
+    """Go to the robot's home posture. Fails with ``no_path`` when something is in the way."""
+
+    def run(self, arm: Workcell) -> None:
+        """One free motion."""
+        arm.begin("home")
+        arm.move_joints(arm.robot.arm.home)

@@ -1,0 +1,37 @@
+"""Move: bring the tool to a place."""
+
+from __future__ import annotations
+
+import numpy as np
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import pose, rotation_about
+from nimbus.datagen.skill import Skill
+from pydantic import Field
+
+_TURNS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
+_DOWN = rotation_about((1, 0, 0), np.pi)
+
+
+@register("skill", "move")
+class Move(Skill):
+    """Bring the tool to a point, pointing down. Fails with ``no_ik`` out of reach, ``no_path`` when blocked."""
+
+    main = "to"
+    to: tuple[Metres, Metres, Metres] = Field(description="Where the tool goes, x, y, z in the world frame [m].")
+    yaw: Radians | None = Field(None, description="Heading of the fingers' closing direction; free when not given.")
+    straight: bool = Field(False, description="Along a straight line.")
+
+    def run(self, arm: Workcell) -> None:
+        """One motion, free or straight."""
+        arm.begin("move")
+        turns = _TURNS if self.yaw is None else [self.yaw]
+        goals = [pose(self.to, rotation_about((0, 0, 1), float(turn))) @ pose((0, 0, 0), _DOWN) for turn in turns]
+        if not self.straight:
+            arm.move_to(goals)
+        else:
+            here = arm.tool_pose()
+            here[:3, 3] = self.to
+            goal = here if self.yaw is None else goals[0]
+            arm.follow(arm.planner.plan_line(arm.look(), arm.arm_command, goal))

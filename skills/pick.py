@@ -1,0 +1,94 @@
+"""Pick: grasp an object and lift it."""
+
+from __future__ import annotations
+
+import numpy as np
+from nimbus.datagen.execute.workcell import SkillFailure, Workcell
+from nimbus.datagen.plan.grasp import rank_for_pose
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+from pydantic import Field
+
+_MOVED = 0.03
+"""[m] An object that is so far from its start, though nobody handled it, was knocked over."""
+
+
+@register("skill", "pick")
+class Pick(Skill):
+    """Grasp an object and lift it.
+
+    Needs an empty gripper. Tries its grasps from best to worst until one can be reached; when the fingers close on
+    nothing or the object slips out during the lift, tries again elsewhere. Fails with ``no_grasp``, ``missed_grasp``,
+    ``slipped_at_lift`` or ``knocked_over``.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What to pick.")
+    lift: Metres = Field(0.07, gt=0, le=0.5, description="How far to lift it.")
+    approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")
+    retries: int = Field(2, ge=0, le=10, description="Further tries after a miss or a slip.")
+
+    def run(self, arm: Workcell) -> None:
+        """Try grasps until the object is in the air."""
+        failure = SkillFailure(Reason.NO_GRASP)
+        tried: set[int] = set()
+        for _ in range(self.retries + 1):
+            try:
+                self._try(arm, tried)
+                return
+            except SkillFailure as error:
+                if error.reason not in (Reason.MISSED_GRASP, Reason.SLIPPED_AT_LIFT):
+                    raise
+                failure = error
+                self._back_off(arm)
+        raise failure
+
+    def _try(self, arm: Workcell, tried: set[int]) -> None:
+        world_T_object = arm.pose(self.object)
+        ranked = rank_for_pose(arm.grasps(self.object), world_T_object, table_height=arm.table_height)
+        grasps = [grasp for grasp in ranked if id(grasp) not in tried]
+        poses = [world_T_object @ grasp.object_T_tool for grasp in grasps]
+        plan = arm.planner.plan_grasp(
+            arm.look(),
+            arm.arm_command,
+            poses,
+            self.object,
+            rng=arm.rng(),
+            approach_distance=self.approach,
+            lift_height=self.lift,
+        )
+        if not plan:
+            raise self._unreachable(arm, plan.attempts)
+        tried.add(id(grasps[plan.grasp_index]))
+        arm.begin("reach")
+        arm.follow(plan.approach)
+        arm.begin("approach")
+        arm.follow(plan.reach)
+        arm.begin("grasp")
+        if not arm.close_on(self.object):
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+        arm.begin("lift")
+        before = arm.tool_T_held()
+        arm.follow(plan.lift)
+        if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+            raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
+        if np.linalg.norm((arm.tool_T_held() - before)[:3, 3]) > _MOVED:
+            raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slid in the fingers")
+        arm.carry()
+
+    def _unreachable(self, arm: Workcell, attempts: dict[str, int]) -> SkillFailure:
+        moved = np.linalg.norm((arm.pose(self.object) - arm.start_poses[self.object])[:3, 3])
+        if moved > _MOVED:
+            return SkillFailure(Reason.KNOCKED_OVER, f"{self.object} was moved by {moved * 100:.0f} cm")
+        counts = ", ".join(f"{count} {status}" for status, count in attempts.items())
+        return SkillFailure(Reason.NO_GRASP, counts or "no grasp of this shape")
+
+    def _back_off(self, arm: Workcell) -> None:
+        """Open and go straight up, so that the next try starts clear of everything."""
+        arm.begin("back off")
+        arm.open()
+        pose = arm.tool_pose()
+        pose[2, 3] += self.lift
+        arm.follow(arm.planner.plan_line(arm.look(), arm.arm_command, pose))
