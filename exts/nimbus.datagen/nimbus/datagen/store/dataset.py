@@ -1,0 +1,237 @@
+"""A dataset's folder: what it is (``dataset.json``), what it holds, and who may write into it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.ledger import FILE_NAME as LEDGER_NAME
+from nimbus.datagen.store.ledger import Attempt, Ledger
+from nimbus.datagen.store.publish import disk, replace_text, stage_text, sync_folder
+from nimbus.datagen.store.schema import FORMAT_VERSION
+
+INFO_NAME = "dataset.json"
+_OTHER_OUT = "choose another --out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInfo:
+    """What ``dataset.json`` says."""
+
+    format_version: int = FORMAT_VERSION
+    task: str
+    task_hash: str
+    seed: int
+    robot: str = ""
+    rate: float = 0.0
+    """[Hz]; 0 until an episode is stored, like the rest below."""
+    cameras: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Width and height by camera."""
+    joint_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    instance_names: tuple[str, ...] = ()
+    """Every instance name that occurs in an episode."""
+    semantic_names: tuple[str, ...] = ()
+    features: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By path in the file: shape (symbols where it differs between episodes), dtype, units, description."""
+    episode_count: int = 0
+    step_count: int = 0
+    byte_count: int = 0
+
+
+def read_info(folder: Path) -> DatasetInfo:
+    """Read ``dataset.json``.
+
+    Raises:
+        InputError: The folder holds no dataset, or one of another format.
+    """
+    path = folder / INFO_NAME
+    try:
+        info = from_json(DatasetInfo, path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run") from None
+    except (ValueError, ValidationError):
+        raise InputError("not a Nimbus dataset description", where=str(path), instead=_OTHER_OUT) from None
+    if info.format_version != FORMAT_VERSION:
+        raise InputError(
+            f"format version {info.format_version}, this Nimbus reads {FORMAT_VERSION}",
+            where=str(path),
+            instead="use the Nimbus that wrote it",
+        )
+    return info
+
+
+class Dataset:
+    """A dataset that this process writes into; see :meth:`create_or_open`."""
+
+    def __init__(self, folder: Path, info: DatasetInfo, lock: int) -> None:
+        self.folder = folder
+        self.info = info
+        self.episodes = folder / "episodes"
+        self.stage = folder / "stage"
+        self._lock = lock
+        self.ledger = Ledger(folder)
+        self._recover()
+
+    @classmethod
+    def create_or_open(cls, folder: Path | str, *, task: str, task_hash: str, seed: int, robot: str = "") -> Dataset:
+        """Make a dataset in a new or empty folder, or go on with the same task's and seed's dataset.
+
+        Raises:
+            InputError: The folder is a file, cannot be written, holds something else, or another run writes into it.
+            StorageError: The disk is full.
+        """
+        folder = Path(folder).absolute()
+        lock = _open_folder(folder)
+        try:
+            wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot)
+            if (folder / INFO_NAME).exists():
+                info = _same_dataset(folder, read_info(folder), wanted)
+            else:
+                _refuse_foreign(folder)
+                info = wanted
+                replace_text(folder / INFO_NAME, _text(info))
+            return cls(folder, info, lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def record(self, attempt: Attempt, *, learned: DatasetInfo | None = None) -> None:
+        """Enter an attempt into the ledger and, when it stored something, into ``dataset.json``: both or neither.
+
+        Args:
+            attempt: The attempt; its file is already in place.
+            learned: What the episode tells about the dataset.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        if not attempt.path:
+            self.ledger.record(attempt)
+            return
+        info = replace(
+            merge(self.info, learned) if learned else self.info,
+            episode_count=self.info.episode_count + 1,
+            step_count=self.info.step_count + attempt.step_count,
+            byte_count=self.info.byte_count + attempt.byte_count,
+        )
+        staged = stage_text(self.folder / INFO_NAME, _text(info))
+        try:
+            self.ledger.record(attempt)
+        except StorageError:
+            staged.unlink()
+            raise
+        staged.replace(self.folder / INFO_NAME)
+        self.info = info
+
+    def close(self) -> None:
+        """Close the ledger and let others write."""
+        if self._lock >= 0:
+            self.ledger.close()
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _recover(self) -> None:
+        """Remove what an interrupted run left: staged files, and files that never got their ledger row."""
+        with disk(self.folder):
+            for subfolder in (self.stage, self.episodes):
+                subfolder.mkdir(exist_ok=True)
+            for staged in self.stage.iterdir():
+                staged.unlink()
+            known = {attempt.path for attempt in self.ledger.stored()}
+            for path in self.episodes.glob("*.hdf5"):
+                if f"episodes/{path.name}" not in known:
+                    path.unlink()
+            sync_folder(self.folder)
+        self._recount()
+
+    def _recount(self) -> None:
+        """Follow the ledger: a run that was killed may have left ``dataset.json`` one episode behind."""
+        stored = self.ledger.stored()
+        info = replace(
+            self.info,
+            episode_count=len(stored),
+            step_count=sum(attempt.step_count for attempt in stored),
+            byte_count=sum(attempt.byte_count for attempt in stored),
+        )
+        if info != self.info:
+            replace_text(self.folder / INFO_NAME, _text(info))
+            self.info = info
+
+
+def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
+    """What is known of a dataset after one more episode."""
+    return replace(
+        learned,
+        robot=info.robot,
+        cameras=info.cameras | learned.cameras,
+        features=info.features | learned.features,
+        instance_names=tuple(sorted({*info.instance_names, *learned.instance_names})),
+        semantic_names=tuple(sorted({*info.semantic_names, *learned.semantic_names})),
+    )
+
+
+def _text(info: DatasetInfo) -> str:
+    return to_json(asdict(info), indent=2) + "\n"
+
+
+def _open_folder(folder: Path) -> int:
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this is a file", where=str(folder), instead=f"{_OTHER_OUT}, a folder")
+    probe = folder / f"{INFO_NAME}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        with suppress(OSError):
+            probe.unlink()
+        reason = os.strerror(error.errno or 0)
+        raise InputError(f"cannot write here: {reason}", where=str(folder), instead=_OTHER_OUT) from None
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            line = "wait for it, or choose another --out"
+            raise InputError("another run writes into this folder", where=str(folder), instead=line) from None
+    return lock
+
+
+def _same_dataset(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> DatasetInfo:
+    if found.task != wanted.task:
+        raise InputError(f"holds a dataset of task '{found.task}'", where=str(folder), instead=_OTHER_OUT)
+    if found.task_hash != wanted.task_hash:
+        what = f"holds a dataset of another version of task '{found.task}'"
+        raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or restore the task file")
+    if found.seed != wanted.seed:
+        what = f"holds a dataset of seed {found.seed}, not {wanted.seed}"
+        raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or --seed {found.seed}")
+    if found.episode_count and not (folder / LEDGER_NAME).exists():
+        what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is missing"
+        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {_OTHER_OUT}")
+    return found
+
+
+def _refuse_foreign(folder: Path) -> None:
+    strangers = sorted(path.name for path in folder.iterdir())
+    if strangers:
+        what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"
+        raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, new or empty")

@@ -1,0 +1,177 @@
+"""The ledger: one SQLite row an attempt, stored or failed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError, StorageError
+
+FILE_NAME = "ledger.sqlite"
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS attempts (
+    episode_id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    idx INTEGER NOT NULL,
+    variant INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    final INTEGER NOT NULL,
+    success INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    step_count INTEGER NOT NULL,
+    duration REAL NOT NULL,
+    byte_count INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    times TEXT NOT NULL,
+    objects TEXT NOT NULL,
+    started REAL NOT NULL,
+    ended REAL NOT NULL,
+    PRIMARY KEY (episode_id, attempt)
+) WITHOUT ROWID
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt at one episode, as it stands in the ledger."""
+
+    episode_id: str
+    task: str
+    seed: int
+    idx: int
+    variant: int
+    attempt: int
+    final: bool
+    """No further attempt follows."""
+    success: bool
+    phase: str = ""
+    reason: str = "none"
+    detail: str = ""
+    step_count: int = 0
+    duration: float = 0.0
+    """[s] of the motion"""
+    byte_count: int = 0
+    path: str = ""
+    """Relative to the dataset; empty when nothing is stored."""
+    sha256: str = ""
+    """Content hash at level D1; empty when nothing is stored."""
+    times: dict[str, float] = field(default_factory=dict)
+    """CPU seconds by stage."""
+    objects: tuple[dict[str, str], ...] = ()
+    """By object: name, kind, variant, class, rest pose."""
+    started: float = 0.0
+    """[s since 1970] when the writer took it up"""
+    ended: float = 0.0
+
+
+_COLUMNS = tuple(item.name for item in fields(Attempt))
+
+
+class Ledger:
+    """All attempts of a dataset. One process writes; any may read.
+
+    Args:
+        folder: The dataset's folder.
+        read_only: Open for reading; works while a run writes, and on a disk that is mounted read-only.
+
+    Raises:
+        InputError: There is no ledger to read, or the file is not one.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.path = folder / FILE_NAME
+        self._connection = _connect_read_only(self.path) if read_only else _connect(self.path)
+
+    def record(self, attempt: Attempt) -> None:
+        """Add an attempt, durable when this returns; the same attempt made again replaces its row.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        values = {name: getattr(attempt, name) for name in _COLUMNS}
+        values |= {"times": json.dumps(attempt.times), "objects": json.dumps(attempt.objects)}
+        marks = ", ".join(f":{name}" for name in _COLUMNS)
+        with _storage_errors(self.path), self._connection:
+            self._connection.execute(
+                f"INSERT OR REPLACE INTO attempts ({', '.join(_COLUMNS)}) VALUES ({marks})", values
+            )
+
+    def attempts(self) -> list[Attempt]:
+        """Every attempt, by index, variant and attempt."""
+        query = f"SELECT {', '.join(_COLUMNS)} FROM attempts ORDER BY seed, idx, variant, attempt"
+        return [_attempt(row) for row in self._connection.execute(query)]
+
+    def stored(self) -> list[Attempt]:
+        """The attempts that have a file, by index and variant."""
+        return [attempt for attempt in self.attempts() if attempt.path]
+
+    def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
+        """Which of the variants of an episode need no more work: stored, or their plan failed for good."""
+        rows = self._connection.execute(
+            "SELECT variant, success FROM attempts WHERE idx = ? AND (path != '' OR (final AND NOT success))", (index,)
+        ).fetchall()
+        if any(not success for _, success in rows):
+            return variants
+        return tuple(variant for variant in variants if variant in {row[0] for row in rows})
+
+    def close(self) -> None:
+        """Close; a writer's last close leaves one plain file."""
+        self._connection.close()
+
+
+def _attempt(row: tuple[Any, ...]) -> Attempt:
+    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    values |= {"times": json.loads(values["times"]), "objects": tuple(json.loads(values["objects"]))}
+    values |= {"success": bool(values["success"]), "final": bool(values["final"])}
+    return Attempt(**values)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # The I/O of a run may move to another thread between attempts; the writer never uses two at once.
+    connection = sqlite3.connect(path, check_same_thread=False)
+    try:
+        with _storage_errors(path):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(_TABLE)
+            connection.commit()
+    except InputError:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
+    error: sqlite3.Error | None = None
+    # WAL needs a shared-memory file beside it, which a read-only disk cannot have: there the file is read as it is.
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        try:
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
+            connection.execute("SELECT count(*) FROM attempts").fetchone()
+        except sqlite3.Error as failure:
+            error = failure
+        else:
+            return connection
+    raise InputError(f"not a ledger: {error}", where=str(path), instead="restore this file from a copy") from error
+
+
+@contextmanager
+def _storage_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StorageError(f"cannot write: {error}", where=str(path), instead="make room on this disk") from error
+    except sqlite3.DatabaseError as error:
+        raise InputError(f"not a ledger: {error}", where=str(path), instead="restore this file from a copy") from error

@@ -1,0 +1,80 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nimbus.datagen.errors import StorageError
+
+
+def storage_error(error: OSError, path: Path) -> StorageError:
+    """The one line for a disk that is full or went away."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return StorageError(
+        f"cannot write: {reason}",
+        where=str(path),
+        instead="make room or choose another --out, then run the same command again: what is stored stays",
+    )
+
+
+@contextmanager
+def disk(path: Path) -> Iterator[None]:
+    """Turn a disk's errors into one line; a name that is taken stays the bug that it is."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's entries on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def publish(staged: Path, final: Path) -> None:
+    """Give a staged and synced file its final name, never over another file.
+
+    Raises:
+        FileExistsError: The final name is taken.
+    """
+    os.link(staged, final)
+    staged.unlink()
+    sync_folder(final.parent)
+
+
+def stage_text(path: Path, text: str, *, durable: bool = True) -> Path:
+    """Write a text beside ``path``, to be moved over it.
+
+    Raises:
+        StorageError: The disk is full; nothing new stays.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with disk(path), temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+    except StorageError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    return temporary
+
+
+def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace a small text file at once; a reader sees the old or the new one.
+
+    Raises:
+        StorageError: The disk is full; the old file stays.
+    """
+    stage_text(path, text, durable=durable).replace(path)

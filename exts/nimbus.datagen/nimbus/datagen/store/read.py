@@ -1,0 +1,184 @@
+"""Reading an episode back: the same trajectory, layout and labels that were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode import Provenance
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Layout
+from nimbus.datagen.observation import CameraFrames, Labels
+from nimbus.datagen.store.json_text import from_json
+from nimbus.datagen.trajectory import Outcome, SkillSegment, StartState, Trajectory
+
+
+class EpisodeFile:
+    """One stored episode; nothing is read before it is asked for.
+
+    Args:
+        path: An episode's HDF5 file.
+
+    Raises:
+        InputError: No such file, or not an episode.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            self.file = h5py.File(self.path, "r")
+        except FileNotFoundError:
+            raise InputError("no such file", where=str(path), instead="give an episode of a dataset") from None
+        except OSError as error:
+            raise InputError(f"not a readable HDF5 file: {error}", where=str(path)) from None
+        if "nimbus_format" not in self.file.attrs:
+            self.file.close()
+            raise InputError("not an episode of Nimbus", where=str(path), instead="give an episode of a dataset")
+
+    @property
+    def episode_id(self) -> str:
+        """Its id."""
+        return str(self.file.attrs["episode_id"])
+
+    @property
+    def rate(self) -> float:
+        """[Hz] steps a second."""
+        return float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
+
+    @property
+    def step_count(self) -> int:
+        """T, the number of steps."""
+        return self["time"].shape[0]
+
+    @property
+    def instruction(self) -> str:
+        """What the robot is told."""
+        return self.text("instruction")
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """Names of its cameras, sorted."""
+        return tuple(self.members("observations/images"))
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the attempt ended."""
+        return from_json(Outcome, self.text("outcome"))
+
+    @property
+    def segments(self) -> tuple[SkillSegment, ...]:
+        """The skill steps."""
+        columns = [self.texts(f"skills/{column}") for column in ("skill", "target", "phase")]
+        rows = zip(self.array("skills/start"), self.array("skills/stop"), *columns, strict=True)
+        return tuple(
+            SkillSegment(start=int(start), stop=int(stop), skill=skill, target=target, phase=phase)
+            for start, stop, skill, target, phase in rows
+        )
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """How it was made."""
+        return from_json(Provenance, self.text("provenance"))
+
+    @cached_property
+    def labels(self) -> Labels | None:
+        """What the masks mean; None when the episode has no images."""
+        if "labels" not in self.file:
+            return None
+        return Labels(
+            instance_names=self.texts("labels/instance_names"),
+            instance_bodies=self.texts("labels/instance_bodies"),
+            instance_semantics=self.array("labels/instance_semantics"),
+            semantic_names=self.texts("labels/semantic_names"),
+            boxes_3d=self.array("labels/boxes_3d"),
+        )
+
+    def layout(self) -> Layout:
+        """Everything that was drawn."""
+        return from_json(Layout, self.text("layout"))
+
+    def trajectory(self) -> Trajectory:
+        """The executed attempt, bit for bit as it was recorded."""
+        return Trajectory(
+            rate=self.rate,
+            time=self.array("time"),
+            joint_names=self.texts("names/joints"),
+            joint_positions=self.array("observations/qpos"),
+            joint_velocities=self.array("observations/qvel"),
+            action_names=self.texts("names/actions"),
+            actions=self.array("action"),
+            body_names=self.texts("names/bodies"),
+            body_positions=self.array("observations/body_positions"),
+            body_wxyz=self.array("observations/body_wxyz"),
+            segments=self.segments,
+            outcome=self.outcome,
+            start=StartState(
+                joint_positions=self.array("start/joint_positions"),
+                joint_velocities=self.array("start/joint_velocities"),
+            ),
+            contacts={name: self.array(f"contacts/{name}") for name in self.members("contacts")},
+            plan_statistics={name: self.array(f"plan_statistics/{name}") for name in self.members("plan_statistics")},
+        )
+
+    def frames(self, camera: str, start: int, stop: int) -> CameraFrames:
+        """What a camera saw in steps ``[start, stop)``; depth in metres, as rounded when stored."""
+
+        def rows(group: str) -> NDArray[Any]:
+            return self[f"observations/{group}/{camera}"][start:stop]
+
+        return CameraFrames(
+            rgb=rows("images"),
+            depth=rows("depth").astype(np.float32) / np.float32(1000.0),
+            instance=rows("instance"),
+            semantic=rows("semantic"),
+            normals=rows("normals"),
+            boxes_2d=rows("boxes_2d"),
+            visibility=rows("visibility"),
+            intrinsics=self.array(f"observations/intrinsics/{camera}"),
+            world_T_camera=rows("world_T_camera"),
+        )
+
+    def __getitem__(self, path: str) -> h5py.Dataset:
+        dataset = self.file[path]
+        if not isinstance(dataset, h5py.Dataset):
+            raise KeyError(f"'{path}' is a group")
+        return dataset
+
+    def array(self, path: str) -> NDArray[Any]:
+        """A whole dataset."""
+        return self[path][()]
+
+    def text(self, path: str) -> str:
+        """A dataset that is one text."""
+        return self[path][()].decode()
+
+    def texts(self, path: str) -> tuple[str, ...]:
+        """A dataset of texts."""
+        return tuple(value.decode() for value in self[path][()])
+
+    def members(self, path: str) -> list[str]:
+        """Names in a group, sorted; none when there is no such group."""
+        group = self.file.get(path)
+        return sorted(group) if isinstance(group, h5py.Group) else []
+
+    def paths(self) -> Iterator[str]:
+        """The path of every dataset, sorted."""
+        found: list[str] = []
+        self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
+        return iter(sorted(found))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def __enter__(self) -> EpisodeFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

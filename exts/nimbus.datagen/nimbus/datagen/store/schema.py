@@ -1,0 +1,127 @@
+"""What an episode file holds: one row a dataset. The writer, the verifier and docs/dataset.md follow this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+FORMAT_VERSION = 1
+TEXT = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One dataset of an episode file.
+
+    Args:
+        path: Path in the file; ``*`` stands for a camera or a measure.
+        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, N instances, S segments, H, W pixels.
+        dtype: NumPy name, or ``text`` for UTF-8.
+        units: SI unit, or empty.
+        description: One line for whoever opens the file.
+        pixels: It follows from rendering: two runs compare equal in it only at level D1.
+        varying: It is never the same twice (times, versions) and enters no content hash.
+    """
+
+    path: str
+    dims: tuple[str | int, ...]
+    dtype: str
+    units: str
+    description: str
+    pixels: bool = False
+    varying: bool = False
+
+
+def _field(path: str, dims: str, dtype: str, units: str, description: str, **flags: bool) -> Field:
+    sizes = tuple(int(dim) if dim.isdigit() else dim for dim in dims.split())
+    return Field(path=path, dims=sizes, dtype=dtype, units=units, description=description, **flags)
+
+
+def _image(path: str, dims: str, dtype: str, units: str, description: str) -> Field:
+    return _field(f"observations/{path}/*", dims, dtype, units, description, pixels=True)
+
+
+FIELDS = (
+    _field("action", "T A", "float64", "rad, m", "commanded joint positions; the last entry is the gripper's opening"),
+    _field("time", "T", "float64", "s", "time of each step since the start"),
+    _field("observations/qpos", "T J", "float64", "rad, m", "measured joint positions"),
+    _field("observations/qvel", "T J", "float64", "rad/s, m/s", "measured joint velocities"),
+    _field("observations/body_positions", "T B 3", "float64", "m", "origin of each body in the world frame"),
+    _field("observations/body_wxyz", "T B 4", "float64", "", "orientation of each body, unit quaternion wxyz"),
+    _image("images", "T H W 3", "uint8", "", "sRGB image"),
+    _image("depth", "T H W", "uint16", "mm", "distance along the optical axis; 0 where nothing was hit"),
+    _image("instance", "T H W", "uint8", "", "index into labels/instance_names"),
+    _image("semantic", "T H W", "uint8", "", "index into labels/semantic_names"),
+    _image("normals", "T H W 3", "int8", "1/127", "unit normal in the world frame; 0 where nothing was hit"),
+    _image("boxes_2d", "T N 4", "float32", "px", "visible box x_min y_min x_max y_max (exclusive); NaN where not seen"),
+    _image("visibility", "T N", "float32", "", "visible pixels over pixels of the projected 3-d box, 0 to 1"),
+    _image("intrinsics", "3 3", "float64", "px", "pinhole matrix"),
+    _image("world_T_camera", "T 4 4", "float64", "m", "camera pose, OpenCV axes: +Z forward, +Y down"),
+    _field("names/joints", "J", TEXT, "", "joint of each column of qpos and qvel"),
+    _field("names/actions", "A", TEXT, "", "meaning of each column of action"),
+    _field("names/bodies", "B", TEXT, "", "body of each row of body_positions and body_wxyz"),
+    _field("labels/instance_names", "N", TEXT, "", "instances that the masks tell apart; 0 is background"),
+    _field("labels/instance_bodies", "N", TEXT, "", "body that each instance moves with; empty when it stands still"),
+    _field("labels/instance_semantics", "N", "uint8", "", "semantic index of each instance"),
+    _field("labels/semantic_names", "M", TEXT, "", "classes that the masks tell apart; 0 is background"),
+    _field("labels/boxes_3d", "N 2 3", "float64", "m", "lower and upper corner in the frame of the instance's body"),
+    _field("skills/step", "T", "int32", "", "row of the segment table that each step belongs to; -1 for none"),
+    _field("skills/start", "S", "int64", "step", "first step of each segment"),
+    _field("skills/stop", "S", "int64", "step", "step after the last of each segment"),
+    _field("skills/skill", "S", TEXT, "", "skill of each segment"),
+    _field("skills/target", "S", TEXT, "", "object or place that it acts on"),
+    _field("skills/phase", "S", TEXT, "", "part of the skill"),
+    _field("start/joint_positions", "P", "float64", "", "all generalized positions of the simulator before step 0"),
+    _field("start/joint_velocities", "V", "float64", "", "all generalized velocities of the simulator before step 0"),
+    _field("contacts/*", "T", "float64", "m, m/s, N", "contact measure of that name at each step"),
+    _field("plan_statistics/*", "K", "float64", "s, m", "one row a motion plan", varying=True),
+    _field("instruction", "", TEXT, "", "what the robot is told"),
+    _field("outcome", "", TEXT, "", "JSON: success, and the phase and reason of a failure"),
+    _field("layout", "", TEXT, "", "JSON: everything that was drawn for this episode, and its address"),
+    _field("provenance", "", TEXT, "", "JSON: task text, hashes, settings and versions", varying=True),
+)
+"""Every dataset, in the order in which the documentation lists them. A symbol has one size in a file."""
+
+_BY_PATH = {field.path: field for field in FIELDS}
+CAMERA_FIELDS = {field.path.split("/")[1]: field for field in FIELDS if field.pixels}
+"""Fields a camera fills, by name of the group under ``observations``."""
+
+
+def field_of(path: str) -> Field | None:
+    """The field that describes a path such as ``observations/images/front``, or None."""
+    return _BY_PATH.get(path) or _BY_PATH.get(path.rpartition("/")[0] + "/*")
+
+
+def feature(field: Field, shape: tuple[int, ...]) -> dict[str, Any]:
+    """What ``dataset.json`` says of a dataset; sizes that differ between episodes stay symbols."""
+    fixed = ("J", "A", "H", "W")
+    sizes = [size if dim in fixed else dim for dim, size in zip(field.dims, shape, strict=True)]
+    return {"shape": sizes, "dtype": field.dtype, "units": field.units, "description": field.description}
+
+
+def unify(field: Field, shape: tuple[int, ...], sizes: dict[str, int], *, scope: str = "") -> bool:
+    """Match a shape with a field's named sizes, binding in ``sizes`` those not yet known.
+
+    Args:
+        field: The field that the shape belongs to.
+        shape: The shape found.
+        sizes: Sizes by symbol, extended in place.
+        scope: The camera or measure; ``H``, ``W`` and ``K`` are kept for each.
+    """
+    if len(shape) != len(field.dims):
+        return False
+    for dim, size in zip(field.dims, shape, strict=True):
+        symbol = f"{scope}.{dim}" if dim in ("H", "W", "K") else dim
+        known = dim if isinstance(dim, int) else sizes.setdefault(str(symbol), size)
+        if known != size:
+            return False
+    return True
+
+
+def is_dtype(field: Field, dtype: np.dtype[Any]) -> bool:
+    """Whether a dataset's type is the one that its field asks for."""
+    if field.dtype == TEXT:
+        return dtype.kind in "SO"
+    return dtype == np.dtype(field.dtype)

@@ -1,0 +1,73 @@
+"""A file that HDF5 writes to and that may run out of disk without harm."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class Sink:
+    """A file object for h5py that keeps the first write error instead of raising it.
+
+    HDF5 cannot close a file whose last writes fail, and crashes the process when it exits. So after an error this
+    object accepts everything and drops it: the owner looks at :attr:`error`, closes the file and deletes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.error: OSError | None = None
+        self._position = 0
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move; returns the new position."""
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
+        self._position = offset + (os.fstat(self._descriptor).st_size if origin is None else origin)
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        """Read at the position; h5py knows a file object by this method."""
+        data = os.pread(self._descriptor, size, self._position)
+        self._position += len(data)
+        return data
+
+    def readinto(self, buffer: bytearray) -> int:
+        """Read at the position."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def write(self, data: bytes) -> int:
+        """Write at the position, or drop the bytes once a write has failed."""
+        view = memoryview(data).cast("B")
+        written = 0
+        try:
+            while written < len(view) and self.error is None:
+                written += os.pwrite(self._descriptor, view[written:], self._position + written)
+        except OSError as error:
+            self.error = error
+        self._position += len(view)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the file's length."""
+        length = self._position if size is None else size
+        if self.error is None:
+            os.ftruncate(self._descriptor, length)
+        return length
+
+    def flush(self) -> None:
+        """Nothing is buffered here."""
+
+    def close(self) -> None:
+        """Put the bytes on the disk and close; the first error of the file's life ends in :attr:`error`."""
+        try:
+            if self.error is None:
+                os.fsync(self._descriptor)
+        except OSError as error:
+            self.error = error
+        finally:
+            os.close(self._descriptor)

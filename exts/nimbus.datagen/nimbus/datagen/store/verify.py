@@ -1,0 +1,171 @@
+"""Reading a whole dataset again: ledger against files, shapes and types, finite numbers, contents against hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset import DatasetInfo, read_info
+from nimbus.datagen.store.hash import ContentHash
+from nimbus.datagen.store.ledger import Attempt, Ledger
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.schema import FIELDS, TEXT, field_of, is_dtype, unify
+
+_ROWS_BYTES = 8 << 20
+_MAY_BE_NAN = ("boxes_2d", "boxes_3d")
+_REQUIRED = tuple(
+    field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What a verification found."""
+
+    info: DatasetInfo
+    episode_count: int
+    step_count: int
+    byte_count: int
+    failed_count: int
+    """Failed attempts in the ledger."""
+    problems: tuple[str, ...]
+    """One line each; none when all is well."""
+
+
+def verify(folder: Path) -> Verification:
+    """Check everything in a dataset by reading it all.
+
+    Raises:
+        InputError: There is no dataset in the folder.
+    """
+    info = read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        attempts = ledger.attempts()
+    finally:
+        ledger.close()
+    stored = [attempt for attempt in attempts if attempt.path]
+    problems = [*_counts(info, stored), *_strays(folder, stored)]
+    for attempt in stored:
+        problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
+    return Verification(
+        info=info,
+        episode_count=len(stored),
+        step_count=sum(attempt.step_count for attempt in stored),
+        byte_count=sum(attempt.byte_count for attempt in stored),
+        failed_count=sum(not attempt.success for attempt in attempts),
+        problems=tuple(problems),
+    )
+
+
+def content_hash(episode: EpisodeFile) -> ContentHash:
+    """Hash a stored episode by reading all of it; equal to the hash taken when it was written."""
+    content = ContentHash()
+    for path in episode.paths():
+        dataset = episode[path]
+        field = field_of(path)
+        if field is not None and field.dtype == TEXT:
+            content.texts(path, episode.texts(path) if dataset.shape else [episode.text(path)])
+            continue
+        content.begin(path, str(dataset.dtype), dataset.shape)
+        for start, stop in _blocks(dataset):
+            content.extend(path, dataset[start:stop])
+    return content
+
+
+def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
+    """The problems of one stored episode, one line each."""
+    try:
+        episode = EpisodeFile(path)
+    except InputError as error:
+        return [error.what]
+    with episode:
+        try:
+            problems = [*_identity(episode, attempt), *_structure(episode, info)]
+            problems += [] if problems else _numbers(episode)
+            if content_hash(episode).hexdigest() != attempt.sha256:
+                problems.append("the content differs from what was written (sha256)")
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            return [f"cannot be read: {error}".splitlines()[0]]
+    if path.stat().st_size != attempt.byte_count:
+        problems.append(f"{path.stat().st_size} bytes, the ledger says {attempt.byte_count}")
+    return problems
+
+
+def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:
+    found = {
+        "episode_count": len(stored),
+        "step_count": sum(attempt.step_count for attempt in stored),
+        "byte_count": sum(attempt.byte_count for attempt in stored),
+    }
+    for name, count in found.items():
+        if getattr(info, name) != count:
+            yield f"dataset.json: {name} {getattr(info, name)}, the ledger says {count}; the next run mends this"
+
+
+def _strays(folder: Path, stored: list[Attempt]) -> Iterator[str]:
+    known = {attempt.path for attempt in stored}
+    for path in sorted((folder / "episodes").glob("*")):
+        relative = path.relative_to(folder).as_posix()
+        if relative not in known:
+            yield f"{relative}: not in the ledger; the next run removes it"
+
+
+def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
+    if episode.episode_id != attempt.episode_id or episode.layout().key.id != attempt.episode_id:
+        yield f"holds episode {episode.episode_id}, the ledger says {attempt.episode_id}"
+    if episode.step_count != attempt.step_count:
+        yield f"{episode.step_count} steps, the ledger says {attempt.step_count}"
+    if not episode.outcome.success:
+        yield "holds a failed attempt"
+
+
+def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
+    sizes: dict[str, int] = {}
+    found = set(episode.paths())
+    cameras = {f"observations/{group}/{name}" for group in ("images", "depth", "instance") for name in info.cameras}
+    for path in sorted({*_REQUIRED, *(cameras if episode.labels else ())} - found):
+        yield f"{path}: missing"
+    for path in sorted(found):
+        field, dataset = field_of(path), episode[path]
+        if field is None:
+            yield f"{path}: unknown dataset"
+        elif not is_dtype(field, dataset.dtype):
+            yield f"{path}: type {dataset.dtype}, expected {field.dtype}"
+        elif not unify(field, dataset.shape, sizes, scope=path.rpartition("/")[2]):
+            yield f"{path}: shape {dataset.shape}, expected ({', '.join(map(str, field.dims))}) with {sizes}"
+        elif (known := info.features.get(path)) and not _same_sizes(known["shape"], dataset.shape):
+            yield f"{path}: shape {dataset.shape}, dataset.json says {known['shape']}"
+
+
+def _same_sizes(known: list[int | str], shape: tuple[int, ...]) -> bool:
+    return all(isinstance(size, str) or size == found for size, found in zip(known, shape, strict=True))
+
+
+def _numbers(episode: EpisodeFile) -> Iterator[str]:
+    time = episode.array("time")
+    if np.any(np.diff(time) <= 0):
+        yield f"time: does not grow at step {int(np.argmax(np.diff(time) <= 0)) + 1}"
+    for path in episode.paths():
+        dataset = episode[path]
+        if dataset.dtype.kind == "f" and not any(name in path for name in _MAY_BE_NAN):
+            if not np.isfinite(dataset[()]).all():
+                yield f"{path}: holds numbers that are not finite"
+    length = np.linalg.norm(episode.array("observations/body_wxyz"), axis=-1)
+    if np.any(np.abs(length - 1) > 1e-6):
+        yield "observations/body_wxyz: holds quaternions that are not of unit length"
+
+
+def _blocks(dataset: h5py.Dataset) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that fit in memory many times over."""
+    if not dataset.shape or not dataset.size:
+        return
+    count = dataset.shape[0]
+    step = max(1, _ROWS_BYTES * count // max(1, dataset.nbytes))
+    for start in range(0, count, step):
+        yield start, min(start + step, count)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset import Dataset, read_info
+from nimbus.datagen.store.verify import verify
+from synthetic import TASK, TASK_HASH, make_rendered, open_dataset, write_dataset
+
+
+def make(folder: Path, *, task: str = TASK, task_hash: str = TASK_HASH, seed: int = 0) -> Dataset:
+    return Dataset.create_or_open(folder, task=task, task_hash=task_hash, seed=seed)
+
+
+def test_dataset_json_tells_what_the_dataset_holds(tmp_path: Path) -> None:
+    stored = write_dataset(tmp_path / "data")
+    info = read_info(tmp_path / "data")
+    assert (info.task, info.task_hash, info.seed, info.robot, info.rate) == (TASK, TASK_HASH, 0, "panda", 15.0)
+    assert info.cameras == {"front": (64, 48), "wrist": (64, 48)}
+    assert (info.episode_count, info.step_count) == (2, 40)
+    assert info.byte_count == sum(item.byte_count for item in stored)
+    assert info.instance_names == ("background", "items_0", "items_1")
+    assert info.features["action"]["shape"] == ["T", 8]
+    assert info.features["observations/images/front"]["shape"] == ["T", 48, 64, 3]
+    assert info.features["observations/depth/wrist"]["dtype"] == "uint16"
+
+
+def _write_file(folder: Path) -> None:
+    folder.write_text("hello")
+
+
+def _write_stranger(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "holiday.jpg").write_text("")
+
+
+def _write_broken(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "dataset.json").write_text("{]")
+
+
+def _write_other_format(folder: Path) -> None:
+    write_dataset(folder)
+    described = json.loads((folder / "dataset.json").read_text()) | {"format_version": 99}
+    (folder / "dataset.json").write_text(json.dumps(described))
+
+
+def _drop_ledger(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "ledger.sqlite").unlink()
+
+
+def _break_ledger(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "ledger.sqlite").write_bytes(b"nothing like a database" * 100)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (_write_file, "this is a file"),
+        (_write_stranger, "holds 'holiday.jpg' and no dataset.json: not a dataset"),
+        (_write_broken, "not a Nimbus dataset description"),
+        (_write_other_format, "format version 99, this Nimbus reads 1"),
+        (_drop_ledger, "holds 2 episodes but its ledger.sqlite is missing"),
+        (_break_ledger, "not a ledger"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
+    tmp_path: Path, prepare: Callable[[Path], None], message: str
+) -> None:
+    folder = tmp_path / "data"
+    prepare(folder)
+    before = sorted(path for path in folder.rglob("*")) if folder.is_dir() else folder.read_text()
+    with pytest.raises(InputError, match=message) as caught:
+        make(folder)
+    assert str(folder) in str(caught.value) and "\n" not in str(caught.value)
+    assert before == (sorted(path for path in folder.rglob("*")) if folder.is_dir() else folder.read_text())
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"task": "stack_cubes"}, "holds a dataset of task 'sort_trash'"),
+        ({"task_hash": "ffff"}, "another version of task 'sort_trash'"),
+        ({"seed": 7}, "holds a dataset of seed 0, not 7"),
+    ],
+)
+def test_a_dataset_of_another_task_or_seed_is_refused(tmp_path: Path, other: dict, message: str) -> None:
+    make(tmp_path / "data").close()
+    with pytest.raises(InputError, match=message):
+        make(tmp_path / "data", **other)
+
+
+def test_a_folder_where_nothing_can_be_made_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot write here"):
+        make(Path("/proc/nimbus_data"))
+
+
+def test_a_folder_without_the_right_to_write_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o555)
+    script = (
+        "import os, sys\n"
+        "from pathlib import Path; from nimbus.datagen.errors import InputError\n"
+        "from nimbus.datagen.store.dataset import Dataset\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "try: Dataset.create_or_open(Path(sys.argv[1]), task='t', task_hash='h', seed=0)\n"
+        "except InputError as error: print(error)\n"
+    )
+    for parent in folder.parents:
+        if parent.stat().st_uid == os.getuid() and not parent.stat().st_mode & 0o001:
+            parent.chmod(0o755)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)], env=env, capture_output=True, text=True, check=False
+    )
+    assert "cannot write here: Permission denied" in done.stdout, done.stderr
+    folder.chmod(0o755)
+
+
+def test_two_writers_never_share_a_folder(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data"), pytest.raises(InputError, match="another run writes into this folder"):
+        make(tmp_path / "data")
+    make(tmp_path / "data").close()
+
+
+def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    write_dataset(tmp_path / "data", [make_rendered(1)])
+    assert read_info(tmp_path / "data").episode_count == 2
+    assert not verify(tmp_path / "data").problems
+
+
+def test_what_a_killed_run_left_is_removed_when_the_folder_is_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    write_dataset(folder)
+    (folder / "stage" / "half.hdf5.tmp").write_bytes(b"half")
+    (folder / "episodes" / "without-a-row.hdf5").write_bytes(b"published, never recorded")
+    behind = json.loads((folder / "dataset.json").read_text()) | {"episode_count": 1}
+    (folder / "dataset.json").write_text(json.dumps(behind))
+    assert len(verify(folder).problems) == 2
+    open_dataset(folder).close()
+    assert not list((folder / "stage").iterdir())
+    assert len(list((folder / "episodes").iterdir())) == 2
+    assert not verify(folder).problems
+
+
+def test_reading_a_folder_without_a_dataset_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no dataset here"):
+        read_info(tmp_path)
