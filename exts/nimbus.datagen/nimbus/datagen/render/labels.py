@@ -1,0 +1,54 @@
+"""What the indices in masks mean, and how much of each thing is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.observation import Labels
+from nimbus.datagen.render.parts import ROBOT, Part
+from nimbus.datagen.usd.stage import StageInfo
+
+BACKGROUND = "background"
+
+
+def make_labels(stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequence[Part]) -> Labels:
+    """Name everything that can be seen.
+
+    Instances: the background, the objects, the fixtures, the robot, then what stands still. Semantic names depend on
+    the stage and the libraries alone, so that an index means the same in every episode of a task. The robot, which has
+    no single frame, has a NaN box.
+    """
+    drawn = list(dict.fromkeys(part.instance for part in parts))
+    moving = [item.name for item in objects] + [name for name in stage.fixtures if name in drawn]
+    still = [name for name in drawn if name not in moving and name != ROBOT]
+    instances = [BACKGROUND, *moving, ROBOT, *still]
+    kinds = {item.name: item.kind for item in objects}
+    groups = {name: fixture.group or name for name, fixture in stage.fixtures.items()}
+    libraries = dict.fromkeys(item.library for item in objects)
+    known = [kind for name in libraries for kind in ObjectLibrary.open(name).kinds]
+    semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *still, *groups.values(), *known]))
+    if max(len(instances), len(semantics)) > 255:
+        raise InputError(f"{len(instances)} things of {len(semantics)} kinds in one scene", instead="use at most 255")
+    return Labels(
+        instance_names=tuple(instances),
+        instance_bodies=tuple(name if name in moving else "" for name in instances),
+        instance_semantics=np.array(
+            [semantics.index(kinds.get(name, groups.get(name, name))) for name in instances], dtype=np.uint8
+        ),
+        semantic_names=tuple(semantics),
+        boxes_3d=np.stack([_bounds([part for part in parts if part.instance == name]) for name in instances]),
+    )
+
+
+def _bounds(parts: Sequence[Part]) -> NDArray[np.float64]:
+    """Corners (2, 3) around parts of one frame [m]; NaN when there are none, or they have several frames."""
+    if len({part.body for part in parts}) != 1:
+        return np.full((2, 3), np.nan)
+    vertices = np.concatenate([part.triangles.vertices for part in parts])
+    return np.stack([vertices.min(axis=0), vertices.max(axis=0)]).astype(np.float64)

@@ -1,0 +1,106 @@
+"""Triangles with normals, texture coordinates and colours: what parts are merged from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import newton
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float32]
+_CELL = 5
+"""[px] Side of a palette cell; bilinear sampling at its middle sees no neighbour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Triangles:
+    """A triangle soup with shared vertices."""
+
+    vertices: Float
+    """(n, 3) [m]"""
+    faces: NDArray[np.int32]
+    """(m, 3), counter-clockwise from outside"""
+    normals: Float
+    """(n, 3) unit"""
+    uvs: Float
+    """(n, 2)"""
+    colors: Float
+    """(n, 3) sRGB, 0 to 1"""
+
+    @classmethod
+    def of_mesh(cls, mesh: newton.Mesh, frame_T_mesh: NDArray[np.float64], scale: NDArray[np.float64]) -> Triangles:
+        """Take a mesh into another frame."""
+        rotation, offset = frame_T_mesh[:3, :3], frame_T_mesh[:3, 3]
+        vertices = np.asarray(mesh.vertices, dtype=float) * scale @ rotation.T + offset
+        faces = np.asarray(mesh.indices, dtype=np.int32).reshape(-1, 3)
+        if np.prod(scale) < 0:
+            faces = faces[:, ::-1]
+        if mesh.normals is None:
+            vertices, normals = vertices[faces].reshape(-1, 3), None
+            faces = np.arange(len(vertices), dtype=np.int32).reshape(-1, 3)
+            edges = vertices.reshape(-1, 3, 3)
+            normals = np.repeat(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), 3, axis=0)
+        else:
+            normals = np.asarray(mesh.normals, dtype=float) / scale @ rotation.T
+        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+        count = len(vertices)
+        uvs = np.zeros((count, 2)) if mesh.uvs is None or len(mesh.uvs) != count else np.asarray(mesh.uvs)
+        return cls(
+            vertices=vertices.astype(np.float32),
+            faces=faces,
+            normals=normals.astype(np.float32),
+            uvs=uvs.astype(np.float32),
+            colors=np.ones((count, 3), dtype=np.float32),
+        )
+
+    @classmethod
+    def concatenate(cls, pieces: list[Triangles]) -> Triangles:
+        """All pieces as one."""
+        starts = np.cumsum([0] + [len(piece.vertices) for piece in pieces])
+        faces = [piece.faces + start for piece, start in zip(pieces, starts, strict=False)]
+        return cls(
+            vertices=np.concatenate([piece.vertices for piece in pieces]),
+            faces=np.concatenate(faces).astype(np.int32),
+            normals=np.concatenate([piece.normals for piece in pieces]),
+            uvs=np.concatenate([piece.uvs for piece in pieces]),
+            colors=np.concatenate([piece.colors for piece in pieces]),
+        )
+
+    def painted(self, color: Any) -> Triangles:
+        """All of it in one colour, sRGB 0 to 1."""
+        rgb = np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32)
+        return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
+
+    def to_mesh(self, texture: Any) -> newton.Mesh:
+        """A mesh with an image: a path or (H, W, 3) uint8."""
+        return newton.Mesh(
+            self.vertices,
+            self.faces.ravel(),
+            normals=self.normals,
+            uvs=self.uvs,
+            texture=texture,
+            compute_inertia=False,
+            color=(1.0, 1.0, 1.0),
+        )
+
+    def to_palette_mesh(self) -> newton.Mesh:
+        """A mesh whose image has one cell for each colour."""
+        palette, cell = np.unique(np.round(self.colors * 255).astype(np.uint8), axis=0, return_inverse=True)
+        image = np.repeat(palette[None], _CELL, axis=1).repeat(_CELL, axis=0)
+        u = (cell.ravel() + 0.5) / len(palette)
+        uvs = np.stack([u, np.full_like(u, 0.5)], axis=1).astype(np.float32)
+        return replace(self, uvs=uvs).to_mesh(image)
+
+    def projected(self, period: float) -> Triangles:
+        """Texture coordinates by projection along each vertex normal's largest axis.
+
+        Args:
+            period: Length over which the texture runs once [m].
+        """
+        axis = np.argmax(np.abs(self.normals), axis=1)
+        across, along = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
+        rows = np.arange(len(self.vertices))
+        uvs = np.stack([self.vertices[rows, across], self.vertices[rows, along]], axis=1) / period
+        return replace(self, uvs=uvs.astype(np.float32))
