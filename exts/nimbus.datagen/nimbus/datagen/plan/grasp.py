@@ -144,9 +144,9 @@ def _tool_pose(origin: Float, axis: Float, angle: float) -> Float:
 
 def _basis(axis: Float) -> tuple[Float, Float]:
     """Two unit vectors across an axis and each other."""
-    across = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
+    across = np.asarray(np.cross(axis, np.eye(3)[np.abs(axis).argmin()]), dtype=float)
     across /= np.linalg.norm(across)
-    return across, np.cross(axis, across)
+    return across, np.asarray(np.cross(axis, across), dtype=float)
 
 
 class _Triangles:

@@ -13,7 +13,7 @@ from nimbus.datagen.plan import line, pick
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import IsFree, edge_is_free, path_length, reduce_path, shortcut_path
-from nimbus.datagen.plan.sampling import sample_path
+from nimbus.datagen.plan.sampling import EDGE_STEP, sample_path
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
 from nimbus.datagen.registry import register
@@ -33,7 +33,8 @@ class OmplPlanner:
         acceleration_scale: Share of the acceleration limits.
         period: Time between commands [s].
         goal_count: Postures to look for at most, over all goal poses.
-        shortcuts: Attempts to shorten a path.
+        paths: Paths to sample, of which the shortest is taken.
+        shortcuts: Attempts to shorten each.
         max_checks: Limit of collision checks for the first search; the second one has three times as many.
     """
 
@@ -46,13 +47,14 @@ class OmplPlanner:
         acceleration_scale: float = 0.5,
         period: float = RECORD_PERIOD,
         goal_count: int = 3,
+        paths: int = 1,
         shortcuts: int = 30,
         max_checks: int = 20_000,
     ) -> None:
         self.velocity: Float = np.asarray(velocity_limits, dtype=float) * velocity_scale
         self.acceleration: Float = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
         self.period = period
-        self._goal_count, self._shortcuts, self._max_checks = goal_count, shortcuts, max_checks
+        self._goal_count, self._paths, self._shortcuts, self._max_checks = goal_count, paths, shortcuts, max_checks
 
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
@@ -168,35 +170,55 @@ class OmplPlanner:
             free = [(index, q) for index, q in goals if not scene.in_collision(q)]
             if not free:
                 return _blocked(MotionStatus.GOAL_IN_COLLISION, scene, goals[0][1])
-            path = self._search(scene, start, [q for _, q in free], rng)
-            if path is None:
-                return MotionPlan(status=MotionStatus.NO_PATH)
-            index = next(index for index, q in free if np.array_equal(q, path[-1]))
-            spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
-            # Half of the margin is left to what is cut between the checks, and to the blended corners.
-            with scene.nearer(0.5 * scene.margin):
-                plan = self.time(path, lambda q: not scene.in_collision(q), goal_index=index, spent=spent)
+            plan = MotionPlan(status=MotionStatus.NO_PATH)
+            # A timed path that is not free slipped through between two checks: look again, and closer.
+            for step in (EDGE_STEP, EDGE_STEP / 2, EDGE_STEP / 4):
+                path = self._search(scene, start, [q for _, q in free], rng, step)
+                if path is None:
+                    break
+                index = next(index for index, q in free if np.array_equal(q, path[-1]))
+                spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
+                # Half of the margin is left to what is cut between the checks, and to the blended corners.
+                with scene.nearer(0.5 * scene.margin):
+                    plan = self.time(path, lambda q: not scene.in_collision(q), goal_index=index, spent=spent)
+                if plan:
+                    break
         if plan:
             plan.statistics["clearance"] = min(scene.clearance(q) for q in plan.positions)
         plan.statistics["checks"] = scene.check_count - checks
         return plan
 
-    def _search(self, scene: PlanningScene, start: Float, goals: list[Float], rng: np.random.Generator) -> Float | None:
+    def _search(
+        self, scene: PlanningScene, start: Float, goals: list[Float], rng: np.random.Generator, step: float
+    ) -> Float | None:
+        """The straight edge to the nearest goal that has one, or the shortest of a few sampled paths."""
+
         def is_free(q: Float) -> bool:
             return not scene.in_collision(q)
 
         for goal in goals:
-            if edge_is_free(start, goal, is_free):
+            if edge_is_free(start, goal, is_free, step=step):
                 return np.array([start, goal])
-        for name, max_checks in (("RRTConnect", self._max_checks), ("LBKPIECE1", 3 * self._max_checks)):
-            path = sample_path(
-                scene, start, goals, planner=name, seed=int(rng.integers(1, 2**31)), max_checks=max_checks
-            )
+        nearest = float(np.linalg.norm(goals[0] - start))
+        near = [goal for goal in goals if np.linalg.norm(goal - start) <= 1.3 * nearest]
+        found: list[Float] = []
+        for name, targets, max_checks in self._searches(near, goals):
+            seed = int(rng.integers(1, 2**31))
+            path = sample_path(scene, start, targets, planner=name, seed=seed, max_checks=max_checks, edge_step=step)
             if path is not None:
-                path = reduce_path(path, is_free)
-                path = shortcut_path(path, is_free, rng=rng, attempts=self._shortcuts)
-                return reduce_path(path, is_free)
-        return None
+                path = reduce_path(path, is_free, step=step)
+                path = shortcut_path(path, is_free, rng=rng, attempts=self._shortcuts, step=step)
+                found.append(reduce_path(path, is_free, step=step))
+            if len(found) == self._paths:
+                break
+        return min(found, key=path_length, default=None)
+
+    def _searches(self, near: list[Float], goals: list[Float]) -> Iterator[tuple[str, list[Float], int]]:
+        """Planner, goals and limit of checks of one search after the other, until enough paths are found."""
+        yield from [("RRTConnect", near, self._max_checks)] * self._paths
+        if len(near) < len(goals):
+            yield "RRTConnect", goals, self._max_checks
+        yield "LBKPIECE1", goals, 3 * self._max_checks
 
 
 def _blocked(status: MotionStatus, scene: PlanningScene, q: Float) -> MotionPlan:

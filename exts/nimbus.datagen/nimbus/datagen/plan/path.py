@@ -59,20 +59,22 @@ def thin_path(path: Float, *, tolerance: float = 1e-3) -> Float:
     )
 
 
-def reduce_path(path: Float, is_free: IsFree) -> Float:
+def reduce_path(path: Float, is_free: IsFree, *, step: float = 0.03) -> Float:
     """Leave out points that a free straight edge can jump over, the longest jumps first."""
     kept = [path[0]]
     index = 0
     while index < len(path) - 1:
         following = len(path) - 1
-        while following > index + 1 and not edge_is_free(path[index], path[following], is_free):
+        while following > index + 1 and not edge_is_free(path[index], path[following], is_free, step=step):
             following -= 1
         kept.append(path[following])
         index = following
     return np.array(kept)
 
 
-def shortcut_path(path: Float, is_free: IsFree, *, rng: np.random.Generator, attempts: int = 30) -> Float:
+def shortcut_path(
+    path: Float, is_free: IsFree, *, rng: np.random.Generator, attempts: int = 30, step: float = 0.03
+) -> Float:
     """Replace random stretches of a path by straight edges where these are free."""
     for _ in range(attempts):
         if len(path) < 3:
@@ -86,6 +88,6 @@ def shortcut_path(path: Float, is_free: IsFree, *, rng: np.random.Generator, att
             continue
         start = path[first] + (low - ends[first]) / lengths[first] * (path[first + 1] - path[first])
         end = path[last] + (high - ends[last]) / lengths[last] * (path[last + 1] - path[last])
-        if edge_is_free(start, end, is_free):
+        if edge_is_free(start, end, is_free, step=step):
             path = np.vstack([path[: first + 1], start, end, path[last + 1 :]])
     return path

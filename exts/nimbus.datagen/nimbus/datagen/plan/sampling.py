@@ -20,7 +20,14 @@ RANGE = 0.7
 
 
 def sample_path(
-    scene: PlanningScene, start: Float, goals: list[Float], *, planner: str, seed: int, max_checks: int
+    scene: PlanningScene,
+    start: Float,
+    goals: list[Float],
+    *,
+    planner: str,
+    seed: int,
+    max_checks: int,
+    edge_step: float = EDGE_STEP,
 ) -> Float | None:
     """Search a path from a free posture to any of some free goals.
 
@@ -31,6 +38,7 @@ def sample_path(
         planner: Name of one of OMPL's geometric planners.
         seed: Decides the path.
         max_checks: Give up after so many collision checks.
+        edge_step: Distance between checks on an edge [rad].
 
     Returns:
         (P, J) corners of a path, or ``None``.
@@ -51,7 +59,7 @@ def sample_path(
         return not scene.in_collision([state[j] for j in joints])
 
     information.setStateValidityChecker(is_free)
-    information.setStateValidityCheckingResolution(EDGE_STEP / space.getMaximumExtent())
+    information.setStateValidityCheckingResolution(edge_step / space.getMaximumExtent())
     information.setup()
 
     problem = base.ProblemDefinition(information)
