@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from nimbus.datagen.objects.crumpled import Crumpled
 from nimbus.datagen.objects.loft import Loft
+from nimbus.datagen.objects.peel import Peel
 from nimbus.datagen.objects.texture import Layer
 from nimbus.datagen.quantities import Kilograms, Metres, Range, Ratio
 from nimbus.datagen.strict_yaml import StrictModel
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-AnyShape = Loft
+AnyShape = Annotated[Loft | Crumpled | Peel, Field(discriminator="family")]
 
 
 class Size(StrictModel):
@@ -34,6 +36,10 @@ class ObjectKind(StrictModel):
     friction: Range[Annotated[float, Field(gt=0, le=2)]]
     symmetry: Literal["none", "revolution", "box"] = "none"
     fill: Literal["solid", "shell"] = Field(default="solid", description="where the mass is")
+    rests: Annotated[tuple[Literal["upright", "lying", "on_side", "inverted"], ...], Field(min_length=1)] = (
+        "upright",
+        "lying",
+    )
     keypoints: dict[Name, Ratio] = Field(default={}, description="points on the axis, as shares of the height")
     shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(description="variants take them in turn")
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]

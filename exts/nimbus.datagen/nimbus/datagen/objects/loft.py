@@ -26,10 +26,10 @@ class Loft(StrictModel):
     """A profile from one end to the other.
 
     A row is ``[height, width, depth, roundness]``: height as a share of the object's, width and depth as shares of its
-    width and depth (depth = width when left out), roundness 0 for a rectangle and 1 for a circle.
+    width and depth (depth = width when left out), roundness 0 for a rectangle and 1 for an ellipse.
     """
 
-    family: Literal["loft"] = "loft"
+    family: Literal["loft"]
     profile: Annotated[tuple[Row, ...], Field(min_length=2)]
     roundness: Ratio = Field(default=1.0, ge=0, le=1, description="of rows that do not say")
     smooth: bool = Field(False, description="a smooth curve through the rows instead of filleted corners")

@@ -55,7 +55,7 @@ def outline(half_width: Float, half_depth: Float, roundness: Float, points: int)
     Args:
         half_width: (K,) along x.
         half_depth: (K,) along y.
-        roundness: (K,) corner radius as a share of the smaller half: 0 a rectangle, 1 a circle or a stadium.
+        roundness: (K,) corner radii as a share of the halves: 0 a rectangle, 1 an ellipse.
         points: A multiple of 4.
 
     Returns:
@@ -68,8 +68,8 @@ def outline(half_width: Float, half_depth: Float, roundness: Float, points: int)
     angle = np.pi / 4 + corner * np.pi / 2 + swing
     sign = np.column_stack([np.where((corner == 0) | (corner == 3), 1, -1), np.where(corner < 2, 1, -1)])
     half = np.stack([half_width, half_depth], axis=-1)[:, None, :]
-    radius = (roundness * np.minimum(half_width, half_depth))[:, None, None]
-    return sign * (half - radius) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    share = roundness[:, None, None]
+    return half * (sign * (1 - share) + share * np.stack([np.cos(angle), np.sin(angle)], axis=-1))
 
 
 def envelope(rows: Float, count: int) -> Float:

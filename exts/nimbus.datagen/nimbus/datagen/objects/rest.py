@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
@@ -12,38 +14,50 @@ from nimbus.datagen.objects.model import Float, RestPose
 _LEAST_TILT = np.deg2rad(6.0)
 """A pose that tips over sooner is none, unless nothing better lies."""
 _SAME_FACE = np.cos(np.deg2rad(1.0))
+_STRAIGHT, _SIDEWAYS = 0.98, 0.8
+"""Cosines between the object's axis and the vertical: standing, and lying."""
+
+Face = tuple[Float, float, float]
+"""Outward normal, tilt margin [rad], height of the origin [m]."""
 
 
-def rest_poses(points: Float, center_of_mass: Float) -> tuple[RestPose, ...]:
+def rest_poses(points: Float, center_of_mass: Float, *, names: Sequence[str]) -> tuple[RestPose, ...]:
     """Stable poses, upright first; one is always named ``lying``.
 
     Args:
         points: (n, 3) of the contact geometry, object frame [m].
         center_of_mass: (3,) [m].
+        names: Poses to look for. Without ``upright`` among them, ``lying`` is however the object lies best.
     """
     faces = _supporting_faces(points, center_of_mass)
-    stable = [face for face in faces if face[1] >= _LEAST_TILT] or [max(faces, key=lambda face: face[1])]
-    poses: dict[str, RestPose] = {}
-    sides = [face for face in stable if abs(face[0][2]) < 0.8] or [max(stable, key=lambda face: face[1])]
-    lying = max(sides, key=lambda face: round(face[1], 6))
-    across = [face for face in sides if abs(face[0] @ lying[0]) < 0.5]
-    for name, candidates in (
-        ("upright", [face for face in stable if face[0][2] < -0.9 and face is not lying]),
-        ("lying", [lying]),
-        ("on_side", across),
-        ("inverted", [face for face in stable if face[0][2] > 0.9 and face is not lying]),
-    ):
-        if candidates:
-            down, tilt, height = max(candidates, key=lambda face: round(face[1], 6))
-            poses[name] = RestPose(name=name, wxyz=_turn_down(down), height=height, tilt_margin=tilt)
-    return tuple(poses.values())
+    stable = [face for face in faces if face[1] >= _LEAST_TILT] or [_best(faces)]
+    sides = [face for face in stable if abs(face[0][2]) < _SIDEWAYS] if "upright" in names else stable
+    lying = _best(sides or stable)
+    others = [face for face in stable if face is not lying]
+    found = {
+        "upright": [face for face in others if face[0][2] < -_STRAIGHT],
+        "lying": [lying],
+        "on_side": [face for face in others if abs(face[0][2]) < _SIDEWAYS and abs(face[0] @ lying[0]) < 0.5],
+        "inverted": [face for face in others if face[0][2] > _STRAIGHT],
+    }
+    poses = []
+    for name, candidates in found.items():
+        if candidates and (name in names or name == "lying"):
+            down, tilt, height = _best(candidates)
+            poses.append(RestPose(name=name, wxyz=_turn_down(down), height=height, tilt_margin=tilt))
+    return tuple(poses)
 
 
-def _supporting_faces(points: Float, center_of_mass: Float) -> list[tuple[Float, float, float]]:
-    """Outward normal, tilt margin [rad] and height of the origin [m] of each face under the centre of mass."""
+def _best(faces: list[Face]) -> Face:
+    """The face that takes the largest tilt; of equal ones the first."""
+    return max(faces, key=lambda face: round(face[1], 6))
+
+
+def _supporting_faces(points: Float, center_of_mass: Float) -> list[Face]:
+    """The faces of the hull that have the centre of mass above them."""
     hull = ConvexHull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
-    found: list[tuple[Float, float, float]] = []
+    found: list[Face] = []
     corners = points[hull.vertices]
     for normal, offset in zip(normals, offsets, strict=True):
         if any(normal @ known[0] > _SAME_FACE for known in found):

@@ -9,11 +9,12 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.objects.canvas import Canvas
+from nimbus.datagen.objects.label import Label
 from nimbus.datagen.objects.model import Image
-from nimbus.datagen.objects.paint import Dirt, Plain
+from nimbus.datagen.objects.paint import Dirt, Gradient, Kernels, Plain, Ribs, Spots, Streaks
 from nimbus.datagen.objects.shape import Region
 
-Layer = Annotated[Plain | Dirt, Field(discriminator="paint")]
+Layer = Annotated[Plain | Gradient | Streaks | Ribs | Spots | Kernels | Label | Dirt, Field(discriminator="paint")]
 
 
 def paint(
