@@ -34,6 +34,7 @@ class Example(StrictModel):
     yaw: Literal["any", "none"] | Radians = "any"
     share: Annotated[Ratio, Field(ge=0, le=1)] = 0.3
     enabled: bool = True
+    step: Metres = Field(0.1, gt=0, le=1)
     parts: Annotated[tuple[Annotated[Round | Flat, Field(discriminator="shape")], ...], Field(min_length=1)] | None = (
         None
     )
@@ -90,6 +91,8 @@ MISTAKES = [
     ("robot: a\nyaw: ani", "f.yaml:2:6: yaw: expected 'any' or 'none' or an angle such as 0.5 or '30 deg'"),
     ("robot: a\nyaw: ani", "found 'ani'; did you mean 'any'?"),
     ("robot: a\nshare: 1.5", "f.yaml:2:8: share: expected at most 1, found 1.5"),
+    ("robot: a\nstep: -5 cm", "f.yaml:2:7: step: expected more than 0, found -0.05"),
+    ("robot: a\nstep: 2", "f.yaml:2:7: step: expected at most 1, found 2"),
     ("robot: a\nshare: .nan", "f.yaml:2:8: share: expected a finite number, found nan"),
     ("robot: a\nshare: true", "f.yaml:2:8: share: expected a ratio"),
     ("robot: a\nparts: [{radius: 1}]", "f.yaml:2:9: parts[0]: expected a mapping that says 'shape', found {radius: …}"),

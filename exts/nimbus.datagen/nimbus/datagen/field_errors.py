@@ -166,7 +166,8 @@ def _expected(item: Any) -> str:
     context = item.get("ctx", {})
     if "expected_quantity" in context:
         return context["expected_quantity"]
-    return _EXPECTED.get(item["type"], "").format(**context)
+    bounds = {name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()}
+    return _EXPECTED.get(item["type"], "").format(**bounds)
 
 
 def _choices(item: Any) -> list[str]:

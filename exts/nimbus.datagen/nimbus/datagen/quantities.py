@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -33,14 +33,15 @@ class Quantity:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """A finite float, after the unit is taken off."""
-        number = core_schema.float_schema(strict=True, allow_inf_nan=False)
-        return core_schema.no_info_before_validator_function(self.parse, number)
+        number = handler(source)  # with the field's bounds, where pydantic has applied them first
+        strictly = {"strict": True, "allow_inf_nan": False} if number["type"] == "float" else {}
+        return core_schema.no_info_before_validator_function(self.parse, cast(CoreSchema, {**number, **strictly}))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """A number, or text that ends in one of the units."""
         units = "|".join(re.escape(unit) for unit, _ in self.units)
         pattern = rf"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({units})\s*$"
-        return {"anyOf": [{"type": "number"}, {"type": "string", "pattern": pattern}]}
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": pattern}]}
 
 
 Metres = Annotated[float, Quantity("a length", "0.05 or '5 cm'", (("m", 1.0), ("cm", 0.01), ("mm", 0.001)))]

@@ -1,0 +1,356 @@
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.references import environment
+from nimbus.datagen.steps import unroll
+from nimbus.datagen.task import Task, load_task, parse_task, task_names
+from nimbus.datagen.task_check import check_task
+
+TEXT = """\
+robot: panda
+scene: tabletop
+regions:
+  start: {on: table, center: [0.5, 0.0], size: [0.4, 0.5]}
+objects:
+  items: {library: trash, kinds: [can, pear], count: [2, 4], region: start, yaw: any, lying: 33 %}
+steps:
+  - for item in items:
+      - pick: item
+      - place: {object: item, into: "bins[item.class]"}
+  - home
+success:
+  - for item in items:
+      - inside: {object: item, container: "bins[item.class]"}
+  - nothing_on_floor
+cameras:
+  front: {position: [1.5, 0.0, 0.9], look_at: [0.5, 0.0, 0.05], vertical_fov: 42 deg}
+  wrist: {mount: hand, position: [0, 0, 0.1], wxyz: [1, 0, 0, 0], vertical_fov: 70 deg}
+randomize:
+  camera: {position: 5 cm}
+instructions: ["Sort the trash.", "Sort {items}."]
+"""
+
+
+@dataclass(frozen=True)
+class Thing:
+    name: str
+    group: str = ""
+    kind: str = ""
+    object_class: str = ""
+
+
+@dataclass(frozen=True)
+class Slab:
+    lower: tuple[float, float, float] = (-0.2, -0.7, -0.06)
+    upper: tuple[float, float, float] = (0.9, 0.7, 0.0)
+
+
+@dataclass(frozen=True)
+class Stage:
+    fixtures: dict[str, Thing] = field(
+        default_factory=lambda: {name: Thing(name, "bins", "", name) for name in ("metal", "organic")}
+    )
+    surfaces: dict[str, Slab] = field(default_factory=lambda: {"table": Slab()})
+
+
+@dataclass(frozen=True)
+class Library:
+    classes: dict[str, str]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self.classes)
+
+    def kind(self, name: str) -> Thing:
+        return Thing(name, object_class=self.classes[name])
+
+
+TRASH = {"trash": Library({"can": "metal", "pear": "organic"})}
+LINKS = ("panda_hand",)
+
+
+def changed(old: str, new: str) -> str:
+    assert TEXT.count(old) >= 1
+    return TEXT.replace(old, new, 1)
+
+
+def complaint(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        parse_task(text)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def place(line: int, part: str) -> str:
+    return f"task.yaml:{line}:{TEXT.splitlines()[line - 1].index(part) + 1}: "
+
+
+def test_a_task_file_becomes_values():
+    task = parse_task(TEXT, name="sort")
+    assert (task.name, task.robot, task.rate) == ("sort", "panda", 15.0)
+    assert task.objects["items"].count == (2, 4)
+    assert task.objects["items"].lying == 0.33
+    assert task.cameras["front"].vertical_fov == pytest.approx(math.radians(42))
+    assert task.randomize["camera"].model_dump()["position"] == 0.05
+    assert task.text == TEXT
+
+
+def test_every_task_that_comes_with_nimbus_loads():
+    assert "sort_trash" in task_names()
+    for name in task_names():
+        assert load_task(name).name == name
+
+
+def test_sort_trash_has_at_most_thirty_lines():
+    lines = load_task("sort_trash").text.splitlines()
+    assert sum(bool(line.split("#")[0].strip()) for line in lines) <= 30
+
+
+def test_steps_unroll_into_statements_that_name_things():
+    task = parse_task(TEXT)
+    items = [Thing("items_0", "items", "pear", "organic"), Thing("items_1", "items", "can", "metal")]
+    names = environment(objects=items, fixtures=Stage().fixtures.values(), regions=task.regions)
+    done = [(step.name, step.statement.model_dump(include={"object", "into"})) for step in unroll(task.steps, names)]
+    assert done == [
+        ("pick", {"object": "items_0"}),
+        ("place", {"object": "items_0", "into": "organic"}),
+        ("pick", {"object": "items_1"}),
+        ("place", {"object": "items_1", "into": "metal"}),
+        ("home", {}),
+    ]
+
+
+SAME = [
+    ("robot: panda", "# a comment\nrobot:   'panda'"),
+    ("- pick: item", "- pick: {object: item}"),
+    ("lying: 33 %", "lying: 0.33"),
+    ("center: [0.5, 0.0]", "center: [50 cm, 0]"),
+    ("robot: panda\nscene: tabletop", "scene: tabletop\nrobot: panda"),
+]
+DIFFERENT = [
+    ("count: [2, 4]", "count: [2, 3]"),
+    ("- home\n", "- home\n  - home\n"),
+    ("position: 5 cm", "position: 4 cm"),
+    ("Sort {items}.", "Sort the {items}."),
+    ("  - nothing_on_floor\n", ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), SAME)
+def test_formatting_does_not_change_the_content_hash(old: str, new: str):
+    assert parse_task(changed(old, new)).content_hash == parse_task(TEXT).content_hash
+
+
+@pytest.mark.parametrize(("old", "new"), DIFFERENT)
+def test_what_the_file_says_changes_the_content_hash(old: str, new: str):
+    assert parse_task(changed(old, new)).content_hash != parse_task(TEXT).content_hash
+
+
+MISTAKES = [
+    ("robot:", "robt:", place(1, "robot") + "robt: unknown key 'robt'; did you mean 'robot'?"),
+    ("scene: tabletop\n", "", "task.yaml:1:1: 'scene' is missing; add 'scene: …' (USD stage, a name from"),
+    ("robot: panda", "robot: [panda]", place(1, "panda") + "robot: expected text, found ['panda']"),
+    (
+        "count: [2, 4]",
+        "count: [4, 2]",
+        place(6, "[2, 4]") + "objects.items.count: the range is upside down: 4 is above",
+    ),
+    ("count: [2, 4]", "count: [0, 0]", place(6, "[2, 4]") + "objects.items.count: impossible count: 0 to 0 objects"),
+    ("count: [2, 4]", "count: [2, 400]", "objects.items.count: impossible count: 2 to 400 objects"),
+    (
+        "count: [2, 4]",
+        "count: [2, 4], distinct: true",
+        "objects.items: impossible count: up to 4 distinct kinds from a",
+    ),
+    ("lying: 33 %", "lying: 1.5", place(6, "33 %") + "objects.items.lying: expected at most 1, found 1.5"),
+    ("yaw: any", "yaw: [1, 0]", place(6, "any,") + "objects.items.yaw: the range is upside down: 1 is above 0"),
+    ("kinds: [can, pear]", "kinds: [can, can]", "objects.items.kinds: 'can' is listed twice"),
+    (
+        "region: start",
+        "region: strat",
+        place(6, "start") + "objects.items.region: unknown region 'strat'; did you mean",
+    ),
+    ("- pick: item", "- pik: item", "task.yaml:9:9: steps[0].'for item in items'[0].pik: unknown skill 'pik'; did you"),
+    ("- home", "- hme", "task.yaml:11:5: steps[1]: unknown skill 'hme'; did you mean 'home'? known: home, move, pick"),
+    (
+        "- pick: item",
+        "- pick: itm",
+        place(9, "item") + "steps[0].'for item in items'[0].pick.object: unknown object 'itm'",
+    ),
+    ("- pick: item", "- pick: start", "this names a region, an object is needed"),
+    ("- pick: item", "- pick: items", "'items' is a group of objects, one is needed; loop with 'for item in items:'"),
+    ("- pick: item", "- pick: items[2]", "'items' surely has only 2 objects; write items[0]"),
+    (
+        "- pick: item",
+        "- pick: 3",
+        place(9, "item") + "steps[0].'for item in items'[0].pick.object: expected text, found 3",
+    ),
+    ("- pick: item", "- pick: {object: item, lft: 2 cm}", "unknown key 'lft'; did you mean 'lift'? known: "),
+    ("- pick: item", "- pick: {lift: 2 cm}", "pick: 'object' is missing; add 'object: …' (What to pick)"),
+    (
+        "- pick: item",
+        "- pick: item\n        home:",
+        "expected one name, or one 'name: parameters'; begin every step with",
+    ),
+    ("- home", "- home: 3", "steps[1].home: 'home' takes no value"),
+    ("- home", "- place: items[0]", "task.yaml:11:12: steps[1].place: 'into' is missing; add 'into: …' (The open"),
+    ("- nothing_on_floor", "- nothing_on_floor: 3", "success[1].nothing_on_floor: 'nothing_on_floor' takes no value"),
+    ("for item in items", "for item in itms", "task.yaml:8:5: steps[0].'for item in itms': unknown group of objects"),
+    (
+        "for item in items",
+        "for item of items",
+        "task.yaml:8:5: steps[0].'for item of items': 'for item of items' is not",
+    ),
+    ("for item in items", "for start in items", "the loop variable 'start' is already the name of something"),
+    (
+        "bins[item.class]",
+        "bins[itm.class]",
+        place(10, '"bins') + "steps[0].'for item in items'[1].place.into: unknown name",
+    ),
+    ("bins[item.class]", "bins[item.clas]", "unknown attribute 'clas'; did you mean 'class'? known: class, kind, name"),
+    ("bins[item.class]", "bins[item]", "a class is needed inside the brackets; write for example [item.class]"),
+    ("bins[item.class]", "bins(item)", "'bins(item)' is not a reference; write one like item or bins[item.class]"),
+    ("bins[item.class]", "item", "this names an object, a fixture is needed"),
+    ("- nothing_on_floor", "- nothing_on_flor", "success[1]: unknown predicate 'nothing_on_flor'; did you mean"),
+    ("- nothing_on_floor\n", "- for item in items: []\n", "success[1].'for item in items': expected a list of steps"),
+    ("scene: tabletop\n", "scene: tabletop\nsteps: []\n", "task.yaml:8:1: steps: key 'steps' is given twice"),
+    ("  start: {", "  items: {", "regions.items: 'items' also names a group of objects; rename one"),
+    ("  start: {", "  Start: {", "task.yaml:4:3: regions.Start: 'Start' is not a name: lower-case letters"),
+    ("size: [0.4, 0.5]", "size: [0.4, 0]", place(4, "0.5]}") + "regions.start.size[1]: expected more than 0, found 0"),
+    ("size: [0.4, 0.5]", "size: 0.4", place(4, "[0.4") + "regions.start.size: expected a list [a, b], found 0.4"),
+    ("look_at: [0.5, 0.0, 0.05], ", "", "task.yaml:17:10: cameras.front: give either look_at or wxyz, one of them"),
+    ("look_at: [0.5, 0.0, 0.05]", "look_at: [1.5, 0, 5]", "cameras.front: the camera looks along its up direction"),
+    ("wxyz: [1, 0, 0, 0]", "wxyz: [1, 1, 0, 0]", "cameras.wrist: wxyz is not a unit quaternion"),
+    ("42 deg", "42 degrees", place(17, "42 deg") + "cameras.front.vertical_fov: expected an angle such as 0.5 or"),
+    ("camera: {", "camra: {", "task.yaml:20:3: randomize.camra: unknown randomizer 'camra'; did you mean 'camera'?"),
+    ("position: 5 cm", "position: -5 cm", "randomize.camera.position: expected at least 0, found "),
+    (
+        "Sort {items}.",
+        "Sort {itms}.",
+        "task.yaml:21:35: instructions[1]: unknown field '{itms}'; did you mean 'items'?",
+    ),
+    ("Sort {items}.", "Sort {items.", "instructions[1]: malformed wording"),
+    ("Sort {items}.", "Sort the trash.", "instructions: 'Sort the trash.' is listed twice"),
+    (
+        "scene: tabletop",
+        "scene: tabletop\nscene: other",
+        "task.yaml:3:1: scene: key 'scene' is given twice, first in line",
+    ),
+    ("[0.5, 0.0], size", "[0.5, 0.0, size", "task.yaml:4:"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), MISTAKES)
+def test_a_mistake_is_one_line_with_its_place_and_the_nearest_name(old: str, new: str, expected: str):
+    assert expected in complaint(changed(old, new))
+
+
+def test_an_unknown_task_is_answered_with_the_known_ones(tmp_path):
+    with pytest.raises(InputError, match="unknown task 'sort_trsh'; did you mean 'sort_trash'?"):
+        load_task("sort_trsh")
+    with pytest.raises(InputError, match="no such file"):
+        load_task(tmp_path / "none.yaml")
+    with pytest.raises(InputError, match="is a folder"):
+        load_task(f"{tmp_path}/")
+
+
+def test_a_file_whose_name_cannot_be_part_of_other_names_is_refused(tmp_path):
+    (tmp_path / "my task.yaml").write_text(TEXT)
+    with pytest.raises(InputError, match="cannot name a task"):
+        load_task(tmp_path / "my task.yaml")
+
+
+SKILL = '''
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Skill
+
+@register("skill", "wave_from_a_folder")
+class Wave(Skill):
+    """Wave."""
+    times: int = 3
+
+    def run(self, arm): ...
+'''
+
+
+def test_a_folder_of_ones_own_adds_skills(tmp_path):
+    (tmp_path / "wave.py").write_text(SKILL)
+    (tmp_path / "greet.yaml").write_text(changed("- home", "- wave_from_a_folder: {times: 2}"))
+    task = load_task(tmp_path / "greet.yaml", skill_folders=[tmp_path])
+    assert load_task(tmp_path / "greet.yaml", skill_folders=[tmp_path]).content_hash == task.content_hash
+
+
+def test_a_broken_skill_file_is_one_line_with_its_place(tmp_path):
+    (tmp_path / "broken.py").write_text("import nimbus\ndef run(:\n")
+    with pytest.raises(InputError, match=r"broken.py:2: cannot be imported: SyntaxError"):
+        load_task("sort_trash", skill_folders=[tmp_path])
+    with pytest.raises(InputError, match="no such folder"):
+        load_task("sort_trash", skill_folders=[tmp_path / "none"])
+
+
+def check(task: Task, *, stage: Stage | None = None, libraries: dict[str, Library] | None = None) -> None:
+    check_task(task, stage or Stage(), LINKS, TRASH if libraries is None else libraries)
+
+
+def test_a_task_that_fits_its_scene_passes():
+    check(parse_task(TEXT))
+
+
+UNFIT = [
+    ("on: table", "on: tabel", place(4, "table") + "regions.start.on: the scene has no surface 'tabel'; did you mean"),
+    ("center: [0.5, 0.0]", "center: [0.8, 0.0]", "regions.start: x from 0.6 to 1 m reaches beyond 'table'; keep it"),
+    (
+        "[can, pear]",
+        "[can, paer]",
+        place(6, "pear") + "objects.items.kinds[1]: unknown kind 'paer'; did you mean 'pear'?",
+    ),
+    (
+        "[can, pear], ",
+        "all, distinct: true, ",
+        "objects.items.count: impossible count: up to 4 distinct kinds, 'trash'",
+    ),
+    ("library: trash", "library: trsh", "objects.items.library: unknown object library 'trsh'; did you mean 'trash'?"),
+    ("mount: hand", "mount: hnd", place(18, "hand") + "cameras.wrist.mount: the robot has no link 'hnd'; did you mean"),
+    ("bins[item.class]", "bin[item.class]", place(10, '"bins') + "steps[0].'for item in items'[1].place.into: unknown"),
+    ("bins[item.class]", "metl", "place.into: unknown name 'metl'; did you mean 'metal'?"),
+    ("bins[item.class]", "bins", "place.into: 'bins' is a group of 2, one thing is needed here"),
+    ("bins[item.class]", "bins[item.kind]", "place.into: 'bins' has no member of class 'can'; known: metal, organic"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), UNFIT)
+def test_what_the_scene_does_not_have_is_one_line_with_its_place(old: str, new: str, expected: str):
+    task = parse_task(changed(old, new))
+    with pytest.raises(InputError) as caught:
+        check(task)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_without_a_bin_is_found_before_any_simulation():
+    library = Library({"can": "metal", "pear": "organic", "jar": "glass"})
+    task = parse_task(changed("kinds: [can, pear]", "kinds: all"))
+    with pytest.raises(InputError, match="'bins' has no member of class 'glass'; known: metal, organic"):
+        check(task, libraries={"trash": library})
+
+
+def test_names_must_not_also_name_something_in_the_scene():
+    fixtures = {name: Thing(name, "bins", "", name) for name in ("metal", "organic")}
+    with pytest.raises(InputError, match="regions.start: 'start' also names a fixture"):
+        check(parse_task(TEXT), stage=Stage(fixtures=fixtures | {"start": Thing("start")}))
+    with pytest.raises(InputError, match="objects.items: 'items' also names something in the scene"):
+        check(parse_task(TEXT), stage=Stage(fixtures=fixtures | {"tray": Thing("tray", "items")}))
+
+
+def test_a_camera_looks_where_it_is_told():
+    from scipy.spatial.transform import Rotation
+
+    camera = parse_task(TEXT).cameras["front"].camera("front")
+    turn = Rotation.from_quat(camera.wxyz, scalar_first=True)
+    sight = np.subtract((0.5, 0.0, 0.05), (1.5, 0.0, 0.9))
+    assert turn.apply([0, 0, -1]) == pytest.approx(sight / np.linalg.norm(sight))
+    assert turn.apply([0, 1, 0])[2] > 0
+    assert turn.apply([1, 0, 0])[2] == pytest.approx(0)
