@@ -108,6 +108,8 @@ class Stored:
     variant: int
     attempt: int
     outcome: Outcome
+    final: bool = True
+    """No further attempt follows for this episode."""
     path: str = ""
     """File of the stored episode, relative to the dataset; empty for a failed attempt."""
     step_count: int = 0

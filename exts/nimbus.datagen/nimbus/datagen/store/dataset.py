@@ -79,7 +79,11 @@ class Dataset:
         self.stage = folder / "stage"
         self._lock = lock
         self.ledger = Ledger(folder)
-        self._recover()
+        try:
+            self._recover()
+        except BaseException:
+            self.ledger.close()
+            raise
 
     @classmethod
     def create_or_open(cls, folder: Path | str, *, task: str, task_hash: str, seed: int, robot: str = "") -> Dataset:

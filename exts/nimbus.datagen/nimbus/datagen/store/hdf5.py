@@ -199,6 +199,7 @@ def _stored(item: Rendered, attempt: Attempt) -> Stored:
         variant=attempt.variant,
         attempt=attempt.attempt,
         outcome=item.trajectory.outcome,
+        final=attempt.final,
         path=attempt.path,
         step_count=attempt.step_count,
         byte_count=attempt.byte_count,

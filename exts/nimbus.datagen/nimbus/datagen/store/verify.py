@@ -11,7 +11,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import DatasetInfo, read_info
-from nimbus.datagen.store.hash import ContentHash
+from nimbus.datagen.store.hash import LEVELS, ContentHash, combine
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.schema import FIELDS, TEXT, field_of, is_dtype, unify
@@ -61,6 +61,27 @@ def verify(folder: Path) -> Verification:
         failed_count=sum(not attempt.success for attempt in attempts),
         problems=tuple(problems),
     )
+
+
+def dataset_hashes(folder: Path) -> dict[str, str]:
+    """One hash of a dataset by level of determinism, from reading all of its episodes.
+
+    Raises:
+        InputError: There is no dataset in the folder, or an episode in it cannot be read.
+    """
+    read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        stored = ledger.stored()
+    finally:
+        ledger.close()
+    hashes: dict[str, dict[str, str]] = {level: {} for level in LEVELS}
+    for attempt in stored:
+        with EpisodeFile(folder / attempt.path) as episode:
+            content = content_hash(episode)
+        for level in LEVELS:
+            hashes[level][attempt.episode_id] = content.hexdigest(level)
+    return {level: combine(episodes) for level, episodes in hashes.items()}
 
 
 def content_hash(episode: EpisodeFile) -> ContentHash:
