@@ -23,6 +23,8 @@ from nimbus.datagen.trajectory import Outcome, Trajectory
 
 _SETTLE_PERIODS = 8
 """Record periods in which objects come to rest before the recording starts."""
+_PATIENCE_PERIODS = 15
+"""Record periods in which what was put down may come to rest after the last step."""
 _DEEPEST_HELD, _DEEPEST_TABLE = 0.002, 0.001
 """[m] Contact that an expert would believe."""
 
@@ -98,8 +100,19 @@ def settle(simulation: NewtonSimulation) -> None:
     simulation.restore(simulation.state())
 
 
+def wait_for_rest(cell: Workcell) -> None:
+    """Wait a little when something still rolls, so that the end can be judged."""
+    with cell.step("wait", ""):
+        cell.begin("settle")
+        for _ in range(_PATIENCE_PERIODS):
+            if all(cell.is_at_rest(name) for name in cell.objects):
+                return
+            cell.wait(1)
+
+
 def judge(task: Task, cell: Workcell, names: dict[str, object]) -> Outcome:
     """The first condition of success that does not hold, or success."""
+    wait_for_rest(cell)
     for step in unroll(task.success, names):
         failure = step.statement.failure(cell)
         if failure is not None:

@@ -104,6 +104,11 @@ class Workcell:
         assert self.held is not None
         return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
 
+    def is_at_rest(self, name: str) -> bool:
+        """Slower than 2 cm/s and 0.5 rad/s."""
+        linear, angular = self.simulation.body_speed(name)
+        return linear < 0.02 and angular < 0.5
+
     def model(self, name: str) -> ObjectModel:
         """Shape and metadata of an object."""
         item = self.objects[name]

@@ -19,8 +19,8 @@ class AtRest(Predicate):
 
     def failure(self, world: Workcell) -> Outcome | None:
         """Still moving."""
-        linear, angular = world.simulation.body_speed(self.object)
-        if linear < 0.02 and angular < 0.5:
+        if world.is_at_rest(self.object):
             return None
+        linear, angular = world.simulation.body_speed(self.object)
         detail = f"{self.object} moves at {linear:.3f} m/s and {angular:.2f} rad/s"
         return Outcome(success=False, reason=Reason.NOT_AT_REST, detail=detail)
