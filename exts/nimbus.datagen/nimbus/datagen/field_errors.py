@@ -142,8 +142,7 @@ def _complain(found: _Found, names: _Names) -> Complaint:
     if item["type"] == "missing":
         return _missing(keys, item, names)
     if item["type"] == "extra_forbidden":
-        known = names.at(keys[:-1])
-        instead = nearest(str(keys[-1]), known) if known else ""
+        instead = nearest(str(keys[-1]), names.at(keys[:-1]))
         return Complaint(keys, f"unknown key '{keys[-1]}'", instead, at_key=True)
     if phrase := _expected(item):
         count = f" ({len(item['input'])} given)" if item["type"] in ("too_short", "too_long") else ""

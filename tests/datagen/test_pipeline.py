@@ -1,0 +1,93 @@
+import point_robot
+import pytest
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.pipeline import STAGES, build, load_pipeline, parse_pipeline
+from nimbus.datagen.registry import register
+from nimbus.datagen.scene_files import scene_names
+
+PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot: {view: 1}}\nstore: memory\n"
+
+
+def context(tmp_path) -> dict:
+    return {"map_path": tmp_path / "yard.txt", "log": [], "episodes": {}, "seed": 0}
+
+
+def test_components_stand_in_the_stages_order_however_the_file_lists_them():
+    lines = PIPELINE.splitlines()
+    pipeline = parse_pipeline("\n".join(reversed(lines)))
+    assert [component.kind for component in pipeline.components] == ["load", "randomize", "plan+render", "store"]
+    assert [component.name for component in pipeline.components] == [
+        "map_file",
+        "start_and_goal",
+        "point_robot",
+        "memory",
+    ]
+
+
+def test_every_pipeline_that_comes_with_nimbus_serves_all_stages():
+    assert "manipulation" in scene_names("pipelines")
+    for name in scene_names("pipelines"):
+        served = [stage for component in load_pipeline(name).components for stage in component.kind.split("+")]
+        assert tuple(served) == STAGES
+
+
+MISTAKES = [
+    (
+        "store: memory",
+        "stor: memory",
+        "p.yaml:4:1: stor: unknown stage 'stor'; did you mean 'store'? known: load, plan",
+    ),
+    ("store: memory\n", "", "p.yaml:1:1: stage 'store' is missing; add 'store: <component>'"),
+    ("store: memory", "store: memory\nplan: point", "p.yaml:5:1: plan: stage 'plan' is served twice"),
+    ("store: memory", "store: memory\nstore: memory", "p.yaml:5:1: store: key 'store' is given twice, first in line 4"),
+    (
+        "plan+render",
+        "plan+store",
+        "p.yaml:3:1: plan+store: 'plan+store' are not stages in a row; the order is load, rand",
+    ),
+    ("plan+render", "render+plan", "'render+plan' are not stages in a row"),
+    ("store: memory", "store: 3", "p.yaml:4:8: store: expected the name of one component; write 'store: name' or"),
+    ("store: memory", "store: {memory: {}, hdf5: {}}", "p.yaml:4:8: store: expected the name of one component"),
+    (PIPELINE, "- load", "p.yaml:1:1: expected a mapping"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), MISTAKES)
+def test_a_mistake_in_a_pipeline_is_one_line_with_its_place(old: str, new: str, expected: str):
+    with pytest.raises(InputError) as caught:
+        parse_pipeline(PIPELINE.replace(old, new), name="p")
+    assert expected in str(caught.value)
+
+
+UNKNOWN = [
+    ("memory", "memry", "p.yaml:4:1: store: unknown component 'memry' for store; did you mean 'memory'? known: "),
+    ("point_robot", "arm", "p.yaml:3:15: plan+render.arm: unknown component 'arm' for plan+render; known: point_robot"),
+    ("view: 1", "veiw: 1", "p.yaml:3:29: plan+render.point_robot.veiw: unknown key 'veiw'; did you mean 'view'?"),
+    ("view: 1", "view: far", "p.yaml:3:35: plan+render.point_robot.view: expected a whole number, found 'far'"),
+    ("store: memory", "store: {memory: {size: 1}}", "p.yaml:4:18: store.memory.size: unknown key 'size'; known: none"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), UNKNOWN)
+def test_unknown_components_and_settings_are_answered_with_the_known_ones(old: str, new: str, expected: str, tmp_path):
+    with pytest.raises(InputError) as caught:
+        build(parse_pipeline(PIPELINE.replace(old, new), name="p"), **context(tmp_path))
+    assert expected in str(caught.value)
+
+
+def test_components_already_made_are_closed_when_a_later_one_is_refused(tmp_path):
+    offered = context(tmp_path)
+    with pytest.raises(InputError):
+        build(parse_pipeline(PIPELINE.replace("memory", "memry")), **offered)
+    assert offered["log"] == ["close plan+render", "close randomize", "close load"]
+
+
+def test_an_unknown_pipeline_is_answered_with_the_known_ones():
+    with pytest.raises(InputError, match="task.yaml:3:11: pipeline: unknown pipeline 'manipulatoin'; did you mean"):
+        load_pipeline("manipulatoin", where="task.yaml:3:11: pipeline")
+
+
+def test_a_name_registered_twice_is_refused():
+    with pytest.raises(ValueError, match="store 'memory' is registered twice"):
+        register("store", "memory")(object)
+    assert register("store", "memory")(point_robot.MemoryWriter) is point_robot.MemoryWriter
