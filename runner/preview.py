@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -71,7 +72,7 @@ def contact_sheet(paths: list[Path]) -> Image.Image:
     draw = ImageDraw.Draw(sheet)
     top = _MARGIN
     for instruction, episode_id, tiles in rows:
-        draw.text((_MARGIN, top), instruction, font=_font(17), fill=_INK)
+        draw.text((_MARGIN, top), _drawable(instruction), font=_font(17), fill=_INK)
         draw.text((width - _MARGIN, top + 2), episode_id, font=_font(13), fill=_FAINT, anchor="ra")
         left = _MARGIN
         for tile in tiles:
@@ -172,9 +173,14 @@ def _pad(picture: Pixels, height: int) -> Pixels:
 def _band(width: int, instruction: str, caption: str) -> Pixels:
     band = Image.new("RGB", (width, 44), _INK)
     draw = ImageDraw.Draw(band)
-    draw.text((10, 4), instruction, font=_font(14), fill=_PAPER)
+    draw.text((10, 4), _drawable(instruction), font=_font(14), fill=_PAPER)
     draw.text((10, 23), caption, font=_font(13), fill=(150, 190, 230))
     return np.asarray(band)
+
+
+def _drawable(text: str) -> str:
+    """Letters without accents: the font that comes with Pillow has no others."""
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 
 
 @cache

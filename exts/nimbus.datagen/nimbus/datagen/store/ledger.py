@@ -155,8 +155,9 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
     error: sqlite3.Error | None = None
-    # WAL needs a shared-memory file beside it, which a read-only disk cannot have: there the file is read as it is.
-    for options in ("mode=ro", "mode=ro&immutable=1"):
+    # A WAL reader leaves files behind and cannot read from a read-only disk: without a writer, read the file as it is.
+    live = path.with_name(path.name + "-wal").exists()
+    for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
             connection.execute("SELECT count(*) FROM attempts").fetchone()

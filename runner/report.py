@@ -1,0 +1,93 @@
+"""``nimbus report DIR``: what a run made, in the terminal, as JSON, and as a page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.report_page import render_page
+from nimbus.runner.summary import Summary, summarize
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+
+FILE_NAME = "report.html"
+
+
+def command(args: argparse.Namespace) -> int:
+    """Print the figures and write the page."""
+    summary = summarize(args.folder)
+    if args.json:
+        sys.stdout.write(to_json(asdict(summary), indent=2) + "\n")
+        return 0
+    print_summary(summary)
+    Console().print(f"page: {write_report(args.folder)}", soft_wrap=True, markup=False, highlight=False)
+    return 0
+
+
+def write_report(folder: Path) -> Path:
+    """Write ``report.html`` into the dataset's folder.
+
+    Raises:
+        InputError: There is no dataset in the folder.
+        StorageError: The disk is full.
+    """
+    path = folder / FILE_NAME
+    replace_text(path, render_page(folder, summarize(folder)))
+    return path
+
+
+def print_summary(summary: Summary, *, console: Console | None = None) -> None:
+    """Print the figures as tables."""
+    console = console or Console()
+    asked = f" of {summary.target} asked" if summary.target else ""
+    console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
+    console.print(Columns([_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)], padding=(1, 4)))
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold cyan", box=None, padding=(0, 2, 0, 0))
+    for row, column in enumerate(columns):
+        table.add_column(column, justify="right" if row else "left", header_style="dim")
+    return table
+
+
+def _figures(summary: Summary) -> Table:
+    table = _table("figures", "", "")
+    table.add_row("attempts that succeed", f"{summary.success_rate:.1%} ({summary.successes} of {summary.attempts})")
+    table.add_row("given up", str(summary.given_up))
+    table.add_row("CPU an episode", f"{summary.cpu_per_episode:.1f} s")
+    for name, seconds in summary.durations.items():
+        table.add_row(f"motion, {name}", f"{seconds:.1f} s")
+    table.add_row("written", f"{summary.byte_count / 1e6:,.1f} MB")
+    return table
+
+
+def _stages(summary: Summary) -> Table:
+    table = _table("CPU time", "stage", "an episode", "share")
+    total = summary.cpu_per_episode or 1.0
+    for stage in summary.stages:
+        table.add_row(stage.stage, f"{stage.per_episode:.2f} s", f"{stage.per_episode / total:.0%}")
+    for name, seconds in summary.waits.items():
+        table.add_row(name.replace("_", " "), f"{seconds / max(1, summary.stored):.2f} s", "wall")
+    return table
+
+
+def _reasons(summary: Summary) -> Table:
+    table = _table("failed attempts", "reason", "count")
+    for reason, count in summary.reasons.items():
+        table.add_row(reason.replace("_", " "), str(count))
+    if not summary.reasons:
+        table.add_row("none", "0")
+    return table
+
+
+def _kinds(summary: Summary) -> Table:
+    table = _table("yield by kind", "kind", "attempts", "succeed")
+    for row in summary.kinds:
+        table.add_row(row.kind.replace("_", " "), str(row.attempts), f"{row.successes / row.attempts:.0%}")
+    return table

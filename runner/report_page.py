@@ -1,0 +1,181 @@
+"""The page of a report: one HTML file with its style and pictures inside, readable without JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner.dashboard import duration
+from nimbus.runner.preview import camera_order
+from nimbus.runner.summary import Summary
+from PIL import Image
+
+_SAMPLES = 6
+_LISTED = 200
+_MOMENTS = (0.05, 0.35, 0.65, 0.98)
+
+_PAGE = Template("""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title><style>
+:root { color-scheme: light dark; --ink: #1d2129; --faint: #68707d; --paper: #fbfbf9; --card: #fff; --line: #e4e4df;
+  --bar: #2f7d6d; --warn: #c7772e; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e4; --faint: #9aa1ac; --paper: #16181c; --card: #1e2126;
+  --line: #30343b; --bar: #4fb29d; --warn: #dd9a5a; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 72rem; padding: 2.5rem 1.5rem 4rem; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
+h1 { font-size: 1.8rem; margin: 0; } h2 { font-size: 1.05rem; margin: 0 0 .8rem; }
+p.sub { color: var(--faint); margin: .2rem 0 1.6rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: 1rem; }
+.figure, section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; }
+.figure b { display: block; font-size: 1.7rem; font-weight: 650; line-height: 1.2; }
+.figure span, small, caption { color: var(--faint); font-size: .85rem; }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; margin: 1rem 0; }
+section { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+td, th { padding: .22rem .5rem .22rem 0; text-align: right; white-space: nowrap; }
+td:first-child, th:first-child { text-align: left; } th { color: var(--faint); font-weight: 500; font-size: .85rem; }
+td.bar { width: 45%; } td.bar i { display: block; height: .7rem; border-radius: 3px; background: var(--bar); }
+td.bar i.warn { background: var(--warn); }
+.sample { margin: 0 0 1.2rem; } .sample p { margin: 0 0 .35rem; } .sample small { float: right; }
+.strip { display: grid; gap: 4px; grid-template-columns: repeat(6, 1fr); }
+.strip img { width: 100%; border-radius: 4px; }
+</style></head><body>
+<h1>$title</h1><p class="sub">$subtitle</p>
+<div class="figures">$figures</div>
+<div class="columns">$sections</div>
+<section><h2>Samples</h2>$samples</section>
+<div class="columns"><section><h2>Stored episodes</h2>$episodes</section></div>
+</body></html>
+""")
+
+
+def render_page(folder: Path, summary: Summary) -> str:
+    """The page as text, sample pictures read from the stored episodes."""
+    sections = [
+        ("CPU time for a stored episode", _stage_table(summary)),
+        ("Why attempts failed", _bars(summary.reasons.items(), warn=True) or "<p>No attempt failed.</p>"),
+        ("Yield by kind of object", _kind_table(summary)),
+        ("Where attempts failed", _bars(summary.phases.items(), warn=True) or "<p>No attempt failed.</p>"),
+    ]
+    samples = [_sample(folder / attempt.path) for attempt in summary.episodes[:_SAMPLES]]
+    return _PAGE.substitute(
+        title=f"{escape(summary.task)}: {summary.stored} episodes",
+        subtitle=escape(_subtitle(summary)),
+        figures="".join(
+            f'<div class="figure"><b>{value}</b><span>{name}</span></div>' for name, value in _top(summary)
+        ),
+        sections="".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in sections),
+        samples="".join(samples) or "<p>No episode with pictures is stored.</p>",
+        episodes=_episode_table(summary),
+    )
+
+
+def _subtitle(summary: Summary) -> str:
+    cameras = ", ".join(f"{name} {width} × {height}" for name, (width, height) in sorted(summary.cameras.items()))
+    parts = [f"robot {summary.robot}" if summary.robot else "", f"seed {summary.seed}", f"{summary.rate:g} Hz", cameras]
+    parts.append(f"last run: {summary.state}" if summary.state else "")
+    return " · ".join(part for part in parts if part)
+
+
+def _top(summary: Summary) -> list[tuple[str, str]]:
+    asked = f" <small>of {summary.target}</small>" if summary.target else ""
+    median = summary.durations.get("median")
+    return [
+        ("episodes stored", f"{summary.stored}{asked}"),
+        (f"of {summary.attempts} attempts succeed", f"{summary.success_rate:.0%}"),
+        ("CPU time an episode", f"{summary.cpu_per_episode:.1f} s"),
+        ("median motion", f"{median:.1f} s" if median is not None else "–"),
+        ("demonstrations in all", duration(summary.durations.get("total", 0.0))),
+        ("on disk", _size(summary.byte_count)),
+    ]
+
+
+def _size(byte_count: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if byte_count >= factor:
+            return f"{byte_count / factor:.1f} {unit}"
+    return f"{byte_count / 1e3:.0f} kB"
+
+
+def _table(head: Sequence[str], rows: Iterable[str]) -> str:
+    cells = "".join(f"<th>{name}</th>" for name in head)
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _bar(share: float, *, warn: bool = False) -> str:
+    style = ' class="warn"' if warn else ""
+    return f'<td class="bar"><i{style} style="width:{max(share * 100, 0.5):.1f}%"></i></td>'
+
+
+def _bars(counts: Iterable[tuple[str, int]], *, warn: bool) -> str:
+    counts = list(counts)
+    if not counts:
+        return ""
+    largest = max(count for _, count in counts)
+    rows = (
+        f"<tr><td>{escape(name.replace('_', ' '))}</td>{_bar(count / largest, warn=warn)}<td>{count}</td></tr>"
+        for name, count in counts
+    )
+    return _table(("", "", "attempts"), rows)
+
+
+def _stage_table(summary: Summary) -> str:
+    total = summary.cpu_per_episode or 1.0
+    rows = [
+        f"<tr><td>{escape(stage.stage)}</td>{_bar(stage.per_episode / total)}<td>{stage.per_episode:.2f} s</td>"
+        f"<td>{stage.per_episode / total:.0%}</td></tr>"
+        for stage in summary.stages
+    ]
+    rows += [
+        f"<tr><td><small>{escape(name.replace('_', ' '))}</small></td><td></td>"
+        f"<td><small>{seconds / max(1, summary.stored):.2f} s</small></td><td><small>wall</small></td></tr>"
+        for name, seconds in summary.waits.items()
+    ]
+    return _table(("", "", "each", "share"), rows)
+
+
+def _kind_table(summary: Summary) -> str:
+    rows = (
+        f"<tr><td>{escape(row.kind.replace('_', ' '))}</td>"
+        f"{_bar(row.successes / row.attempts, warn=row.successes / row.attempts < 0.6)}"
+        f"<td>{row.successes / row.attempts:.0%}</td><td>{row.attempts}</td></tr>"
+        for row in summary.kinds
+    )
+    return _table(("", "", "succeed", "attempts"), rows)
+
+
+def _episode_table(summary: Summary) -> str:
+    rows = [
+        f"<tr><td>{escape(attempt.episode_id)}</td><td>{len(attempt.objects)}</td><td>{attempt.attempt + 1}</td>"
+        f"<td>{attempt.duration:.1f} s</td><td>{attempt.step_count}</td><td>{_size(attempt.byte_count)}</td></tr>"
+        for attempt in summary.episodes[:_LISTED]
+    ]
+    more = len(summary.episodes) - len(rows)
+    note = f"<p><small>and {more} more, see ledger.sqlite</small></p>" if more > 0 else ""
+    return _table(("episode", "objects", "attempt", "motion", "steps", "size"), rows) + note
+
+
+def _sample(path: Path) -> str:
+    with EpisodeFile(path) as episode:
+        if not episode.cameras:
+            return ""
+        last = episode.step_count - 1
+        pictures = []
+        for rank, camera in enumerate(camera_order(episode)):
+            for moment in _MOMENTS[1:3] if rank else _MOMENTS:
+                pixels = episode[f"observations/images/{camera}"][round(moment * last)]
+                pictures.append(f'<img alt="{escape(camera)}" src="data:image/jpeg;base64,{_jpeg(pixels)}">')
+        head = f"<p>{escape(episode.instruction)} <small>{escape(episode.episode_id)}</small></p>"
+        return f'<div class="sample">{head}<div class="strip">{"".join(pictures)}</div></div>'
+
+
+def _jpeg(pixels: object) -> str:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=85)  # pyright: ignore[reportArgumentType]
+    return base64.b64encode(buffer.getvalue()).decode()
