@@ -102,6 +102,8 @@ MISTAKES = [
     ("robot: a\nrobot: b", "f.yaml:2:1: robot: key 'robot' is given twice, first in line 1"),
     ("robot: a\nboxes: {x: {on: t}, x: {on: t}}", "f.yaml:2:21: boxes.x: key 'x' is given twice, first in line 2"),
     ("robot: [a", "malformed YAML: while parsing a flow sequence"),
+    ("boxes: {x: {on: a[0]}}", "f.yaml:1:18: malformed YAML: while parsing a flow mapping, expected ',' or '}'"),
+    ("boxes: {x: {on: a[0]}}", "; close the bracket, or put text with brackets in quotes"),
     ("robot: a\n\tcount: 2", "f.yaml:2:1: malformed YAML: "),
     ("robot: a: b", "f.yaml:1:9: malformed YAML: mapping values are not allowed here"),
     ("robot: a\n---\nrobot: b", "f.yaml:2:1: malformed YAML: expected a single document"),

@@ -11,6 +11,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 _TEXT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d].*?)\s*")
+_BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+"""pydantic's names of bounds, which it leaves in the schema of a validated float, and JSON Schema's."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Quantity:
         """A number, or text that ends in one of the units."""
         units = "|".join(re.escape(unit) for unit, _ in self.units)
         pattern = rf"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({units})\s*$"
-        return {"anyOf": [handler(schema), {"type": "string", "pattern": pattern}]}
+        number = {_BOUNDS.get(keyword, keyword): rule for keyword, rule in handler(schema).items()}
+        return {"anyOf": [number, {"type": "string", "pattern": pattern}]}
 
 
 Metres = Annotated[float, Quantity("a length", "0.05 or '5 cm'", (("m", 1.0), ("cm", 0.01), ("mm", 0.001)))]

@@ -189,7 +189,8 @@ def parse(text: str, name: str) -> Document:
         place = _position(error.problem_mark or error.context_mark)
         parts = [part for part in (error.context, error.problem) if part]
         what = "malformed YAML: " + ", ".join(parts)
-        raise InputError(what, where=f"{name}:{place.line}:{place.column}") from None
+        instead = "close the bracket, or put text with brackets in quotes" if "while parsing a flow" in what else ""
+        raise InputError(what, where=f"{name}:{place.line}:{place.column}", instead=instead) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         column = error.position - text.rfind("\n", 0, error.position)

@@ -1,0 +1,99 @@
+import json
+from typing import Any
+
+import pytest
+from json_schema import valid
+from nimbus.datagen import registry
+from nimbus.datagen.scene_files import scene_folder, scene_names
+from nimbus.datagen.schema import task_schema
+from nimbus.datagen.strict_yaml import parse
+from task_text import TEXT, changed
+
+SCHEMA = task_schema()
+
+
+def holds(text: str) -> bool:
+    return valid(parse(text, "task.yaml").data, SCHEMA, SCHEMA)
+
+
+def inside(value: Any, key: str) -> list[Any]:
+    """Every value that stands under a key, at any depth."""
+    if isinstance(value, dict):
+        here = [value[key]] if key in value else []
+        return here + [found for child in value.values() for found in inside(child, key)]
+    return [found for child in value for found in inside(child, key)] if isinstance(value, list) else []
+
+
+def test_the_tasks_that_come_with_nimbus_hold():
+    for name in scene_names("tasks"):
+        assert holds((scene_folder("tasks") / f"{name}.yaml").read_text()), name
+
+
+VALID = [
+    ("- home", "- home\n  - pick: items[0]\n  - pick: {object: 'items[0]', lift: 5 cm}"),
+    ("for item in items:", "for  thing  in items:"),
+    ("count: [2, 4]", "count: 3"),
+    ("yaw: any", "yaw: [0, 90 deg]"),
+    ("camera: {position: 5 cm}", "camera:"),
+    ("- nothing_on_floor", "- fixtures_unmoved\n  - fixtures_unmoved: {}"),
+]
+INVALID = [
+    ("robot:", "robt:"),
+    ("scene: tabletop\n", ""),
+    ("robot: panda", "robot: 3"),
+    ("count: [2, 4]", "count: [2, 3, 4]"),
+    ("count: [2, 4]", "count: two"),
+    ("lying: 33 %", "lying: 1.5"),
+    ("- pick: item", "- pik: item"),
+    ("- pick: item", "- pick: 3"),
+    ("- pick: item", "- pick: {object: item, lft: 2 cm}"),
+    ("- pick: item", "- pick: {lift: 2 cm}"),
+    ("- pick: item", "- pick: {object: item, lift: 5 kg}"),
+    ("- pick: item", "- pick: item\n        home: {}"),
+    ("- home", "- pick"),
+    ("- home", "- nothing_on_floor"),
+    ("- nothing_on_floor", "- home"),
+    ("for item in items", "for item of items"),
+    ("size: [0.4, 0.5]", "size: 0.4"),
+    ("42 deg", "42 degrees"),
+    ("camera: {", "camra: {"),
+    ("position: 5 cm", "position: -0.1"),
+    ('instructions: ["Sort the trash.", "Sort {items}."]', "instructions: []"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), VALID)
+def test_what_the_loader_accepts_the_schema_accepts(old: str, new: str):
+    assert holds(changed(old, new))
+
+
+@pytest.mark.parametrize(("old", "new"), INVALID)
+def test_what_the_schema_can_say_it_refuses(old: str, new: str):
+    assert holds(TEXT)
+    assert not holds(changed(old, new))
+
+
+def test_every_skill_predicate_and_randomizer_is_offered():
+    for kind, steps in (("skill", "steps"), ("predicate", "success")):
+        assert SCHEMA["properties"][steps]["items"] == {"$ref": f"#/$defs/{kind}"}
+        assert sorted(SCHEMA["$defs"][kind]["anyOf"][1]["properties"]) == registry.names(kind)
+    assert sorted(SCHEMA["properties"]["randomize"]["properties"]) == registry.names("randomizer")
+
+
+def test_every_reference_leads_to_a_definition():
+    references = set(inside(SCHEMA, "$ref"))
+    assert references
+    assert all(reference.removeprefix("#/$defs/") in SCHEMA["$defs"] for reference in references)
+
+
+def test_every_field_of_a_task_says_what_it_means():
+    described = [SCHEMA, *(SCHEMA["$defs"][name] for name in ("Region", "ObjectGroup", "CameraSettings"))]
+    described += [SCHEMA["$defs"][f"{kind}.{name}"] for kind in ("skill", "predicate") for name in registry.names(kind)]
+    silent = [
+        field for model in described for field, rule in model.get("properties", {}).items() if "description" not in rule
+    ]
+    assert silent == []
+
+
+def test_the_schema_is_json():
+    assert json.loads(json.dumps(SCHEMA)) == json.loads(json.dumps(task_schema()))
