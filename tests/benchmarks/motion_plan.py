@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import subprocess
@@ -20,12 +21,13 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests/datagen/plan")]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-import conftest as panda  # noqa: E402
 import numpy as np  # noqa: E402
 from nimbus.datagen.plan.ompl import OmplPlanner  # noqa: E402
 from nimbus.datagen.plan.path import path_is_free  # noqa: E402
 from nimbus.datagen.plan.scene import PlanningScene  # noqa: E402
 from nimbus.datagen.streams import stream  # noqa: E402
+
+panda = importlib.import_module("panda_table")
 
 HELD = {"carton": 0.05, "can": 0.055, "block": 0.02, "stick": 0.08}
 """Half height of the objects that are carried [m]."""

@@ -15,6 +15,8 @@ PAD_HALF_WIDTH = 0.00875
 PAD_HALF_HEIGHT = 0.009
 """Half of a finger pad along the tool's z [m]."""
 
+PAD_SHIFTS = (0.0, 0.006)
+"""How far the hand is drawn back from having the contact in the middle of its pads [m]: flat things need it."""
 MIN_SUPPORT = 0.25
 """Share of the pads that must meet the surface: edges and tips are no good."""
 SUPPORT_DEPTH = 1.5e-3
@@ -42,9 +44,9 @@ def sample_grasps(
     max_width: float = 0.078,
     min_width: float = 0.004,
     finger_depth: float = 0.04,
-    friction_angle: float = 0.35,
-    count: int = 400,
-    axes: int = 100,
+    friction_angle: float = 0.5,
+    count: int = 1500,
+    axes: int = 160,
     approaches: int = 12,
 ) -> list[Grasp]:
     """Sample antipodal grasps, best first.
@@ -70,7 +72,7 @@ def sample_grasps(
     center = middle if center_of_mass is None else np.asarray(center_of_mass, dtype=float)
     radius = float(np.linalg.norm(mesh.points.reshape(-1, 3) - center, axis=1).max())
     points, normals = mesh.sample(axes, rng)
-    tilt = rng.normal(scale=0.3 * friction_angle, size=points.shape)
+    tilt = rng.normal(scale=0.2 * friction_angle, size=points.shape)
     least = np.cos(friction_angle)
     grasps: list[Grasp] = []
     for point, normal, jitter in zip(points, normals, tilt, strict=True):
@@ -85,7 +87,8 @@ def sample_grasps(
             continue
         middle = point + 0.5 * width * axis
         turn = rng.uniform(0.0, 2 * np.pi / approaches)
-        poses = [_tool_pose(middle, axis, turn + 2 * np.pi * index / approaches) for index in range(approaches)]
+        angles = turn + 2 * np.pi / approaches * np.arange(approaches)
+        poses = [_tool_pose(middle, axis, angle, shift) for angle in angles for shift in PAD_SHIFTS]
         near = 1.0 - min(1.0, float(np.linalg.norm(middle - center)) / radius)
         roomy = min(1.0, (max_width - width) / 0.02)
         own = 0.3 * (alignment - least) / (1.0 - least) + 0.3 * near + 0.1 * roomy
@@ -133,12 +136,17 @@ def rank_for_pose(
     return [grasp for *_, grasp in sorted(ranked, key=lambda item: item[:2])]
 
 
-def _tool_pose(origin: Float, axis: Float, angle: float) -> Float:
-    """Tool frame with y along the axis, turned about it by an angle from an arbitrary start."""
+def _tool_pose(origin: Float, axis: Float, angle: float, shift: float) -> Float:
+    """Tool frame with y along the axis, turned about it by an angle from an arbitrary start, and drawn back."""
     across, along = _basis(axis)
     approach = np.cos(angle) * across + np.sin(angle) * along
     pose = np.eye(4)
-    pose[:3, 0], pose[:3, 1], pose[:3, 2], pose[:3, 3] = np.cross(axis, approach), axis, approach, origin
+    pose[:3, 0], pose[:3, 1], pose[:3, 2], pose[:3, 3] = (
+        np.cross(axis, approach),
+        axis,
+        approach,
+        origin - shift * approach,
+    )
     return pose
 
 

@@ -55,9 +55,11 @@ class PlanningScene:
         self._tool = model.body(tool_body).id
         self._body_T_tool = np.array(body_T_tool, dtype=float)
         self._robot = [model.body(name).id for name in robot_bodies]
+        self._robot_names = frozenset(robot_bodies)
         self.gripper_bodies = frozenset(gripper_bodies)
         self._gripper = {model.body(name).id for name in gripper_bodies}
         joints = [model.joint(name) for name in arm_joints]
+        self._moving = {body for body in self._robot if _has_joint(model, body)}
         self._address = np.array([joint.qposadr[0] for joint in joints])
         self.limits: Float = np.array([joint.range for joint in joints])
         """(J, 2) lower and upper joint limits [rad or m]"""
@@ -153,9 +155,10 @@ class PlanningScene:
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def clearance(self, q: ArrayLike, *, reach: float = 0.05) -> float:
-        """Smallest signed distance [m], negative in contact; never more than ``reach``."""
+        """Smallest signed distance to what is not the robot [m], negative in contact; never more than ``reach``."""
         with self.nearer(reach):
-            return min(self.contacts(q).values(), default=reach)
+            outside = (pair for pair in self.contacts(q).items() if not self._robot_names.issuperset(pair[0]))
+            return min((distance for _, distance in outside), default=reach)
 
     def within_limits(self, q: ArrayLike, *, slack: float = 1e-6) -> bool:
         """Whether all joints are inside their limits."""
@@ -236,7 +239,7 @@ class PlanningScene:
         bit = {body: _WORLD << (1 + index) for index, body in enumerate(self._robot)}
         for body in self._robot:
             contype[body] = bit[body]
-            conaffinity[body] = world if model.body_weldid[body] else 0
+            conaffinity[body] = world if body in self._moving else 0
         for one, other in self._pairs:
             conaffinity[one] |= bit[other]
         for body in self._allowed:
@@ -248,3 +251,8 @@ class PlanningScene:
         model.body_contype[:], model.body_conaffinity[:] = contype, conaffinity
         model.geom_contype[:] = np.where(self._solid, contype[model.geom_bodyid], 0)
         model.geom_conaffinity[:] = np.where(self._solid, conaffinity[model.geom_bodyid], 0)
+
+
+def _has_joint(model: mujoco.MjModel, body: int) -> bool:
+    """Whether a joint lies between the world and a body."""
+    return body != 0 and bool(model.body_jntnum[body] or _has_joint(model, int(model.body_parentid[body])))

@@ -14,13 +14,19 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.plan.blend import BlendedPath, blend_corners
 from nimbus.datagen.plan.path import Float, IsFree, path_is_free
 
+MIN_GRID = 8
+"""Grid intervals of TOPP-RA on every line and arc at least."""
+
 RECORD_PERIOD = 1.0 / 15.0
 """[s]"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimedPath:
-    """A motion from rest to rest, sampled every period; a straight line between samples is what is commanded."""
+    """A motion from rest to rest, sampled every period.
+
+    Between samples a controller may follow a straight line or a quadratic B-spline with the samples as its controls.
+    """
 
     time: Float
     """(N,) [s], from 0"""
@@ -64,9 +70,15 @@ def time_path(
         return _rest(path[-1], max(min_duration, period), period)
     for timed in (_time_blended, _time_with_stops):
         motion = timed(path, velocity, acceleration, period, free, min_duration)
-        if motion is not None and path_is_free(motion.positions, free, step=step):
+        if motion is not None and _commands_are_free(motion.positions, free, step):
             return motion
     return None
+
+
+def _commands_are_free(commands: Float, is_free: IsFree, step: float) -> bool:
+    """Check the straight lines between commands, and the quadratic B-spline that rounds its corners."""
+    rounded = (commands[:-2] + 6.0 * commands[1:-1] + commands[2:]) / 8.0
+    return path_is_free(commands, is_free, step=step) and all(map(is_free, rounded))
 
 
 def join_motions(motions: Sequence[TimedPath]) -> TimedPath:
@@ -144,13 +156,13 @@ def _parametrize(path: BlendedPath, velocity: Float, acceleration: Float) -> Any
     return solver.compute_trajectory(0.0, 0.0)
 
 
-def _grid(path: BlendedPath, *, count: int = 60) -> Float:
+def _grid(path: BlendedPath, *, count: int = 50) -> Float:
     """Grid points at all breaks of the path and evenly between them."""
     breaks = path.breaks
     breaks = breaks[np.concatenate([[True], np.diff(breaks) > 1e-4])]
     breaks[-1] = path.length
     pieces = [
-        np.linspace(low, high, max(2, int(np.ceil((high - low) / path.length * count)) + 1))[:-1]
+        np.linspace(low, high, max(MIN_GRID, int(np.ceil((high - low) / path.length * count))) + 1)[:-1]
         for low, high in zip(breaks[:-1], breaks[1:], strict=True)
     ]
     return np.concatenate([*pieces, [path.length]])
