@@ -58,7 +58,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         friction=friction,
         symmetry=kind.symmetry,
         keypoints=_keypoints(kind, shape, bounds),
-        rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=kind.rests),
+        rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=kind.rests, lies_on=kind.lies_on),
         bounds=bounds - origin,
         rolling=kind.symmetry == "revolution",
     )

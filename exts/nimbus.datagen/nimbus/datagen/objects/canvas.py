@@ -28,12 +28,12 @@ class Canvas:
 
     Args:
         size: Width and height [px].
-        regions: By name; ``all`` is added.
+        regions: By name, at least one; ``all`` is added, at the scale of the first.
     """
 
     def __init__(self, size: tuple[int, int], regions: Mapping[str, Region]) -> None:
         self.pixels = np.full((size[1], size[0], 3), 0.5)
-        self._regions = {"all": Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(1.0, 1.0)), **regions}
+        self._regions = {"all": _whole(next(iter(regions.values()))), **regions}
 
     def region(self, name: str) -> Region:
         """A region by name.
@@ -57,6 +57,11 @@ class Canvas:
     def image(self) -> Image:
         """The finished texture."""
         return (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _whole(part: Region) -> Region:
+    width, height = part.u[1] - part.u[0], part.v[1] - part.v[0]
+    return Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(part.size[0] / width, part.size[1] / height))
 
 
 def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> Float:

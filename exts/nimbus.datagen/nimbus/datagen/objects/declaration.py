@@ -40,6 +40,9 @@ class ObjectKind(StrictModel):
         "upright",
         "lying",
     )
+    lies_on: Literal["side", "base", "any"] = Field(
+        default="side", description="what lying means: flat things lie on their base"
+    )
     keypoints: dict[Name, Ratio] = Field(default={}, description="points on the axis, as shares of the height")
     shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(description="variants take them in turn")
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]

@@ -68,7 +68,7 @@ class Peel(StrictModel):
         normal = np.column_stack([-tangent[:, 1], tangent[:, 0]])
         half = rng.uniform(*self.strip_width) / 2 * np.interp(share, [0, 0.2, 0.5, 0.85, 1], [0.42, 0.75, 1, 0.7, 0.22])
         sway = rng.uniform(-0.25, 0.25) * reach * share**2
-        camber = half * np.interp(share, [0, 0.4, 1], [0.5, 0.35, 0.15])
+        camber = half * np.interp(share, [0, 0.4, 1], [0.4, 0.25, 0.12])
         side = np.r_[_ACROSS, _ACROSS[::-1]]
         sunk = np.r_[np.zeros(5), np.full(5, 1.0)] * self.thickness * np.where(np.abs(side) == 1, 0.6, 1.0)
         depth = -sunk[None, :] - camber[:, None] * side[None, :] ** 2
@@ -124,7 +124,7 @@ def _volume(vertices: Float, faces: Int) -> float:
 def _regions(width: float, length: float) -> dict[str, Region]:
     middle = _STEM_SHARE + (1 - _STEM_SHARE) * 0.45
     return {
-        "stem": Region(u=(0.0, _STEM_SHARE), v=(0.0, 1.0), size=(0.04, 0.03)),
         "skin": Region(u=(_STEM_SHARE, middle), v=(0.0, 1.0), size=(width, length)),
         "flesh": Region(u=(middle, 1.0), v=(0.0, 1.0), size=(width, length)),
+        "stem": Region(u=(0.0, _STEM_SHARE), v=(0.0, 1.0), size=(0.04, 0.03)),
     }

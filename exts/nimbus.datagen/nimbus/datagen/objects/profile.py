@@ -6,6 +6,9 @@ import numpy as np
 
 from nimbus.datagen.objects.model import Float
 
+_STRAIGHT, _SHARP = np.deg2rad(6.0), np.deg2rad(50.0)
+"""Corners below the one need no rounding, above the other one point more."""
+
 
 def filleted(rows: Float, radius: float) -> tuple[Float, Float]:
     """Round the corners of a polyline.
@@ -23,17 +26,22 @@ def filleted(rows: Float, radius: float) -> tuple[Float, Float]:
         lengths = np.linalg.norm((here - before)[:3]), np.linalg.norm((after - here)[:3])
         cuts = [min(radius / max(length, 1e-9), 0.45) for length in lengths]
         start, end = here + (before - here) * cuts[0], here + (after - here) * cuts[1]
-        if radius <= 0 or _straight(before, here, after):
+        if radius <= 0 or _turn(before, here, after) < _STRAIGHT:
             points, places = [*points, here], [*places, float(index)]
             continue
-        points += [start, 0.25 * start + 0.5 * here + 0.25 * end, end]
-        places += [index - cuts[0], float(index), index + cuts[1]]
+        if radius >= 0.001 and _turn(before, here, after) > _SHARP:
+            points += [start, 0.25 * start + 0.5 * here + 0.25 * end, end]
+            places += [index - cuts[0], float(index), index + cuts[1]]
+        else:
+            points, places = [*points, start, end], [*places, index - cuts[0], index + cuts[1]]
     return np.array([*points, rows[-1]]), np.array([*places, float(len(rows) - 1)])
 
 
-def _straight(before: Float, here: Float, after: Float) -> bool:
+def _turn(before: Float, here: Float, after: Float) -> float:
+    """Angle of a corner [rad]."""
     first, second = (here - before)[:3], (after - here)[:3]
-    return bool(first @ second > 0.995 * np.linalg.norm(first) * np.linalg.norm(second))
+    cosine = first @ second / max(float(np.linalg.norm(first) * np.linalg.norm(second)), 1e-12)
+    return float(np.arccos(np.clip(cosine, -1, 1)))
 
 
 def splined(rows: Float, count: int) -> tuple[Float, Float]:

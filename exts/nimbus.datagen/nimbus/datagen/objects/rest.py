@@ -21,18 +21,23 @@ Face = tuple[Float, float, float]
 """Outward normal, tilt margin [rad], height of the origin [m]."""
 
 
-def rest_poses(points: Float, center_of_mass: Float, *, names: Sequence[str]) -> tuple[RestPose, ...]:
+def rest_poses(points: Float, center_of_mass: Float, *, names: Sequence[str], lies_on: str) -> tuple[RestPose, ...]:
     """Stable poses, upright first; one is always named ``lying``.
 
     Args:
         points: (n, 3) of the contact geometry, object frame [m].
         center_of_mass: (3,) [m].
-        names: Poses to look for. Without ``upright`` among them, ``lying`` is however the object lies best.
+        names: Poses to look for.
+        lies_on: What ``lying`` means: on a ``side``, on its ``base`` (flat things), or ``any`` way.
     """
     faces = _supporting_faces(points, center_of_mass)
     stable = [face for face in faces if face[1] >= _LEAST_TILT] or [_best(faces)]
-    sides = [face for face in stable if abs(face[0][2]) < _SIDEWAYS] if "upright" in names else stable
-    lying = _best(sides or stable)
+    wanted = {
+        "side": [face for face in faces if abs(face[0][2]) < _SIDEWAYS],
+        "base": [face for face in stable if face[0][2] < -_SIDEWAYS],
+        "any": stable,
+    }[lies_on]
+    lying = _best(wanted or stable)
     others = [face for face in stable if face is not lying]
     found = {
         "upright": [face for face in others if face[0][2] < -_STRAIGHT],
