@@ -25,7 +25,6 @@ from nimbus.datagen.stages import (
     Writer,
 )
 from nimbus.datagen.streams import stream
-from nimbus.datagen.strict_yaml import StrictModel
 from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
 
 Cell = tuple[int, int]
@@ -121,17 +120,13 @@ class PointRobot(Stage[Randomized, Rendered]):
 
     name = "plan+render"
 
-    class Settings(StrictModel):
-        view: int = 1
-        break_at: int = -1
-
-    def __init__(self, settings: Settings, log: list[str]) -> None:
-        self.settings, self.log = settings, log
+    def __init__(self, log: list[str], *, view: int = 1, break_at: int = -1) -> None:
+        self.log, self.view, self.break_at = log, view, break_at
 
     def process(self, item: Randomized) -> Iterator[Rendered]:
         layout = item.layouts[0]
         self.log.append(f"plan+render {layout.key.index}")
-        if layout.key.index == self.settings.break_at:
+        if layout.key.index == self.break_at:
             raise RuntimeError("a wheel came off")
         drawn = layout.physical.drawn
         cells = item.scene.assets.path(tuple(drawn["start"]), tuple(drawn["goal"]))
@@ -143,7 +138,7 @@ class PointRobot(Stage[Randomized, Rendered]):
     def _views(self, world: Map, cells: list[Cell]) -> Iterator[Observation]:
         for step, (r, c) in enumerate(cells):
             self.log.append(f"view {step}")
-            reach = range(-self.settings.view, self.settings.view + 1)
+            reach = range(-self.view, self.view + 1)
             rgb = np.array([[[255 * ((r + i, c + j) in world.free)] * 3 for j in reach] for i in reach], np.uint8)
             yield Observation(start=step, cameras={"map": frames(rgb[None])})
 

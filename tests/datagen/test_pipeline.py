@@ -75,6 +75,15 @@ def test_unknown_components_and_settings_are_answered_with_the_known_ones(old: s
     assert expected in str(caught.value)
 
 
+def test_what_the_run_offers_is_no_setting(tmp_path):
+    text = PIPELINE.replace("view: 1", "view: 2")
+    built = build(parse_pipeline(text), **context(tmp_path)).stages[2]
+    assert isinstance(built, point_robot.PointRobot) and built.view == 2
+    offered = context(tmp_path) | {"view": 5}
+    with pytest.raises(InputError, match="unknown key 'view'; known: break_at"):
+        build(parse_pipeline(text), **offered)
+
+
 def test_components_already_made_are_closed_when_a_later_one_is_refused(tmp_path):
     offered = context(tmp_path)
     with pytest.raises(InputError):

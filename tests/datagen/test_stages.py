@@ -163,5 +163,5 @@ def test_components_get_what_they_ask_for_and_nothing_else(tmp_path):
     drive = Drive(tmp_path)
     robot = drive.chain.stages[2]
     assert isinstance(robot, point_robot.PointRobot)
-    assert (robot.settings.view, robot.settings.break_at) == (1, -1)
+    assert (robot.view, robot.break_at) == (1, -1)
     assert [stage.name for stage in drive.chain.stages] == ["load", "randomize", "plan+render", "store"]

@@ -13,7 +13,9 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, create_model
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import nearest
@@ -45,8 +47,10 @@ class Pipeline:
     document: Document = field(repr=False)
 
 
-class NoSettings(StrictModel):
-    """Settings of a component that declares none."""
+class _Settings(StrictModel):
+    """Base of the settings that a component's parameters are."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
 
 def load_pipeline(name_or_path: str | Path, *, where: str = "") -> Pipeline:
@@ -72,8 +76,8 @@ def build(pipeline: Pipeline, **context: Any) -> Chain:
     """Make the components of a pipeline and chain them.
 
     A component is a class (or function) registered under its stage's name, for example ``@register("store", "hdf5")``.
-    It is called with those entries of the context that its parameters name, and with ``settings`` where it has a
-    ``Settings`` model.
+    It is called with those entries of the context that its parameters name. Its other parameters that have a default
+    are its settings: the file may give them, and their annotations say what they take.
 
     Args:
         pipeline: Which components.
@@ -98,11 +102,20 @@ def _make(pipeline: Pipeline, component: Component, context: dict[str, Any]) -> 
         what = f"unknown component '{component.name}' for {component.kind}"
         raise document.error(component.keys, what, instead=nearest(component.name, known), at_key=True)
     make = registry.lookup(component.kind, component.name)
-    model = getattr(make, "Settings", NoSettings)
-    settings = document.validate(model, data=component.settings, at=component.keys)
+    settings = document.validate(_settings_model(make, context), data=component.settings, at=component.keys)
+    given = {name: getattr(settings, name) for name in settings.model_fields_set}
     wanted = inspect.signature(make).parameters
-    offered = context if model is NoSettings else {**context, "settings": settings}
-    return make(**{name: value for name, value in offered.items() if name in wanted})
+    return make(**{name: value for name, value in context.items() if name in wanted}, **given)
+
+
+def _settings_model(make: Any, context: dict[str, Any]) -> type[_Settings]:
+    types = get_type_hints(make.__init__ if inspect.isclass(make) else make, include_extras=True)
+    fields: dict[str, Any] = {
+        name: (types.get(name, Any), parameter.default)
+        for name, parameter in inspect.signature(make).parameters.items()
+        if name not in context and parameter.default is not parameter.empty
+    }
+    return create_model("Settings", __base__=_Settings, **fields)
 
 
 def _pipeline(document: Document, name: str) -> Pipeline:
