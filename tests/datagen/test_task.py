@@ -3,6 +3,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.references import environment
 from nimbus.datagen.steps import unroll
@@ -239,3 +241,37 @@ def test_a_camera_looks_where_it_is_told():
     assert turn.apply([0, 0, -1]) == pytest.approx(sight / np.linalg.norm(sight))
     assert turn.apply([0, 1, 0])[2] > 0
     assert turn.apply([1, 0, 0])[2] == pytest.approx(0)
+
+
+TOKENS = [
+    "",
+    " ",
+    ":",
+    "- ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "'",
+    '"',
+    "#",
+    "&a ",
+    "*a",
+    "!x ",
+    "0",
+    "-1",
+    "1e99",
+    ".inf",
+    "null",
+    "any",
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, len(TEXT)), st.integers(0, 12), st.sampled_from(TOKENS) | st.text(max_size=3))
+def test_no_change_of_a_file_ends_in_anything_but_a_task_or_one_line(start: int, length: int, token: str):
+    try:
+        parse_task(TEXT[:start] + token + TEXT[start + length :])
+    except InputError as error:
+        assert "\n" not in str(error)
+        assert str(error).startswith("task.yaml:")
