@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from nimbus.datagen.execute.workcell import SkillFailure, Workcell
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.grasp import rank_for_pose
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from nimbus.datagen.execute.workcell import SkillFailure, Workcell
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register

@@ -16,6 +16,23 @@ PACKAGES = ("nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize
 """Where the skills, predicates and randomizers of Nimbus are; every module in them is imported."""
 
 
+COMPONENTS = (
+    "nimbus.datagen.usd.loader",
+    "nimbus.datagen.randomize.tabletop",
+    "nimbus.datagen.execute.planner",
+    "nimbus.datagen.plan.ompl",
+    "nimbus.datagen.render.newton",
+    "nimbus.datagen.store.hdf5",
+)
+"""Where the components of pipelines are; importing them loads simulator and renderer."""
+
+
+def discover_components() -> None:
+    """Register the components that come with Nimbus."""
+    for module in COMPONENTS:
+        importlib.import_module(module)
+
+
 def discover(skill_folders: Iterable[Path | str] = ()) -> None:
     """Register the skills, predicates and randomizers of Nimbus, of installed packages and of folders.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nimbus.datagen.robot import Robot
-from nimbus.datagen.simulate.newton import NewtonSimulation
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
 
 
 class ContactMeter:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from nimbus.datagen import registry
-from nimbus.datagen.execute.workcell import SkillFailure, Workcell
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.plan.motion import MotionPlanner
 from nimbus.datagen.randomize.draft import Streams
@@ -100,19 +101,26 @@ def settle(simulation: NewtonSimulation) -> None:
     simulation.restore(simulation.state())
 
 
-def wait_for_rest(cell: Workcell) -> None:
+def wait_for_rest(cell: Workcell, *, patience: int) -> None:
     """Wait a little when something still rolls, so that the end can be judged."""
     with cell.step("wait", ""):
         cell.begin("settle")
-        for _ in range(_PATIENCE_PERIODS):
+        for _ in range(patience):
             if all(cell.is_at_rest(name) for name in cell.objects):
                 return
             cell.wait(1)
 
 
-def judge(task: Task, cell: Workcell, names: dict[str, object]) -> Outcome:
-    """The first condition of success that does not hold, or success."""
-    wait_for_rest(cell)
+def judge(task: Task, cell: Workcell, names: dict[str, object], *, patience: int = _PATIENCE_PERIODS) -> Outcome:
+    """The first condition of success that does not hold, or success.
+
+    Args:
+        task: The task.
+        cell: The scene at the end of its steps.
+        names: What the task's references lead to.
+        patience: Record periods to wait at most for what still moves.
+    """
+    wait_for_rest(cell, patience=patience)
     for step in unroll(task.success, names):
         failure = step.statement.failure(cell)
         if failure is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.trajectory import Outcome, SkillSegment, Trajectory
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
 
 Float = NDArray[np.float64]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.execute.contacts import ContactMeter
+from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.grasps import grasps_of
 from nimbus.datagen.execute.recorder import Recorder
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
@@ -20,9 +22,11 @@ from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.randomize.draft import Streams
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import pose
-from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.usd.stage import Fixture, StageInfo
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
 
 Float = NDArray[np.float64]
 
@@ -31,14 +35,6 @@ _TRACKING_LIMIT = 0.06
 
 _SLIP_LIMIT = 0.03
 """[m] A held object that moved further in the hand is being lost."""
-
-
-class SkillFailure(Exception):
-    """A skill cannot be done here; the attempt ends with this reason."""
-
-    def __init__(self, reason: Reason, detail: str = "") -> None:
-        self.reason, self.detail = reason, detail
-        super().__init__(f"{reason}: {detail}" if detail else str(reason))
 
 
 class Workcell:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from nimbus.datagen.layout import Camera, Light, PlacedObject, Surface
+from nimbus.datagen.lighting import nominal_light
 from nimbus.datagen.skill import Randomization
 
 Draws: TypeAlias = dict[str, Any]
@@ -22,7 +23,7 @@ class Draft:
     """What randomizers change; plain layout values."""
 
     objects: list[PlacedObject] = field(default_factory=list)
-    light: Light | None = None
+    light: Light = field(default_factory=nominal_light)
     cameras: list[Camera] = field(default_factory=list)
     surfaces: dict[str, Surface] = field(default_factory=dict)
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, PlacedObject, Surface, VisualLayout
 from nimbus.datagen.randomize.draft import Draft, LayoutRandomization, Streams
-from nimbus.datagen.randomize.light import nominal_light
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.registry import register
+from nimbus.datagen.robot import Robot
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
-from nimbus.datagen.usd.loader import SceneAssets
+from nimbus.datagen.usd.stage import StageInfo
+
+if TYPE_CHECKING:
+    from nimbus.datagen.usd.loader import SceneAssets
 
 _BARE = {"table": "wood", "floor": "tiles", "backdrop": "paint"}
 """Textures of a task that does not randomize materials."""
@@ -37,48 +40,57 @@ class TabletopRandomizer(Randomizer):
 
     def process(self, item: Scene) -> Iterator[Randomized]:
         """All layouts of one request."""
-        request = item.request
-        key = partial(EpisodeKey, task=self._task.name, task_hash=self._task.content_hash, seed=self._seed)
-        physical = self._physical(item.assets, partial(stream, self._seed, request.index, "physical"))
+        assets, index = item.assets, item.request.index
+        physical = draw_physical(self._task, assets, seed=self._seed, index=index)
         layouts = []
-        for variant in request.variants:
-            streams = partial(stream, self._seed, request.index, "visual", variant)
-            visual = self._visual(item.assets, physical, streams)
-            layouts.append(Layout(key=key(index=request.index, variant=variant), physical=physical, visual=visual))
+        for variant in item.request.variants:
+            key = EpisodeKey(
+                task=self._task.name, task_hash=self._task.content_hash, seed=self._seed, index=index, variant=variant
+            )
+            visual = draw_visual(self._task, assets.stage, assets.robot, physical, key=key)
+            layouts.append(Layout(key=key, physical=physical, visual=visual))
         yield Randomized(scene=item, layouts=tuple(layouts))
 
-    def _physical(self, assets: SceneAssets, streams: Streams) -> PhysicalLayout:
-        objects, drawn = draw_objects(self._task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
-        draft = Draft(objects=objects)
-        values = {"objects": drawn} | self._apply("physical", draft, streams)
-        return PhysicalLayout(objects=tuple(draft.objects), drawn=values)
 
-    def _visual(self, assets: SceneAssets, physical: PhysicalLayout, streams: Streams) -> VisualLayout:
-        things = (*(item.name for item in physical.objects), *assets.stage.fixtures)
-        draft = Draft(
-            objects=list(physical.objects),
-            light=nominal_light(),
-            cameras=[assets.robot.mounted(settings.camera(name)) for name, settings in self._task.cameras.items()],
-            surfaces={name: Surface(texture=texture) for name, texture in _BARE.items()}
-            | {name: Surface() for name in things},
-        )
-        drawn = self._apply("visual", draft, streams)
-        template = str(streams("language").choice(self._task.instructions))
-        assert draft.light is not None
-        return VisualLayout(
-            light=draft.light,
-            cameras=tuple(draft.cameras),
-            surfaces=draft.surfaces,
-            instruction=_instruction(template, self._task, physical.objects),
-            drawn=drawn | {"language": {"template": template}},
-        )
+def draw_physical(task: Task, assets: SceneAssets, *, seed: int, index: int) -> PhysicalLayout:
+    """The physical layout of an episode."""
+    streams = partial(stream, seed, index, "physical")
+    objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
+    draft = Draft(objects=objects)
+    values = {"objects": drawn} | _apply(task, "physical", draft, streams)
+    return PhysicalLayout(objects=tuple(draft.objects), drawn=values)
 
-    def _apply(self, part: str, draft: Draft, streams: Streams) -> dict[str, Any]:
-        drawn = {}
-        for name, settings in self._task.randomize.items():
-            if isinstance(settings, LayoutRandomization) and settings.part == part:
-                drawn[name] = settings.draw(draft, partial(streams, name))
-        return drawn
+
+def draw_visual(
+    task: Task, stage: StageInfo, robot: Robot, physical: PhysicalLayout, *, key: EpisodeKey
+) -> VisualLayout:
+    """The visual layout of one variant of an episode."""
+    streams = partial(stream, key.seed, key.index, "visual", key.variant)
+    things = (*(item.name for item in physical.objects), *stage.fixtures)
+    draft = Draft(
+        objects=list(physical.objects),
+        cameras=[robot.mounted(settings.camera(name)) for name, settings in task.cameras.items()],
+        surfaces={name: Surface(texture=texture) for name, texture in _BARE.items()} | dict.fromkeys(things, Surface()),
+    )
+    drawn = _apply(task, "visual", draft, streams)
+    template = str(streams("language").choice(task.instructions))
+    return VisualLayout(
+        light=draft.light,
+        cameras=tuple(draft.cameras),
+        surfaces=draft.surfaces,
+        instruction=_instruction(template, task, physical.objects),
+        drawn=drawn | {"language": {"template": template}},
+    )
+
+
+def _apply(task: Task, part: str, draft: Draft, streams: Streams) -> dict[str, Any]:
+    """Let the task's randomizers of one part change the draft; what each drew, by name."""
+    chosen = {
+        name: settings
+        for name, settings in task.randomize.items()
+        if isinstance(settings, LayoutRandomization) and settings.part == part
+    }
+    return {name: settings.draw(draft, partial(streams, name)) for name, settings in chosen.items()}
 
 
 def _instruction(template: str, task: Task, objects: tuple[PlacedObject, ...]) -> str:

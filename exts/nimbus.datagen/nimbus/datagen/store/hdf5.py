@@ -18,7 +18,7 @@ from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.publish import disk, publish
 
 
-@register("writer", "hdf5")
+@register("store", "hdf5")
 class Hdf5Writer(Writer):
     """Stores successful attempts as ``episodes/<episode_id>.hdf5`` and records every attempt in the ledger.
 

@@ -62,12 +62,14 @@ class UsdSceneLoader(SceneLoader):
 
     Args:
         task: The task.
+        assets: What :func:`load_assets` gave for it, when that was called already.
         run_settings: What was chosen on the command line, for the provenance.
     """
 
-    def __init__(self, task: Task, run_settings: Mapping[str, str] | None = None) -> None:
-        self._task, self._run_settings = task, dict(run_settings or {})
-        self._assets: SceneAssets | None = None
+    def __init__(
+        self, task: Task, assets: SceneAssets | None = None, run_settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._task, self._assets, self._run_settings = task, assets, dict(run_settings or {})
 
     def process(self, item: Request) -> Iterator[Scene]:
         """One scene for one request."""
@@ -123,7 +125,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
             raise task.error(
                 ("regions", name),
                 f"out of reach of robot '{robot.name}' everywhere",
-                instead=f"bring its center nearer to the robot at x, y = {stage.robot_position[0]:g}, {stage.robot_position[1]:g}",
+                instead="bring its center nearer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
             )
         maps[name] = ReachMap((float(low[0]), float(low[1])), cells)
     return maps

@@ -1,0 +1,35 @@
+"""A stored trajectory's actions, run in physics again."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nimbus.datagen.execute.planner import judge, make_motion_planner
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.references import environment
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.streams import stream
+from nimbus.datagen.task import Task
+from nimbus.datagen.trajectory import Trajectory
+from nimbus.datagen.usd.stage import read_stage
+
+
+def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Trajectory:
+    """Execute stored actions open loop from the stored start, and judge the end as the task does.
+
+    Args:
+        task: The task that the trajectory was made for.
+        layout: Its physical layout.
+        stored: The trajectory; its actions and its start state are used.
+    """
+    simulation = NewtonSimulation(read_stage(task.scene), load_robot(task.robot), rate=stored.rate)
+    simulation.load(layout)
+    simulation.restore(stored.start)
+    planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
+    cell = Workcell(simulation, planner, layout, streams=partial(stream, 0))
+    for action in stored.actions:
+        cell.command(action[:-1], opening=float(action[-1]))
+    names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
+    return cell.finish(judge(task, cell, names, patience=0))

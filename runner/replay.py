@@ -1,0 +1,99 @@
+"""``nimbus replay``: run stored actions in physics again, from the file alone, and compare how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError, nearest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What running an episode's actions again gave."""
+
+    episode_id: str
+    same_outcome: bool
+    stored: str
+    replayed: str
+    joint_error: float
+    """Largest difference of a joint position over the episode [rad or m]."""
+    body_error: float
+    """Largest difference of a body position over the episode [m]."""
+
+
+def command(args: argparse.Namespace) -> int:
+    """Replay episodes; 1 when one ends differently."""
+    from nimbus.datagen.store.json_text import to_json
+
+    results = []
+    for path in episode_paths(args.folder, args.ids):
+        result = replay(path)
+        results.append(result)
+        if not args.json:
+            verdict = "same outcome" if result.same_outcome else f"stored {result.stored}, replayed {result.replayed}"
+            sys.stdout.write(
+                f"{result.episode_id}: {verdict}; joints within {result.joint_error:.2e}, "
+                f"bodies within {result.body_error:.2e} m\n"
+            )
+    same = sum(result.same_outcome for result in results)
+    if args.json:
+        sys.stdout.write(to_json([asdict(result) for result in results], indent=2) + "\n")
+    else:
+        sys.stdout.write(f"{same} of {len(results)} with the same outcome\n")
+    return 0 if same == len(results) else 1
+
+
+def episode_paths(folder: Path, ids: list[str]) -> list[Path]:
+    """Files of the named episodes, or of all.
+
+    Raises:
+        InputError: The folder holds no dataset, or no such episode.
+    """
+    from nimbus.datagen.store.dataset import read_info
+
+    read_info(folder)
+    known = {path.stem: path for path in sorted((folder / "episodes").glob("*.hdf5"))}
+    for name in ids:
+        if name not in known:
+            hint = nearest(name, known) if len(known) < 20 else f"it holds {len(known)} episodes, such as {min(known)}"
+            raise InputError(f"no episode '{name}'", where=str(folder), instead=hint)
+    return [known[name] for name in ids] if ids else list(known.values())
+
+
+def replay(path: Path) -> Replay:
+    """Execute an episode's actions from its stored start and judge the end, with nothing but its file."""
+    import numpy as np
+    from nimbus.datagen.execute.replay import run_again
+    from nimbus.datagen.store.read import EpisodeFile
+
+    with EpisodeFile(path) as episode:
+        layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
+        again = run_again(task, layout.physical, stored)
+        return Replay(
+            episode_id=episode.episode_id,
+            same_outcome=again.outcome.success == stored.outcome.success
+            and again.outcome.reason == stored.outcome.reason,
+            stored=_verdict(stored.outcome),
+            replayed=_verdict(again.outcome),
+            joint_error=float(np.abs(again.joint_positions - stored.joint_positions).max(initial=0.0)),
+            body_error=float(np.abs(again.body_positions - stored.body_positions).max(initial=0.0)),
+        )
+
+
+def stored_task(episode: Any) -> Any:
+    """The task that an episode was made from, from the text in its file."""
+    from nimbus.datagen.task import parse_task
+
+    return parse_task(episode.provenance.task_text, name=episode.layout().key.task)
+
+
+def _verdict(outcome: Any) -> str:
+    return "success" if outcome.success else str(outcome.reason)

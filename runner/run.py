@@ -1,0 +1,123 @@
+"""``nimbus run``: make a dataset in this process, or continue the one in the folder."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from nimbus.datagen.errors import InputError, StorageError
+
+# Threaded BLAS would change the last bits of a plan; set before numpy is first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+SHORT = 1
+logger = logging.getLogger(__name__)
+
+
+def command(args: argparse.Namespace) -> int:
+    """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
+    _refuse_unavailable(args)
+    from nimbus.datagen.discover import discover_components
+    from nimbus.datagen.pipeline import build, load_pipeline
+    from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.task import load_task
+    from nimbus.runner.dashboard import Dashboard
+    from nimbus.runner.progress import Progress
+
+    task = load_task(args.task, skill_folders=args.skills)
+    discover_components()
+    pipeline = load_pipeline(task.pipeline, where=task.where("pipeline"))
+    context = run_context(task, args)
+    with Dataset.create_or_open(
+        args.out, task=task.name, task_hash=task.content_hash, seed=args.seed, robot=task.robot
+    ) as dataset:
+        variants = tuple(range(args.variants))
+        already = sum(len(dataset.ledger.finished(index, variants)) for index in range(args.episodes))
+        target = args.episodes * args.variants
+        progress = Progress(dataset.folder, task=task.name, target=target, already=already)
+        state = "failed"
+        try:
+            with Dashboard(progress) as dashboard, build(pipeline, dataset=dataset, **context) as chain:
+                dashboard.note("loading; a first run compiles the renderer (about half a minute, once)")
+                for stored in chain.run(_requests(dataset, args.episodes, variants)):
+                    dashboard.add(stored)
+            stored_count = _stored_count(dataset, args.episodes, variants)
+            state = "done" if stored_count == target else "short"
+        except KeyboardInterrupt:
+            state = "interrupted"
+            raise
+        finally:
+            progress.finish(state)
+            if state != "failed":
+                _show(dataset, quiet=state == "interrupted")
+    if state == "short":
+        sys.stderr.write(f"ended short: {stored_count} of {target} episodes stored; the reasons are in the table\n")
+        return SHORT
+    return 0
+
+
+def run_context(task: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """What components of a pipeline may ask for, by parameter name."""
+    from nimbus.datagen.robot import load_robot
+    from nimbus.datagen.usd.loader import load_assets
+    from nimbus.datagen.usd.stage import read_stage
+
+    context: dict[str, Any] = {
+        "task": task,
+        "seed": args.seed,
+        "device": args.device,
+        "stack": args.stack,
+        "planner": args.planner,
+        "run_settings": {"sim": args.sim, "planner": args.planner, "device": args.device},
+    }
+    if task.pipeline == "manipulation":
+        context |= {
+            "stage": read_stage(task.scene, where=task.where("scene")),
+            "robot": load_robot(task.robot, where=task.where("robot")),
+            "assets": load_assets(task),
+        }
+    return context
+
+
+def _refuse_unavailable(args: argparse.Namespace) -> None:
+    if args.sim == "isaacsim":
+        raise InputError("Isaac Sim is not supported by this version", where="--sim", instead="use --sim newton")
+    if args.planner == "curobo":
+        raise InputError("cuRobo is not supported by this version", where="--planner", instead="use --planner ompl")
+
+
+def _requests(dataset: Any, count: int, variants: tuple[int, ...]) -> Iterator[Any]:
+    """The episodes that are still to be made, in order."""
+    from nimbus.datagen.stages import Request
+
+    for index in range(count):
+        finished = dataset.ledger.finished(index, variants)
+        missing = tuple(variant for variant in variants if variant not in finished)
+        if missing:
+            yield Request(index=index, variants=missing)
+
+
+def _stored_count(dataset: Any, count: int, variants: tuple[int, ...]) -> int:
+    stored = {(attempt.idx, attempt.variant) for attempt in dataset.ledger.stored()}
+    return sum((index, variant) in stored for index in range(count) for variant in variants)
+
+
+def _show(dataset: Any, *, quiet: bool) -> None:
+    """Previews, the report page, and the figures in the terminal."""
+    from nimbus.runner.preview import write_previews
+    from nimbus.runner.report import print_summary, write_report
+    from nimbus.runner.summary import summarize
+
+    with contextlib.suppress(StorageError):  # a full disk was told where it hurt
+        if dataset.info.episode_count:
+            write_previews(dataset.folder)
+        page = write_report(dataset.folder)
+        if not quiet:
+            print_summary(summarize(dataset.folder))
+            sys.stdout.write(f"\ndataset: {dataset.folder}\nreport:  {page}\n")
