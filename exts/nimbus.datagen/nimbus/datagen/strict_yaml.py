@@ -121,11 +121,18 @@ for _tag, _pattern, _first in (
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
 
+
+def _integer(text: str) -> int:
+    if len(text) > 40:
+        raise ValueError("too many digits")
+    return int(text, 16 if text.startswith("0x") else 10)
+
+
 _SCALARS = {
     "str": str,
     "null": lambda text: None,
     "bool": lambda text: text.lower() == "true",
-    "int": lambda text: int(text, 16 if text.startswith("0x") else 10),
+    "int": _integer,
     "float": lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
 }
 
