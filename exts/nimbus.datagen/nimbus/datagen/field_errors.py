@@ -42,7 +42,6 @@ _EXPECTED = {
     "too_long": "at most {max_length} entries",
     "none_required": "nothing",
     "union_tag_not_found": "a mapping that says {discriminator}",
-    "union_tag_invalid": "{discriminator} to be {expected_tags}",
 }
 """What was expected, by pydantic's error type; filled from the error's context."""
 
@@ -144,6 +143,10 @@ def _complain(found: _Found, names: _Names) -> Complaint:
     if item["type"] == "extra_forbidden":
         instead = nearest(str(keys[-1]), names.at(keys[:-1]))
         return Complaint(keys, f"unknown key '{keys[-1]}'", instead, at_key=True)
+    if item["type"] == "union_tag_invalid":
+        name, tags = item["ctx"]["discriminator"].strip("'"), item["ctx"]["expected_tags"].split(", ")
+        instead = nearest(item["ctx"]["tag"], [tag.strip("'") for tag in tags])
+        return Complaint((*keys, name), f"unknown {name} '{item['ctx']['tag']}'", instead)
     if phrase := _expected(item):
         count = f" ({len(item['input'])} given)" if item["type"] in ("too_short", "too_long") else ""
         what = f"expected {phrase}, found {_show(item['input'])}{count}"
@@ -235,5 +238,6 @@ def _children(schema: dict[str, Any], key: str | int) -> list[dict[str, Any]]:
         entries = schema.get("prefixItems", [])
         child = entries[key] if key < len(entries) else schema.get("items")
     else:
-        child = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+        patterned = next(iter(schema.get("patternProperties", {}).values()), None)
+        child = schema.get("properties", {}).get(key, patterned or schema.get("additionalProperties"))
     return [child] if isinstance(child, dict) else []
