@@ -96,7 +96,11 @@ class ObjectLibrary:
         return path
 
     def _build(self, kind: str, variant: int) -> ObjectModel:
-        return build_object(self.name, kind, self.kind(kind), variant)
+        try:
+            return build_object(self.name, kind, self.kind(kind), variant)
+        except InputError as error:
+            where = f"object library '{self.name}': kinds.{kind}"
+            raise InputError(error.what, where=where, instead=error.instead) from None
 
 
 @lru_cache(maxsize=8)
