@@ -15,7 +15,7 @@ from nimbus.datagen.trajectory import Trajectory
 from nimbus.datagen.usd.stage import StageInfo
 
 
-@register("renderer", "newton")
+@register("render", "newton")
 class NewtonRenderer(Renderer):
     """Replays trajectories and renders them in chunks of K steps, as the writer asks for them.
 
@@ -25,7 +25,6 @@ class NewtonRenderer(Renderer):
         stack: K; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        samples: Rays per pixel.
     """
 
     def __init__(
@@ -36,9 +35,8 @@ class NewtonRenderer(Renderer):
         stack: int | None = None,
         device: str = "cpu",
         shadows: bool = True,
-        samples: int = 1,
     ) -> None:
-        self._renderer = StackedRenderer(stage, robot, stack=stack, device=device, shadows=shadows, samples=samples)
+        self._renderer = StackedRenderer(stage, robot, stack=stack, device=device, shadows=shadows)
 
     def process(self, item: Planned) -> Iterator[Rendered]:
         """Yield one result for each layout; a failed attempt has no observations."""

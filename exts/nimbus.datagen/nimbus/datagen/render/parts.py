@@ -1,7 +1,8 @@
-"""What can be seen, as few textured meshes as possible: one for each body, and one more for each image on it."""
+"""What can be seen, as few parts as possible: one for each body, and one more for each image on it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,7 +25,7 @@ _VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """A mesh that moves with one body, or stands still."""
+    """A textured mesh that moves with one body, or stands still."""
 
     instance: str
     """What it belongs to: an object, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
@@ -33,8 +34,8 @@ class Part:
     label: str
     triangles: Triangles
     """In the frame of the body, or of the world."""
-    mesh: newton.Mesh
-    """The same triangles with the asset's own texture."""
+    image: NDArray[np.uint8]
+    """(H, W, 3) sRGB: the asset's own texture, or a palette of its colours."""
 
 
 def scene_parts(stage: StageInfo, robot: Robot) -> tuple[Part, ...]:
@@ -104,12 +105,11 @@ def _merge(builder: newton.ModelBuilder, owner: Any) -> Iterable[Part]:
                 body=body,
                 label=builder.shape_label[shape],
                 triangles=triangles,
-                mesh=triangles.to_mesh(texture),
+                image=_load_image(texture),
             )
     for (instance, body), pieces in plain.items():
-        merged = Triangles.concatenate(pieces)
-        mesh = merged.to_palette_mesh()
-        yield Part(instance=instance, body=body, label=body or instance, triangles=merged, mesh=mesh)
+        merged, image = Triangles.concatenate(pieces).with_palette()
+        yield Part(instance=instance, body=body, label=body or instance, triangles=merged, image=image)
 
 
 def _as_mesh(builder: newton.ModelBuilder, shape: int) -> newton.Mesh:
@@ -141,3 +141,18 @@ def _matrix(transform: Any) -> NDArray[np.float64]:
 
     x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
     return pose((x, y, z), (qw, qx, qy, qz))
+
+
+def _load_image(texture: Any) -> NDArray[np.uint8]:
+    """(H, W, 3) of a path or an array."""
+    if isinstance(texture, str | os.PathLike):
+        from PIL import Image
+
+        return np.asarray(Image.open(texture).convert("RGB"))
+    image = np.asarray(texture)
+    image = image if image.dtype == np.uint8 else np.rint(image * 255.0).astype(np.uint8)
+    return (
+        image[..., :3]
+        if image.ndim == 3 and image.shape[2] >= 3
+        else np.repeat(image.reshape(*image.shape[:2], 1), 3, 2)
+    )

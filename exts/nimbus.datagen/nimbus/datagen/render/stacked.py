@@ -1,4 +1,4 @@
-"""Stacked rendering with Newton's ray tracer: K steps of an episode as K worlds, one launch for each camera."""
+"""Stacked rendering: K steps of an episode side by side, one launch of the ray tracer for each camera."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from collections.abc import Sequence
 
 import numpy as np
 import warp as wp
-from newton.sensors import SensorCamera
 from numpy.typing import NDArray
 
 from nimbus.datagen import rotations
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Camera, Layout
 from nimbus.datagen.observation import CameraFrames, Labels
-from nimbus.datagen.render import frames, views
+from nimbus.datagen.render import culling, views
+from nimbus.datagen.render.boxes import visible_boxes
+from nimbus.datagen.render.geometry import build_geometry
 from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.parts import Part, object_parts, scene_parts
+from nimbus.datagen.render.raytrace import Images, Light, Steps, Views, render_views
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
-from nimbus.datagen.render.worlds import Worlds
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
 
-_STACK_ON_CPU = 16
+_STACK_ON_CPU = 8
 """On a CPU stacking saves no time; this many views keep the buffers small."""
-_BYTES_PER_PIXEL = 4 + 4 + 4 + 12
-_SKY = 0x00D0CCC8
-"""Packed BGR seen where a ray leaves the scene."""
+_BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
+_BACKGROUND = wp.vec3(0.55, 0.57, 0.6)
+"""Linear colour seen where a ray leaves the scene."""
 
 
 class StackedRenderer:
@@ -39,38 +40,19 @@ class StackedRenderer:
         stack: K, the number of steps rendered together; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        samples: Rays per pixel; more than one smooths edges of ``rgb`` at nearly as many times the cost.
 
     Raises:
         InputError: The device is not there.
     """
 
     def __init__(
-        self,
-        stage: StageInfo,
-        robot: Robot,
-        *,
-        stack: int | None = None,
-        device: str = "cpu",
-        shadows: bool = True,
-        samples: int = 1,
+        self, stage: StageInfo, robot: Robot, *, stack: int | None = None, device: str = "cpu", shadows: bool = True
     ) -> None:
-        self.stage, self.robot, self.shadows, self.samples = stage, robot, shadows, samples
+        self.stage, self.robot, self.shadows = stage, robot, shadows
         self.device = _device(device)
         self._stack = stack
         self._scene_parts = scene_parts(stage, robot)
-        self._config = SensorCamera.RenderConfig(
-            enable_global_world=False,
-            enable_textures=True,
-            enable_shadows=shadows,
-            enable_particles=False,
-            render_order=SensorCamera.RenderOrder.VIEW_PRIORITY,
-            anti_aliasing=SensorCamera.AntiAliasing.MSAA if samples > 1 else SensorCamera.AntiAliasing.NONE,
-        )
-        self._clear = SensorCamera.ClearData(clear_color=_SKY, clear_shape_index=frames.MISS)
-        self._kernels: dict = {}
-        self._rays: dict[tuple, wp.array] = {}
-        self._images: dict[tuple, dict[str, wp.array]] = {}
+        self._images: dict[tuple[int, int, int], Images] = {}
 
     def load(self, layout: Layout) -> None:
         """Prepare the objects, looks, light and cameras of an episode."""
@@ -79,19 +61,17 @@ class StackedRenderer:
         self.stack = self._stack or self._choose_stack(visual.cameras)
         parts = [part for item in layout.physical.objects for part in object_parts(item)] + list(self._scene_parts)
         self.labels: Labels = make_labels(self.stage, layout.physical.objects, parts)
-        self._worlds = Worlds(parts, visual.surfaces, count=self.stack, device=self.device)
-        index = {name: place for place, name in enumerate(self.labels.instance_names)}
-        shape_instances = np.array([index[part.instance] for part in parts], dtype=np.uint8)
-        self._instance_table = frames.instance_table(shape_instances, self.stack)
+        self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device)
         self._outlines = self._find_outlines(parts)
-        self._sensor = SensorCamera(self._worlds.model)
-        # A sensor compiles its own kernels; equal settings give equal ones.
-        self._sensor._render_context._kernel_cache = self._kernels
-        light = visual.light
-        self._sensor.create_default_light(
-            enable_shadows=self.shadows, direction=wp.vec3f(*light.direction), color=wp.vec3f(*light.color)
-        )
-        self._sensor.set_ambient_light(light.sky, light.ground)
+        self._light = light = Light()
+        towards = -np.asarray(visual.light.direction, dtype=float)
+        across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
+        across /= np.linalg.norm(across)
+        self._light_axes = across, np.cross(towards, across)
+        light.towards, light.color = wp.vec3(*towards), wp.vec3(*visual.light.color)
+        light.sky, light.ground = wp.vec3(*visual.light.sky), wp.vec3(*visual.light.ground)
+        light.across, light.along = (wp.vec3(*axis) for axis in self._light_axes)
+        light.shadows = self.shadows
 
     def render(self, body_names: Sequence[str], body_positions: Float, body_wxyz: Float) -> dict[str, CameraFrames]:
         """Render up to ``stack`` steps with every camera.
@@ -107,66 +87,81 @@ class StackedRenderer:
         count = len(body_positions)
         if not 0 < count <= self.stack:
             raise ValueError(f"expected 1 to {self.stack} steps, got {count}")
-        rows = {name: place for place, name in enumerate(body_names)}
-        self._worlds.place([rows[name] for name in self._worlds.body_names], body_positions, body_wxyz)
+        bodies = _Bodies(body_names, body_positions, body_wxyz)
+        corners, steps = self._place(bodies)
         shown = {}
         for camera in self.cameras:
-            positions, wxyz = views.camera_poses(camera, rows, body_positions, body_wxyz)
-            images = self._launch(camera, positions, wxyz)
-            shown[camera.name] = self._frames(camera, positions, wxyz, images, rows, body_positions, body_wxyz)
+            positions, wxyz = views.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
+            shown[camera.name] = self._render(camera, positions, wxyz, corners, steps, bodies)
         return shown
 
-    def _launch(self, camera: Camera, positions: Float, wxyz: Float) -> dict[str, NDArray]:
-        count, device = len(positions), self.device
-        poses = np.zeros((self.stack, 7), dtype=np.float32)
-        poses[:count, :3], poses[:count, 3:] = positions, np.roll(wxyz, -1, axis=-1)
-        worlds = np.full(self.stack, int(SensorCamera.WorldRenderFlag.DISABLE_PRESERVE), dtype=np.int32)
-        worlds[:count] = np.arange(count)
-        images = self._buffers(camera)
-        self._sensor.update(
-            self._worlds.state,
-            wp.array(poses, dtype=wp.transformf, device=device),
-            self._ray_bundle(camera),
-            world_indices=wp.array(worlds, dtype=wp.int32, device=device),
-            clear_data=self._clear,
-            render_config=self._config,
-            **images,
-        )
-        return {name: image.numpy()[:count] for name, image in images.items()}
+    def _place(self, bodies: _Bodies) -> tuple[Float, Steps]:
+        """Corners (K, G, 8, 3) of all boxes in the world, and the poses on the device."""
+        geometry, count = self._geometry, len(bodies.positions)
+        poses = np.zeros((count, len(geometry.bodies), 7), dtype=np.float32)
+        corners = np.empty((count, len(geometry.bodies), 8, 3))
+        for mesh, body in enumerate(geometry.bodies):
+            position, wxyz = bodies.pose(body)
+            rotation = rotations.to_matrix(wxyz)
+            corners[:, mesh] = geometry.corners[mesh] @ np.swapaxes(rotation, -1, -2) + position[:, None]
+            poses[:, mesh, :3] = -np.einsum("kji,kj->ki", rotation, position)
+            poses[:, mesh, 3:6], poses[:, mesh, 6] = -wxyz[:, 1:], wxyz[:, 0]
+        corner, scale, (start, members) = culling.light_grid(corners, *self._light_axes, casts=geometry.casts_shadow)
+        steps = Steps()
+        steps.mesh_T_world = wp.array(poses, dtype=wp.transform, device=self.device)
+        steps.cell_start = wp.array(start, dtype=wp.int32, device=self.device)
+        steps.cell_meshes = wp.array(members, dtype=wp.int32, device=self.device)
+        steps.grid_corner = wp.array(corner, dtype=wp.vec2, device=self.device)
+        steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=self.device)
+        return corners, steps
 
-    def _frames(
-        self,
-        camera: Camera,
-        positions: Float,
-        wxyz: Float,
-        images: dict[str, NDArray],
-        rows: dict[str, int],
-        body_positions: Float,
-        body_wxyz: Float,
+    def _render(
+        self, camera: Camera, positions: Float, wxyz: Float, corners: Float, steps: Steps, bodies: _Bodies
     ) -> CameraFrames:
-        shape = images["shape_index_image"]
-        instance = self._instance_table[shape]
-        count = len(self.labels.instance_names)
-        boxes, pixels = frames.visible_boxes(instance, count)
+        count, width, height = len(positions), camera.width, camera.height
         matrix, pose = views.intrinsics(camera), views.world_T_camera(positions, wxyz)
-        visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
-        for place, (body, points) in self._outlines.items():
-            row = rows[body]
-            world = points @ np.swapaxes(rotations.to_matrix(body_wxyz[:, row]), -1, -2) + body_positions[:, None, row]
-            area = silhouette_areas(world, pose, matrix, width=camera.width, height=camera.height)
-            visibility[:, place] = np.clip(pixels[:, place] / np.maximum(area, 1.0), 0.0, 1.0)
-        color = images["color_image"].view(np.uint8).reshape(*shape.shape, 4)
+        nearest, (start, members) = culling.image_tiles(
+            corners, positions, rotations.to_matrix(wxyz), focal=matrix[0, 0], width=width, height=height
+        )
+        view = Views()
+        view.width, view.height, view.focal = width, height, float(matrix[0, 0])
+        gl_poses = np.concatenate([positions, np.roll(wxyz, -1, axis=-1)], axis=1)
+        view.poses = wp.array(gl_poses, dtype=wp.transform, device=self.device)
+        view.tile_start = wp.array(start, dtype=wp.int32, device=self.device)
+        view.tile_meshes = wp.array(members, dtype=wp.int32, device=self.device)
+        view.nearest = wp.array(nearest, dtype=wp.float32, device=self.device)
+        images = self._buffers(self.stack, height, width)
+        wp.launch(
+            render_views,
+            dim=count * width * height,
+            inputs=[self._geometry.scene, self._light, steps, view, _BACKGROUND, images],
+            device=self.device,
+        )
+        shape = (self.stack, height, width)
+        instance = images.instance.numpy().reshape(shape)[:count].copy()
+        boxes, pixels = visible_boxes(instance, len(self.labels.instance_names))
         return CameraFrames(
-            rgb=np.ascontiguousarray(color[..., :3]),
-            depth=images["forward_depth_image"].copy(),
+            rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy(),
+            depth=images.depth.numpy().reshape(shape)[:count].copy(),
             instance=instance,
-            semantic=self.labels.instance_semantics[instance],
-            normals=frames.pack_normals(images["normal_image"]),
+            semantic=images.semantic.numpy().reshape(shape)[:count].copy(),
+            normals=images.normals.numpy().reshape(*shape, 3)[:count].copy(),
             boxes_2d=boxes,
-            visibility=visibility,
+            visibility=self._visibility(pixels, pose, matrix, camera, bodies),
             intrinsics=matrix,
             world_T_camera=pose,
         )
+
+    def _visibility(
+        self, pixels: NDArray[np.int64], pose: Float, matrix: Float, camera: Camera, bodies: _Bodies
+    ) -> NDArray[np.float32]:
+        visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
+        for place, (body, points) in self._outlines.items():
+            position, wxyz = bodies.pose(body)
+            world = points @ np.swapaxes(rotations.to_matrix(wxyz), -1, -2) + position[:, None]
+            area = silhouette_areas(world, pose, matrix, width=camera.width, height=camera.height)
+            visibility[:, place] = np.clip(pixels[:, place] / np.maximum(area, 1.0), 0.0, 1.0)
+        return visibility
 
     def _find_outlines(self, parts: Sequence[Part]) -> dict[int, tuple[str, Float]]:
         """Body and outline points by instance, of what moves as one."""
@@ -178,27 +173,16 @@ class StackedRenderer:
                 found[place] = body, outline_points(vertices)
         return found
 
-    def _ray_bundle(self, camera: Camera) -> wp.array:
-        key = (camera.width, camera.height, camera.vertical_fov)
-        if key not in self._rays:
-            if len(self._rays) >= 8:
-                self._rays.clear()
-            bundle = views.rays(camera, samples=self.samples)
-            self._rays[key] = wp.array(bundle, dtype=wp.vec3f, device=self.device)
-        return self._rays[key]
-
-    def _buffers(self, camera: Camera) -> dict[str, wp.array]:
-        shape = (self.stack, camera.height, camera.width)
+    def _buffers(self, *shape: int) -> Images:
+        """Output images of K views, kept between launches."""
         if shape not in self._images:
-            types = {
-                "color_image": wp.uint32,
-                "forward_depth_image": wp.float32,
-                "shape_index_image": wp.uint32,
-                "normal_image": wp.vec3f,
-            }
-            self._images[shape] = {
-                name: wp.zeros(shape, dtype=dtype, device=self.device) for name, dtype in types.items()
-            }
+            pixels = int(np.prod(shape))
+            self._images[shape] = images = Images()
+            images.rgb = wp.zeros(pixels * 3, dtype=wp.uint8, device=self.device)
+            images.depth = wp.zeros(pixels, dtype=wp.float32, device=self.device)
+            images.instance = wp.zeros(pixels, dtype=wp.uint8, device=self.device)
+            images.semantic = wp.zeros(pixels, dtype=wp.uint8, device=self.device)
+            images.normals = wp.zeros(pixels * 3, dtype=wp.int8, device=self.device)
         return self._images[shape]
 
     def _choose_stack(self, cameras: Sequence[Camera]) -> int:
@@ -207,6 +191,20 @@ class StackedRenderer:
             return _STACK_ON_CPU
         pixels = max(camera.width * camera.height for camera in cameras)
         return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, 256))
+
+
+class _Bodies:
+    """Poses by body name; the empty name stands still at the origin."""
+
+    def __init__(self, names: Sequence[str], positions: Float, wxyz: Float) -> None:
+        self.rows = {name: row for row, name in enumerate(names)}
+        self.positions, self.wxyz = positions, wxyz
+
+    def pose(self, body: str) -> tuple[Float, Float]:
+        """Positions (K, 3) and orientations (K, 4)."""
+        if not body:
+            return np.zeros((len(self.positions), 3)), np.tile((1.0, 0.0, 0.0, 0.0), (len(self.positions), 1))
+        return self.positions[:, self.rows[body]], self.wxyz[:, self.rows[body]]
 
 
 def _device(name: str) -> wp.Device:

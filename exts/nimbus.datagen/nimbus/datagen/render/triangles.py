@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import newton
@@ -14,9 +15,9 @@ _CELL = 5
 """[px] Side of a palette cell; bilinear sampling at its middle sees no neighbour."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Triangles:
-    """A triangle soup with shared vertices."""
+    """A triangle soup with shared vertices; compared and hashed by identity."""
 
     vertices: Float
     """(n, 3) [m]"""
@@ -46,7 +47,9 @@ class Triangles:
             normals = np.asarray(mesh.normals, dtype=float) / scale @ rotation.T
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
         count = len(vertices)
-        uvs = np.zeros((count, 2)) if mesh.uvs is None or len(mesh.uvs) != count else np.asarray(mesh.uvs)
+        has_uvs = mesh.uvs is not None and len(mesh.uvs) == count
+        transform = np.asarray(mesh.texture_transform, dtype=float)
+        uvs = np.asarray(mesh.uvs) @ transform[:, :2].T + transform[:, 2] if has_uvs else np.zeros((count, 2))
         return cls(
             vertices=vertices.astype(np.float32),
             faces=faces,
@@ -73,25 +76,33 @@ class Triangles:
         rgb = np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32)
         return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
 
-    def to_mesh(self, texture: Any) -> newton.Mesh:
-        """A mesh with an image: a path or (H, W, 3) uint8."""
-        return newton.Mesh(
-            self.vertices,
-            self.faces.ravel(),
-            normals=self.normals,
-            uvs=self.uvs,
-            texture=texture,
-            compute_inertia=False,
-            color=(1.0, 1.0, 1.0),
+    def rectangles(self) -> Float | None:
+        """First corner and two edges (m / 2, 3, 3) when faces pair up as (a, b, c), (a, c, d) of parallelograms."""
+        corners = self.vertices[self.faces]
+        if len(corners) % 2:
+            return None
+        (a, b, c), (e, f, d) = np.moveaxis(corners[::2], 1, 0), np.moveaxis(corners[1::2], 1, 0)
+        if not (np.allclose(a, e, atol=1e-6) and np.allclose(c, f, atol=1e-6) and np.allclose(b + d, a + c, atol=1e-6)):
+            return None
+        return np.stack([a, b - a, d - a], axis=1)
+
+    def face_range(self, start: int, stop: int) -> Triangles:
+        """Some of the faces, all of the vertices they use."""
+        used, faces = np.unique(self.faces[start:stop], return_inverse=True)
+        return Triangles(
+            vertices=self.vertices[used],
+            faces=faces.reshape(-1, 3).astype(np.int32),
+            normals=self.normals[used],
+            uvs=self.uvs[used],
+            colors=self.colors[used],
         )
 
-    def to_palette_mesh(self) -> newton.Mesh:
-        """A mesh whose image has one cell for each colour."""
+    def with_palette(self) -> tuple[Triangles, NDArray[np.uint8]]:
+        """The same with an image (H, W, 3) that has one cell for each colour."""
         palette, cell = np.unique(np.round(self.colors * 255).astype(np.uint8), axis=0, return_inverse=True)
         image = np.repeat(palette[None], _CELL, axis=1).repeat(_CELL, axis=0)
         u = (cell.ravel() + 0.5) / len(palette)
-        uvs = np.stack([u, np.full_like(u, 0.5)], axis=1).astype(np.float32)
-        return replace(self, uvs=uvs).to_mesh(image)
+        return replace(self, uvs=np.stack([u, np.full_like(u, 0.5)], axis=1).astype(np.float32)), image
 
     def projected(self, period: float) -> Triangles:
         """Texture coordinates by projection along each vertex normal's largest axis.
@@ -104,3 +115,13 @@ class Triangles:
         rows = np.arange(len(self.vertices))
         uvs = np.stack([self.vertices[rows, across], self.vertices[rows, along]], axis=1) / period
         return replace(self, uvs=uvs.astype(np.float32))
+
+    @cached_property
+    def corner_normals(self) -> Float:
+        """(3 m, 3) normals of the corners of all faces in a row."""
+        return self.normals[self.faces.ravel()]
+
+    @cached_property
+    def corner_uvs(self) -> Float:
+        """(3 m, 2)"""
+        return self.uvs[self.faces.ravel()]

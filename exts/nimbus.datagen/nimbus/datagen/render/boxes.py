@@ -1,25 +1,9 @@
-"""From raw render outputs to labelled frames."""
+"""Tight boxes around what is seen in a mask."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-
-MISS = 0xFFFF
-"""Shape index written where a ray hits nothing."""
-
-
-def instance_table(shape_instances: NDArray[np.uint8], worlds: int) -> NDArray[np.uint8]:
-    """Instance of every model-wide shape index, the background for a miss."""
-    table = np.zeros(MISS + 1, dtype=np.uint8)
-    tiled = np.tile(shape_instances, worlds)
-    table[: len(tiled)] = tiled
-    return table
-
-
-def pack_normals(normals: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Unit vectors to int8, scaled by 127."""
-    return np.rint(normals * np.float32(127.0)).astype(np.int8)
 
 
 def visible_boxes(instance: NDArray[np.uint8], count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

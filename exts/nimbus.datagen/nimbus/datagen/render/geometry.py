@@ -1,0 +1,169 @@
+"""The parts of an episode as the ray tracer takes them: one mesh for each body, textures in several sizes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import Surface
+from nimbus.datagen.observation import Labels
+from nimbus.datagen.render import tones
+from nimbus.datagen.render.mipmap import Mipmap, mipmap
+from nimbus.datagen.render.parts import Part
+from nimbus.datagen.render.raytrace import LEVELS, Scene
+from nimbus.datagen.render.textures import procedural_texture
+from nimbus.datagen.render.triangles import Triangles
+
+_PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
+"""[m] Length after which a procedural texture repeats; about what one view shows of the surface."""
+_NO_SHADOW = frozenset({"floor", "backdrop"})
+"""The room casts no shadow: the light is taken to come in through its walls."""
+
+_meshes: weakref.WeakKeyDictionary[Triangles, dict[str, wp.Mesh]] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """Meshes of one episode on the device."""
+
+    scene: Scene
+    bodies: tuple[str, ...]
+    """Body of each of the G meshes, empty for what stands still."""
+    corners: NDArray[np.float64]
+    """(G, 8, 3) corners of each mesh's box in its own frame [m]"""
+    casts_shadow: NDArray[np.bool_]
+    """(G,)"""
+    keep: tuple[wp.Mesh, ...]
+    """The device meshes, which the scene refers to by number only."""
+
+
+def build_geometry(
+    parts: Sequence[Part], surfaces: Mapping[str, Surface], labels: Labels, *, device: wp.Device
+) -> Geometry:
+    """Group parts by body, put their attributes in a row and upload them."""
+    groups = _group(parts)
+    ordered = [part for group in groups for part in group.parts]
+    looks = [_look(part, surfaces.get(part.instance, Surface())) for part in ordered]
+    meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
+    counts = [len(triangles.faces) for triangles, _ in looks]
+    images = [mipmap(image) for _, image in looks]
+    sizes = [len(image.texels) for image in images]
+    instance = {name: place for place, name in enumerate(labels.instance_names)}
+    tints = [surfaces.get(part.instance, Surface()).color for part in ordered]
+
+    def upload(values: NDArray | list, dtype: type) -> wp.array:
+        return wp.array(values, dtype=dtype, device=device)
+
+    scene = Scene()
+    scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
+    nothing = np.zeros((3, 3), dtype=np.float32)
+    rectangles = [nothing if group.rectangle is None else group.rectangle for group in groups]
+    scene.rectangles = upload(np.stack(rectangles), wp.vec3)
+    scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
+    scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
+    scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
+    scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
+    scene.part_instance = upload(np.array([instance[part.instance] for part in ordered], dtype=np.uint8), wp.uint8)
+    scene.part_tint = upload(tones.linear(np.array(tints)), wp.vec3)
+    scene.part_texture = upload(np.arange(len(ordered)), wp.int32)
+    density = [_texel_density(t, image) for (t, _), image in zip(looks, images, strict=True)]
+    scene.part_density = upload(np.array(density), wp.float32)
+    scene.texture_size = upload(np.array([(image.width, image.height) for image in images]), wp.vec2i)
+    starts = np.cumsum([0] + sizes[:-1])
+    levels = [np.resize(image.starts, LEVELS) + start for image, start in zip(images, starts, strict=True)]
+    scene.level_start = upload(np.stack(levels).astype(np.int32), wp.int32)
+    scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
+    scene.semantics = upload(labels.instance_semantics, wp.uint8)
+    scene.to_linear = upload(tones.LINEAR_OF_BYTE, wp.float32)
+    scene.to_srgb = upload(tones.BYTE_OF_LIGHT, wp.uint8)
+    return Geometry(
+        scene=scene,
+        bodies=tuple(group.body for group in groups),
+        corners=np.stack([_box_corners(group.triangles) for group in groups]),
+        casts_shadow=np.array([group.casts_shadow for group in groups]),
+        keep=tuple(mesh for mesh in meshes if mesh is not None),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """What is traced as one: all parts of a body, or one rectangle of something that stands still."""
+
+    body: str
+    parts: tuple[Part, ...]
+    triangles: Triangles
+    casts_shadow: bool
+    rectangle: NDArray[np.float32] | None = None
+
+
+def _group(parts: Sequence[Part]) -> list[_Group]:
+    found: list[_Group] = []
+    meshes: dict[tuple[str, bool], list[Part]] = {}
+    for part in parts:
+        casts = part.instance not in _NO_SHADOW
+        rectangles = None if part.body else part.triangles.rectangles()
+        if rectangles is None:
+            meshes.setdefault((part.body, casts), []).append(part)
+            continue
+        for place, rectangle in enumerate(rectangles):
+            piece = replace(part, triangles=part.triangles.face_range(2 * place, 2 * place + 2))
+            found.append(
+                _Group(body="", parts=(piece,), triangles=piece.triangles, casts_shadow=casts, rectangle=rectangle)
+            )
+    for (body, casts), group in meshes.items():
+        triangles = _joined(tuple(part.triangles for part in group))
+        found.append(_Group(body=body, parts=tuple(group), triangles=triangles, casts_shadow=casts))
+    return found
+
+
+def _look(part: Part, surface: Surface) -> tuple[Triangles, NDArray[np.uint8]]:
+    if not surface.texture:
+        return part.triangles, part.image
+    image = procedural_texture(surface.texture, surface.texture_seed)
+    return part.triangles.projected(_PERIODS.get(part.instance, 1.0)), image
+
+
+_joined_cache: dict[tuple[Triangles, ...], Triangles] = {}
+
+
+def _joined(pieces: tuple[Triangles, ...]) -> Triangles:
+    """The same pieces give the same object, so that its device mesh is built once."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if pieces not in _joined_cache:
+        if len(_joined_cache) >= 64:
+            _joined_cache.clear()
+        _joined_cache[pieces] = Triangles.concatenate(list(pieces))
+    return _joined_cache[pieces]
+
+
+def _device_mesh(triangles: Triangles, device: wp.Device) -> wp.Mesh:
+    by_device = _meshes.setdefault(triangles, {})
+    if device.alias not in by_device:
+        by_device[device.alias] = wp.Mesh(
+            points=wp.array(triangles.vertices, dtype=wp.vec3, device=device),
+            indices=wp.array(triangles.faces.ravel(), dtype=wp.int32, device=device),
+            bvh_constructor="sah",
+        )
+    return by_device[device.alias]
+
+
+def _box_corners(triangles: Triangles) -> NDArray[np.float64]:
+    bounds = np.stack([triangles.vertices.min(axis=0), triangles.vertices.max(axis=0)]).astype(np.float64)
+    pick = np.array([[(corner >> axis) & 1 for axis in range(3)] for corner in range(8)])
+    return bounds[pick, np.arange(3)]
+
+
+def _texel_density(triangles: Triangles, image: Mipmap) -> float:
+    """Texels per metre, from the areas of the triangles and of their texture coordinates."""
+    edges = triangles.vertices[triangles.faces]
+    area = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1).sum()
+    flat = triangles.uvs[triangles.faces]
+    one, other = flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0]
+    covered = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]).sum()
+    return float(np.sqrt(covered * image.width * image.height / max(area, 1e-12)))

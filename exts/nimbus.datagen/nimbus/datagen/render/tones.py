@@ -1,0 +1,33 @@
+"""Light and bytes: tables between linear light and the sRGB bytes of a picture."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.render.raytrace import BRIGHTEST, TONES
+
+_SHOULDER = 0.7
+"""Light up to here is shown as it is; above, it bends towards white and never clips hard."""
+
+
+def linear(srgb: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Linear light of sRGB values, 0 to 1."""
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def encoded(light: NDArray[np.float64]) -> NDArray[np.float64]:
+    """SRGB values of linear light, 0 to 1."""
+    return np.where(light <= 0.0031308, light * 12.92, 1.055 * np.maximum(light, 1e-9) ** (1 / 2.4) - 0.055)
+
+
+def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
+    room = 1.0 - _SHOULDER
+    return np.where(light < _SHOULDER, light, 1.0 - room * np.exp(-np.maximum(light - _SHOULDER, 0.0) / room))
+
+
+LINEAR_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
+"""(256,)"""
+_light = (np.arange(TONES) + 0.5) / TONES * BRIGHTEST
+BYTE_OF_LIGHT = np.rint(encoded(_toned(_light)) * 255.0).astype(np.uint8)
+"""(TONES,) over light from 0 to BRIGHTEST"""
