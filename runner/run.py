@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     _refuse_unavailable(args)
+    quiet_libraries()
     from nimbus.datagen.discover import discover_components
     from nimbus.datagen.pipeline import build, load_pipeline
     from nimbus.datagen.store.dataset import Dataset
@@ -60,6 +61,13 @@ def command(args: argparse.Namespace) -> int:
         sys.stderr.write(f"ended short: {stored_count} of {target} episodes stored; the reasons are in the table\n")
         return SHORT
     return 0
+
+
+def quiet_libraries() -> None:
+    """Keep the libraries below from reporting every kernel that they load on the terminal."""
+    import warp
+
+    warp.config.log_level = warp.LOG_WARNING
 
 
 def run_context(task: Any, args: argparse.Namespace) -> dict[str, Any]:

@@ -17,8 +17,6 @@ from nimbus.datagen.robot import Robot
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import StageInfo
 
-wp.config.quiet = True
-
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _ROLLING_FRICTION = 2e-3
 """[m] Of household things with dents and seams: what rolls comes to rest within a second or two."""

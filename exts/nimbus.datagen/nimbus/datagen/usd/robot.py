@@ -64,7 +64,10 @@ def _urdf(robot: Robot) -> Path:
 def _convert(urdf: Path, package_root: Path, package: str, target: Path) -> None:
     """Convert beside the target and rename, so that a killed run leaves nothing half-made."""
     import urdf_usd_converter
+    import usdex.core
 
+    # The converter reports every mesh, and skips lines drawn in them, which nobody misses.
+    usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
     work = Path(tempfile.mkdtemp(dir=target.parent, prefix=".convert-"))
     try:
         ros_packages = [{"name": package, "path": str(package_root)}]
