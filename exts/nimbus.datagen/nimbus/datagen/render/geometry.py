@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.observation import Labels
 from nimbus.datagen.render import tones
-from nimbus.datagen.render.mipmap import Mipmap, mipmap
+from nimbus.datagen.render.mipmap import mipmap
 from nimbus.datagen.render.parts import Part
 from nimbus.datagen.render.raytrace import LEVELS, Scene
 from nimbus.datagen.render.textures import procedural_texture
@@ -51,7 +51,9 @@ def build_geometry(
     looks = [_look(part, surfaces.get(part.instance, Surface())) for part in ordered]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
-    images = [mipmap(image) for _, image in looks]
+    distinct = {id(image): image for _, image in looks}
+    texture = {key: place for place, key in enumerate(distinct)}
+    images = [mipmap(image) for image in distinct.values()]
     sizes = [len(image.texels) for image in images]
     instance = {name: place for place, name in enumerate(labels.instance_names)}
     tints = [surfaces.get(part.instance, Surface()).color for part in ordered]
@@ -70,8 +72,8 @@ def build_geometry(
     scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
     scene.part_instance = upload(np.array([instance[part.instance] for part in ordered], dtype=np.uint8), wp.uint8)
     scene.part_tint = upload(tones.linear(np.array(tints)), wp.vec3)
-    scene.part_texture = upload(np.arange(len(ordered)), wp.int32)
-    density = [_texel_density(t, image) for (t, _), image in zip(looks, images, strict=True)]
+    scene.part_texture = upload([texture[id(image)] for _, image in looks], wp.int32)
+    density = [_texel_density(triangles, image) for triangles, image in looks]
     scene.part_density = upload(np.array(density), wp.float32)
     scene.texture_size = upload(np.array([(image.width, image.height) for image in images]), wp.vec2i)
     starts = np.cumsum([0] + sizes[:-1])
@@ -159,11 +161,11 @@ def _box_corners(triangles: Triangles) -> NDArray[np.float64]:
     return bounds[pick, np.arange(3)]
 
 
-def _texel_density(triangles: Triangles, image: Mipmap) -> float:
+def _texel_density(triangles: Triangles, image: NDArray[np.uint8]) -> float:
     """Texels per metre, from the areas of the triangles and of their texture coordinates."""
     edges = triangles.vertices[triangles.faces]
     area = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1).sum()
     flat = triangles.uvs[triangles.faces]
     one, other = flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0]
     covered = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]).sum()
-    return float(np.sqrt(covered * image.width * image.height / max(area, 1e-12)))
+    return float(np.sqrt(covered * image.shape[0] * image.shape[1] / max(area, 1e-12)))
