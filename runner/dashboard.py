@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 
-from nimbus.datagen.stages import Stored
-from nimbus.runner.progress import STAGES, Progress, Status
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from nimbus.datagen.stages import Stored
+from nimbus.runner.progress import STAGES, Progress, Status
 
 
 class Dashboard:
@@ -87,19 +88,23 @@ def view(status: Status, *, now: float | None = None) -> RenderableType:
 
 
 def duration(seconds: float) -> str:
-    """A duration as people read it: ``42 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    """A duration as people read it: ``42 s``, ``3 min 05 s``, ``2 h 10 min``, ``250 h``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    if whole < 100 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 3600} h"
 
 
 def _headline(status: Status, elapsed: float) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
+    for _ in range(5):
+        grid.add_column(no_wrap=True)
     done = status.already + status.stored
-    bar = ProgressBar(total=max(1, status.target), completed=min(done, status.target), width=32)
+    bar = ProgressBar(total=max(1, status.target), completed=min(done, status.target), width=18)
     left = status.remaining
     if status.state != "running":
         eta = status.state
@@ -114,15 +119,20 @@ def _headline(status: Status, elapsed: float) -> RenderableType:
 
 def _stages(status: Status) -> Table:
     table = Table(title="stages", title_justify="left", title_style="dim", box=None, padding=(0, 2, 0, 0))
-    table.add_column("")
-    for column in ("done", "CPU", "each", "a CPU minute"):
+    table.add_column("", no_wrap=True)
+    for column in ("done", "CPU", "each", "per min"):
         table.add_column(column, justify="right", header_style="dim")
     for stage in STAGES:
         count, seconds, rate = status.counts.get(stage, 0), status.cpu_times.get(stage, 0.0), status.rate(stage)
         each = f"{seconds / count:.2f} s" if count else "-"
         table.add_row(stage, str(count), f"{seconds:.1f} s", each, f"{rate * 60:.1f}" if rate else "-")
     for name, seconds in sorted(status.waits.items()):
-        table.add_row(Text(name.replace("_", " "), style="dim"), "", Text(f"{seconds:.1f} s wall", style="dim"))
+        table.add_row(
+            Text(name.replace("_", " "), style="dim"),
+            "",
+            Text(f"{seconds:.1f} s", style="dim"),
+            Text("wall", style="dim"),
+        )
     return table
 
 
@@ -141,6 +151,6 @@ def _outcomes(status: Status) -> Table:
 
 
 def _side_by_side(left: Table, right: Table) -> Table:
-    grid = Table.grid(padding=(0, 4))
+    grid = Table.grid(padding=(0, 2))
     grid.add_row(left, right)
     return grid

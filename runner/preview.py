@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.read import EpisodeFile
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
 
 Pixels = NDArray[np.uint8]
 

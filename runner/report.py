@@ -7,13 +7,14 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.report_page import render_page
 from nimbus.runner.summary import Summary, summarize
-from rich.columns import Columns
-from rich.console import Console
-from rich.table import Table
 
 FILE_NAME = "report.html"
 

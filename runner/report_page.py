@@ -9,11 +9,12 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from PIL import Image
+
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.dashboard import duration
 from nimbus.runner.preview import camera_order
 from nimbus.runner.summary import Summary
-from PIL import Image
 
 _SAMPLES = 6
 _LISTED = 200
@@ -35,7 +36,8 @@ p.sub { color: var(--faint); margin: .2rem 0 1.6rem; }
 .figure, section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; }
 .figure b { display: block; font-size: 1.7rem; font-weight: 650; line-height: 1.2; }
 .figure span, small, caption { color: var(--faint); font-size: .85rem; }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; margin: 1rem 0; }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem;
+  margin: 1rem 0; }
 section { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 td, th { padding: .22rem .5rem .22rem 0; text-align: right; white-space: nowrap; }

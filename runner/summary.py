@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.runner.progress import STAGES, read_status

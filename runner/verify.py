@@ -6,10 +6,11 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from nimbus.datagen.store.json_text import to_json
-from nimbus.datagen.store.verify import Verification, verify
 from rich.console import Console
 from rich.table import Table
+
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.verify import Verification, verify
 
 
 def command(args: argparse.Namespace) -> int:

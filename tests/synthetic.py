@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from nimbus.datagen.episode import Provenance
 from nimbus.datagen.layout import (
     Camera,

@@ -12,13 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from nimbus.datagen.observation import Observation
-from nimbus.datagen.registry import lookup
-from nimbus.datagen.store.encode import EpisodeEncoder, millimetres
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.trajectory import StartState, Trajectory
 from synthetic import (
     failure,
     make_labels,
@@ -29,6 +22,14 @@ from synthetic import (
     open_dataset,
     write_dataset,
 )
+
+from nimbus.datagen.observation import Observation
+from nimbus.datagen.registry import lookup
+from nimbus.datagen.store.encode import EpisodeEncoder, millimetres
+from nimbus.datagen.store.hdf5 import Hdf5Writer
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.trajectory import StartState, Trajectory
 
 
 def assert_equal(left: Any, right: Any) -> None:

@@ -154,14 +154,15 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
-    error: sqlite3.Error | None = None
     # A WAL reader leaves files behind and cannot read from a read-only disk: without a writer, read the file as it is.
     live = path.with_name(path.name + "-wal").exists()
+    error: sqlite3.Error | None = None
     for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
         try:
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
             connection.execute("SELECT count(*) FROM attempts").fetchone()
         except sqlite3.Error as failure:
+            connection.close()
             error = failure
         else:
             return connection

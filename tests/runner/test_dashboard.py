@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from nimbus.datagen.stages import Stored
+from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.runner.dashboard import Dashboard, duration, line, view
+from nimbus.runner.progress import Progress, read_status
+
+TIMES = {"load": 0.5, "plan": 2.0, "render": 20.0, "store": 1.0, "store_wait": 0.25}
+
+
+def good(index: int = 0) -> Stored:
+    return Stored(
+        episode_id=f"sort_trash-{index}",
+        index=index,
+        variant=0,
+        attempt=0,
+        outcome=Outcome(success=True),
+        path=f"episodes/{index}.hdf5",
+        step_count=200,
+        byte_count=30_000_000,
+        times=TIMES,
+    )
+
+
+def bad(index: int = 0, *, final: bool = False) -> Stored:
+    return Stored(
+        episode_id=f"sort_trash-{index}",
+        index=index,
+        variant=0,
+        attempt=1,
+        outcome=Outcome(success=False, phase="pick items_1", reason=Reason.SLIPPED_IN_TRANSIT),
+        final=final,
+        times={"load": 0.5, "plan": 4.0},
+    )
+
+
+def progress(folder: Path, *, target: int = 10, already: int = 0) -> Progress:
+    return Progress(folder, task="sort_trash", target=target, already=already)
+
+
+def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
+    kept = progress(tmp_path, already=2)
+    for stored in (good(0), bad(1), bad(1, final=True), good(2)):
+        kept.add(stored)
+    status = kept.status
+    assert (status.attempts, status.stored, status.given_up, status.settled) == (4, 2, 1, 5)
+    assert status.failures == {"slipped_in_transit": 2}
+    assert status.counts == {"load": 4, "randomize": 4, "plan": 4, "render": 2, "store": 2}
+    assert status.cpu_times == {"load": 2.0, "plan": 12.0, "render": 40.0, "store": 2.0}
+    assert status.waits == {"store_wait": 0.5}
+    assert status.rate("plan") == pytest.approx(4 / 12) and status.rate("randomize") is None
+
+
+def test_the_rest_takes_as_long_as_the_rate_so_far_says(tmp_path: Path) -> None:
+    kept = progress(tmp_path, target=10)
+    assert kept.status.remaining is None
+    kept.add(good(0))
+    kept.add(bad(1, final=True))
+    kept.status.started, kept.status.updated = 1000.0, 1060.0
+    assert kept.status.remaining == pytest.approx(240.0)
+
+
+def test_the_status_file_is_written_at_most_twice_a_second_and_last_at_the_end(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    writes, last = 0, b""
+    start = time.monotonic()
+    while time.monotonic() - start < 1.2:
+        kept.add(good())
+        content = (tmp_path / "status.json").read_bytes()
+        writes, last = writes + (content != last), content
+    assert 2 <= writes <= 4
+    kept.finish("done")
+    status = read_status(tmp_path)
+    assert status == kept.status and status is not None and status.state == "done"
+    assert json.loads((tmp_path / "status.json").read_text())["stored"] == kept.status.stored
+    assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
+
+
+def test_without_a_terminal_each_attempt_is_one_plain_line(tmp_path: Path) -> None:
+    output = io.StringIO()
+    with Dashboard(progress(tmp_path), console=Console(file=output, width=40)) as dashboard:
+        dashboard.note("compiling kernels (10-20 s, once)")
+        dashboard.add(good(0))
+        dashboard.add(bad(1, final=True))
+    assert output.getvalue().splitlines() == [
+        "compiling kernels (10-20 s, once)",
+        "[1/10] sort_trash-0: stored, 200 steps, 30.0 MB, 23.5 s CPU",
+        "[2/10] sort_trash-1: attempt 2 failed in pick items_1: slipped in transit, 4.5 s CPU",
+    ]
+
+
+def test_on_a_terminal_the_dashboard_shows_stages_reasons_and_time_left(tmp_path: Path) -> None:
+    output = io.StringIO()
+    kept = progress(tmp_path)
+    with Dashboard(kept, console=Console(file=output, force_terminal=True, width=110)) as dashboard:
+        dashboard.add(good(0))
+        dashboard.add(bad(1))
+    shown = output.getvalue()
+    assert "\x1b[" in shown
+    for word in ("sort_trash", "1 of 10 episodes", "left", "render", "store wait", "succeeded", "slipped in transit"):
+        assert word in shown
+
+
+def test_the_view_fits_80_columns(tmp_path: Path) -> None:
+    kept = progress(tmp_path, target=1000)
+    kept.add(good())
+    kept.add(bad())
+    console = Console(file=io.StringIO(), width=80, record=True)
+    kept.status.started, kept.status.updated = 1000.0, 5000.0
+    console.print(view(kept.status))
+    text = console.export_text()
+    assert "…" not in text and "slipped in transit" in text and "1 of 1000 episodes" in text
+    assert "1 h 06 min" in text
+
+
+def test_a_line_of_a_failure_without_phase_still_reads(tmp_path: Path) -> None:
+    stored = Stored(
+        episode_id="e", index=0, variant=0, attempt=0, outcome=Outcome(success=False, reason=Reason.NO_PATH)
+    )
+    assert line(stored, progress(tmp_path).status) == "[0/10] e: attempt 1 failed: no path, 0.0 s CPU"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")])
+def test_durations_read_like_speech(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

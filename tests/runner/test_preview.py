@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import av
+import numpy as np
+from PIL import Image
+from synthetic import failure, make_rendered, write_dataset
+
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner.preview import camera_order, depth_colors, mask_colors, write_previews
+
+
+def test_previews_are_a_sheet_with_a_row_an_episode_and_a_video_an_episode(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    stored = write_dataset(folder, [make_rendered(index) for index in range(3)])
+    files = write_previews(folder, sheet_episodes=3, video_episodes=2)
+    assert [path.name for path in files] == ["contact_sheet.png"] + [f"{item.episode_id}.mp4" for item in stored[:2]]
+    with Image.open(files[0]) as three:
+        height, width = three.height, three.width
+        assert len(three.convert("RGB").getcolors(1 << 20) or ()) > 1000
+    write_previews(folder, sheet_episodes=1, video_episodes=0)
+    with Image.open(files[0]) as one:
+        assert (one.width, one.height) == (width, (height - 20) // 3 + 20)
+
+
+def test_a_video_is_h264_that_browsers_play_and_shows_each_camera(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    (stored,) = write_dataset(folder, [make_rendered(width=64, height=48)])
+    _, video = write_previews(folder)
+    with av.open(str(video)) as container:
+        stream = container.streams.video[0]
+        assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
+        assert stream.average_rate == 15
+        pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(stream)]
+    assert len(pictures) == stored.step_count
+    with EpisodeFile(folder / stored.path) as episode:
+        for left, camera in ((0, "front"), (64, "wrist")):
+            seen = pictures[10][:48, left : left + 64].astype(int)
+            assert np.abs(seen - episode.frames(camera, 10, 11).rgb[0]).mean() < 8
+    content = video.read_bytes()
+    assert 0 < content.find(b"moov") < content.find(b"mdat")
+
+
+def test_an_odd_picture_size_is_no_obstacle(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data", [make_rendered(width=33, height=25)])
+    assert len(write_previews(tmp_path / "data")) == 2
+
+
+def test_a_dataset_without_pictures_has_no_previews(tmp_path: Path) -> None:
+    blind = replace(make_rendered(0), observations=iter(()), labels=None)
+    write_dataset(tmp_path / "data", [blind, make_rendered(1, outcome=failure())])
+    assert write_previews(tmp_path / "data") == []
+
+
+def test_cameras_fixed_in_the_world_come_first(tmp_path: Path) -> None:
+    (stored,) = write_dataset(tmp_path / "data", [make_rendered()])
+    with EpisodeFile(tmp_path / "data" / stored.path) as episode:
+        assert camera_order(episode) == ["front", "wrist"]
+
+
+def test_depth_is_coloured_from_near_to_far_and_black_where_nothing_was_hit() -> None:
+    depth = np.array([[0, 500, 1000, 2000]], dtype=np.uint16)
+    colors = depth_colors(depth)
+    assert colors[0, 0].tolist() == [0, 0, 0]
+    assert colors[0, 1, 2] > colors[0, 1, 1] and colors[0, 3, 0] > colors[0, 3, 2]
+    assert not depth_colors(np.zeros((2, 2), np.uint16)).any()
+
+
+def test_each_instance_has_its_own_colour_and_the_background_is_grey() -> None:
+    mask = np.arange(8, dtype=np.uint8)[None]
+    colors = mask_colors(mask, np.full((1, 8, 3), 128, np.uint8))[0]
+    assert len(np.unique(colors, axis=0)) == 8
+    assert np.ptp(colors[0]) == 0 and np.ptp(colors[1]) > 0

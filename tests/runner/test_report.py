@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from rich.console import Console
+from synthetic import failure, make_rendered, open_dataset, write_dataset
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.trajectory import Reason
+from nimbus.runner.progress import Progress
+from nimbus.runner.report import command, print_summary, write_report
+from nimbus.runner.summary import summarize
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three stored episodes (two show one plan), and two failed attempts of which the last gives up."""
+    target = tmp_path / "data"
+    write_dataset(
+        target,
+        [
+            make_rendered(0),
+            make_rendered(0, variant=1),
+            make_rendered(1, outcome=failure(Reason.NO_PATH), attempt=0, final=False),
+            make_rendered(1, attempt=1, steps=40),
+            make_rendered(2, outcome=failure(Reason.NO_IK)),
+        ],
+    )
+    Progress(target, task="sort_trash", target=4).finish("short")
+    return target
+
+
+class Reader(HTMLParser):
+    """Keeps the open tags, the text and what a page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loads += [value for name, value in attrs if name in ("src", "href") and value]
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        assert tag != "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+def test_figures_count_a_plan_once_however_many_variants_show_it(folder: Path) -> None:
+    summary = summarize(folder)
+    assert (summary.stored, summary.attempts, summary.successes, summary.given_up) == (3, 4, 2, 1)
+    assert summary.success_rate == 0.5
+    assert (summary.state, summary.target) == ("short", 4)
+    assert summary.reasons == {"no_path": 1, "no_ik": 1}
+    assert summary.phases == {"pick: no_path": 1, "pick: no_ik": 1}
+    kinds = {row.kind: (row.attempts, row.successes) for row in summary.kinds}
+    assert kinds == {"bottle": (2, 1), "can": (3, 2), "carton": (3, 1)}
+    assert summary.durations == pytest.approx(
+        {"shortest": 20 / 15, "median": 20 / 15, "longest": 40 / 15, "total": 80 / 15}
+    )
+
+
+def test_failed_attempts_are_part_of_what_an_episode_costs(folder: Path) -> None:
+    summary = summarize(folder)
+    plan = next(stage for stage in summary.stages if stage.stage == "plan")
+    assert plan.total == 7.5 and plan.per_episode == 2.5
+    assert [stage.stage for stage in summary.stages] == ["plan", "render", "store"]
+    assert summary.waits.keys() == {"store_wait"}
+
+
+def test_the_page_holds_everything_it_shows_and_no_script(folder: Path) -> None:
+    page = write_report(folder).read_text()
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    text = " ".join(reader.words)
+    for word in ("3 episodes", "no path", "no ik", "carton", "render", "store wait", "façade", "seed 0", "short"):
+        assert word in text, word
+    assert len(reader.loads) == 3 * 6
+    for source in reader.loads:
+        head, _, data = source.partition(",")
+        assert head == "data:image/jpeg;base64"
+        with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+            assert image.size == (64, 48)
+    assert not re.search(r"https?://|url\(|\$[a-z]", page)
+
+
+def test_text_from_outside_cannot_break_the_page(tmp_path: Path) -> None:
+    item = make_rendered()
+    object.__setattr__(item.layout.visual, "instruction", "put <b>&</b> <script>alert(1)</script> $title away")
+    write_dataset(tmp_path / "data", [item])
+    reader = Reader()
+    reader.feed(write_report(tmp_path / "data").read_text())
+    assert "<script>alert(1)</script> $title" in " ".join(reader.words)
+
+
+def test_an_empty_dataset_has_a_report_too(tmp_path: Path) -> None:
+    open_dataset(tmp_path / "data").close()
+    assert "0 episodes" in write_report(tmp_path / "data").read_text()
+    print_summary(summarize(tmp_path / "data"), console=Console(file=io.StringIO()))
+
+
+def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(argparse.Namespace(folder=folder, json=False)) == 0
+    printed = capsys.readouterr().out
+    for word in ("3 episodes stored of 4 asked", "50.0% (2 of 4)", "no path", "carton", "CPU time", "report.html"):
+        assert word in printed
+    assert (folder / "report.html").is_file()
+
+
+def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(argparse.Namespace(folder=folder, json=True)) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["stored"], found["reasons"]["no_ik"], len(found["episodes"])) == (3, 1, 3)
+    assert not (folder / "report.html").exists()
+
+
+def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no dataset here"):
+        command(argparse.Namespace(folder=tmp_path, json=False))

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from synthetic import write_dataset
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.verify import command
+
+
+def run(folder: Path, *, as_json: bool = False) -> int:
+    return command(argparse.Namespace(folder=folder, json=as_json))
+
+
+def first(folder: Path) -> Path:
+    return sorted((folder / "episodes").iterdir())[0]
+
+
+def edit(path: Path, change: Callable[[h5py.File], None]) -> None:
+    with h5py.File(path, "r+") as file:
+        change(file)
+
+
+def test_a_good_dataset_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    assert run(tmp_path / "data") == 0
+    printed = capsys.readouterr().out
+    assert "all is well" in printed and "episodes" in printed
+
+
+def test_json_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    assert run(tmp_path / "data", as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["episode_count"], found["step_count"], found["failed_count"], found["problems"]) == (2, 40, 1, [])
+
+
+def _flip_action(file: h5py.File) -> None:
+    file["action"][0, 0] = 0.125  # pyright: ignore[reportIndexIssue]
+
+
+def _nan_qpos(file: h5py.File) -> None:
+    file["observations/qpos"][3, 1] = np.nan  # pyright: ignore[reportIndexIssue]
+
+
+def _stop_clock(file: h5py.File) -> None:
+    file["time"][5] = file["time"][4]  # pyright: ignore[reportIndexIssue]
+
+
+def _long_quaternion(file: h5py.File) -> None:
+    file["observations/body_wxyz"][2, 1, 0] = 1.1  # pyright: ignore[reportIndexIssue]
+
+
+def _shorten_depth(file: h5py.File) -> None:
+    del file["observations/depth/front"]
+    file["observations/depth/front"] = np.zeros((19, 48, 64), np.uint16)
+
+
+def _float_images(file: h5py.File) -> None:
+    del file["observations/images/front"]
+    file["observations/images/front"] = np.zeros((20, 48, 64, 3), np.float32)
+
+
+def _drop_camera(file: h5py.File) -> None:
+    del file["observations/images/wrist"]
+
+
+def _drop_actions(file: h5py.File) -> None:
+    del file["action"]
+
+
+def _add_stranger(file: h5py.File) -> None:
+    file["rewards"] = np.zeros(20)
+
+
+def _fewer_bodies(file: h5py.File) -> None:
+    values = file["observations/body_wxyz"][:, :2]  # pyright: ignore[reportIndexIssue]
+    del file["observations/body_wxyz"]
+    file["observations/body_wxyz"] = values
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_flip_action, "content differs from what was written"),
+        (_nan_qpos, "observations/qpos: holds numbers that are not finite"),
+        (_stop_clock, "time: does not grow at step 5"),
+        (_long_quaternion, "not of unit length"),
+        (_shorten_depth, "observations/depth/front: shape (19, 48, 64)"),
+        (_float_images, "observations/images/front: type float32, expected uint8"),
+        (_drop_camera, "observations/images/wrist: missing"),
+        (_drop_actions, "action: missing"),
+        (_add_stranger, "rewards: unknown dataset"),
+        (_fewer_bodies, "observations/body_wxyz: shape (20, 2, 4)"),
+    ],
+)
+def test_a_changed_episode_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[h5py.File], None], message: str
+) -> None:
+    write_dataset(tmp_path / "data")
+    edit(first(tmp_path / "data"), change)
+    assert run(tmp_path / "data") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"episodes/{first(tmp_path / 'data').name}: ") and message in line for line in lines)
+
+
+def test_a_flipped_byte_in_the_middle_of_a_file_is_found(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data")
+    path = first(tmp_path / "data")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    assert run(tmp_path / "data") == 1
+
+
+@pytest.mark.parametrize("size", [0, 100, 5000, -1])
+def test_a_cut_file_is_found_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int) -> None:
+    write_dataset(tmp_path / "data")
+    path = first(tmp_path / "data")
+    path.write_bytes(path.read_bytes()[:size])
+    assert run(tmp_path / "data") == 1
+    assert path.name in capsys.readouterr().out
+
+
+def test_missing_and_stray_files_and_wrong_counts_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    gone = first(tmp_path / "data")
+    gone.rename(gone.with_name("renamed.hdf5"))
+    described = json.loads((tmp_path / "data" / "dataset.json").read_text())
+    (tmp_path / "data" / "dataset.json").write_text(json.dumps(described | {"step_count": 7}))
+    assert run(tmp_path / "data") == 1
+    printed = capsys.readouterr().out
+    assert f"episodes/{gone.name}: no such file" in printed
+    assert "episodes/renamed.hdf5: not in the ledger" in printed
+    assert "step_count 7, the ledger says 40" in printed
+
+
+def test_two_files_that_changed_places_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    one, other = sorted((tmp_path / "data" / "episodes").iterdir())
+    one.rename(tmp_path / "aside")
+    other.rename(one)
+    (tmp_path / "aside").rename(other)
+    assert run(tmp_path / "data") == 1
+    assert capsys.readouterr().out.count("the ledger says sort_trash-") == 2
+
+
+def test_a_ledger_row_that_lies_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    with sqlite3.connect(tmp_path / "data" / "ledger.sqlite") as connection:
+        connection.execute("UPDATE attempts SET byte_count = byte_count + 1 WHERE idx = 0")
+    connection.close()
+    assert run(tmp_path / "data") == 1
+    assert "the ledger says" in capsys.readouterr().out
+
+
+def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no dataset here"):
+        run(tmp_path)
