@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.library import ObjectLibrary

@@ -8,9 +8,10 @@ from typing import Any
 import newton
 import numpy as np
 import pytest
-from nimbus.datagen.objects.library import ObjectLibrary
 from PIL import Image
 from scipy.spatial.transform import Rotation
+
+from nimbus.datagen.objects.library import ObjectLibrary
 
 LIBRARY = ObjectLibrary.open("trash")
 

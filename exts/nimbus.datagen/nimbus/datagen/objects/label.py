@@ -15,6 +15,7 @@ from nimbus.datagen.objects.model import Float
 from nimbus.datagen.strict_yaml import StrictModel
 
 _PIXELS_PER_METRE = 3000.0
+_BRIGHTNESS = np.array([0.3, 0.59, 0.11])
 Inks = tuple[Color, Color, Color]
 """Ground, second colour, lettering."""
 
@@ -58,6 +59,15 @@ def _pixels(width: float, height: float) -> tuple[int, int]:
     return max(int(width * _PIXELS_PER_METRE), 24), max(int(height * _PIXELS_PER_METRE), 16)
 
 
+def _ink_on(ground: str, inks: Inks) -> str:
+    """The last ink that stands out from a ground, else black or white."""
+    brightness = float(rgb(ground) @ _BRIGHTNESS)
+    for ink in reversed(inks):
+        if abs(float(rgb(ink) @ _BRIGHTNESS) - brightness) > 0.3:
+            return ink
+    return "#161616" if brightness > 0.5 else "#f6f6f2"
+
+
 Design = Callable[[PillowImage.Image, str, Inks, np.random.Generator], None]
 
 
@@ -89,7 +99,7 @@ def _banner(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Gene
     line = height * 0.03
     for edge in (top - 2 * line, bottom + line):
         pen.rectangle([0, edge, width, edge + line], fill=inks[2])
-    _write(panel, word, inks[2], box=(0.08, top / height + 0.06, 0.78, bottom / height - 0.06))
+    _write(panel, word, _ink_on(inks[1], inks), box=(0.08, top / height + 0.06, 0.78, bottom / height - 0.06))
 
 
 def _badge(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Generator) -> None:
@@ -99,7 +109,9 @@ def _badge(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Gener
     box = [center[0] - half[0], center[1] - half[1], center[0] + half[0], center[1] + half[1]]
     pen.ellipse(box, fill=inks[1], outline=inks[2], width=max(int(height * 0.025), 2))
     share = (center[0] / width, center[1] / height)
-    _write(panel, word, inks[2], box=(share[0] - 0.28, share[1] - 0.13, share[0] + 0.28, share[1] + 0.13))
+    _write(
+        panel, word, _ink_on(inks[1], inks), box=(share[0] - 0.28, share[1] - 0.13, share[0] + 0.28, share[1] + 0.13)
+    )
     pen.rectangle([0, height * 0.9, width, height], fill=inks[1])
     pen.rectangle([0, 0, width, height * 0.06], fill=inks[1])
 
@@ -117,7 +129,7 @@ def _wave(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Genera
         radius = height * rng.uniform(0.06, 0.12)
         at = (width * rng.uniform(0.1, 0.7), height * rng.uniform(0.74, 0.9))
         pen.ellipse([at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius], fill=inks[2])
-    _write(panel, word, inks[2], box=(0.06, 0.12, 0.8, 0.46))
+    _write(panel, word, _ink_on(inks[0], inks), box=(0.06, 0.12, 0.8, 0.46))
 
 
 def _tall(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Generator) -> None:
@@ -126,7 +138,7 @@ def _tall(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Genera
     left = width * 0.12
     pen.rectangle([left, 0, left + width * 0.5, height], fill=inks[1])
     pen.rectangle([left + width * 0.53, 0, left + width * 0.56, height], fill=inks[2])
-    _write(panel, word, inks[2], box=(0.17, 0.08, 0.57, 0.92), turn=90 if rng.random() < 0.7 else 270)
+    _write(panel, word, _ink_on(inks[1], inks), box=(0.17, 0.08, 0.57, 0.92), turn=90 if rng.random() < 0.7 else 270)
 
 
 def _stripes(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Generator) -> None:
@@ -140,7 +152,7 @@ def _stripes(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Gen
             fill=inks[1],
         )
     pen.rounded_rectangle([width * 0.06, height * 0.3, width * 0.8, height * 0.7], radius=height * 0.08, fill=inks[2])
-    _write(panel, word, inks[0], box=(0.11, 0.38, 0.75, 0.62))
+    _write(panel, word, _ink_on(inks[2], inks), box=(0.11, 0.38, 0.75, 0.62))
 
 
 def _small_print(panel: PillowImage.Image, rng: np.random.Generator) -> None:
