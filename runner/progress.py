@@ -16,6 +16,8 @@ from nimbus.datagen.store.publish import replace_text
 
 FILE_NAME = "status.json"
 STAGES = ("load", "randomize", "plan", "render", "store")
+SHARED_STAGES = STAGES[:3]
+"""Stages that all variants of an episode share: their time counts once an attempt."""
 _WRITE_INTERVAL = 0.5
 
 
@@ -38,6 +40,7 @@ class Status:
     given_up: int = 0
     """Episodes that failed in their last attempt, in this run."""
     attempts: int = 0
+    """Plans tried; one that several variants show counts once."""
     failures: dict[str, int] = field(default_factory=dict)
     """Failed attempts by reason."""
     counts: dict[str, int] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Progress:
         self.status = Status(task=task, target=target, already=already, pid=os.getpid(), started=now, updated=now)
         self._path = folder / FILE_NAME
         self._written = 0.0
+        self._plans: set[tuple[int, int]] = set()
         self._write()
 
     def activity(self, text: str) -> None:
@@ -100,19 +104,24 @@ class Progress:
     def add(self, stored: Stored) -> None:
         """Count what became of an attempt."""
         status = self.status
-        status.attempts += 1
+        plan = (stored.index, stored.attempt)
+        is_new = plan not in self._plans
+        self._plans.add(plan)
         failed = not stored.outcome.success
+        status.attempts += is_new
         if failed:
             reason = stored.outcome.reason.value
-            status.failures[reason] = status.failures.get(reason, 0) + 1
+            status.failures[reason] = status.failures.get(reason, 0) + is_new
             status.given_up += stored.final
         if stored.path:
             status.stored += 1
             status.byte_count += stored.byte_count
             status.step_count += stored.step_count
-        reached = STAGES[:3] if failed else STAGES
+        reached = (SHARED_STAGES if is_new else ()) + (() if failed else STAGES[3:])
         status.counts = dict(Counter(status.counts) + Counter(reached))
         for name, seconds in stored.times.items():
+            if name in SHARED_STAGES and not is_new:
+                continue
             table = status.waits if name.endswith("_wait") else status.cpu_times
             table[name] = table.get(name, 0.0) + seconds
         self._touch()

@@ -67,7 +67,7 @@ def render_page(folder: Path, summary: Summary) -> str:
     ]
     samples = [_sample(folder / attempt.path) for attempt in summary.episodes[:_SAMPLES]]
     return _PAGE.substitute(
-        title=f"{escape(summary.task)}: {summary.stored} episodes",
+        title=f"{escape(summary.task)}: {summary.stored} episode{'' if summary.stored == 1 else 's'}",
         subtitle=escape(_subtitle(summary)),
         figures="".join(
             f'<div class="figure"><b>{value}</b><span>{name}</span></div>' for name, value in _top(summary)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def progress(folder: Path, *, target: int = 10, already: int = 0) -> Progress:
 
 def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
     kept = progress(tmp_path, already=2)
-    for stored in (good(0), bad(1), bad(1, final=True), good(2)):
+    for stored in (good(0), bad(1), replace(bad(1, final=True), attempt=2), good(2)):
         kept.add(stored)
     status = kept.status
     assert (status.attempts, status.stored, status.given_up, status.settled) == (4, 2, 1, 5)
@@ -57,6 +58,17 @@ def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
     assert status.cpu_times == {"load": 2.0, "plan": 12.0, "render": 40.0, "store": 2.0}
     assert status.waits == {"store_wait": 0.5}
     assert status.rate("plan") == pytest.approx(4 / 12) and status.rate("randomize") is None
+
+
+def test_variants_of_one_plan_count_its_planning_once(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    for stored in (good(0), replace(good(0), variant=1), bad(1, final=True), replace(bad(1, final=True), variant=1)):
+        kept.add(stored)
+    status = kept.status
+    assert (status.attempts, status.stored, status.given_up) == (2, 2, 2)
+    assert status.failures == {"slipped_in_transit": 1}
+    assert (status.counts["plan"], status.counts["render"]) == (2, 2)
+    assert (status.cpu_times["plan"], status.cpu_times["render"]) == (6.0, 40.0)
 
 
 def test_the_rest_takes_as_long_as_the_rate_so_far_says(tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ def test_figures_count_a_plan_once_however_many_variants_show_it(folder: Path) -
     )
 
 
-def test_failed_attempts_are_part_of_what_an_episode_costs(folder: Path) -> None:
+def test_failed_attempts_are_part_of_what_an_episode_costs_and_a_shared_plan_costs_once(folder: Path) -> None:
     summary = summarize(folder)
     plan = next(stage for stage in summary.stages if stage.stage == "plan")
-    assert plan.total == 7.5 and plan.per_episode == 2.5
+    assert plan.total == 6.0 and plan.per_episode == 2.0
     assert [stage.stage for stage in summary.stages] == ["plan", "render", "store"]
     assert summary.waits.keys() == {"store_wait"}
 

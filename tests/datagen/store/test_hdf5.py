@@ -237,5 +237,5 @@ def test_depth_beyond_the_range_is_the_largest_number_not_a_wrapped_one() -> Non
 
 
 def test_a_pipeline_file_finds_the_writer_by_name() -> None:
-    assert lookup("writer", "hdf5") is Hdf5Writer
+    assert lookup("store", "hdf5") is Hdf5Writer
     assert make_labels().instance_names[0] == "background"
