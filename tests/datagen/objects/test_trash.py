@@ -73,7 +73,7 @@ def test_the_visual_mesh_is_closed_and_light(kind: str, variant: int) -> None:
     edges = edges[edges[:, 0] != edges[:, 1]]
     _, uses = np.unique(edges, axis=0, return_counts=True)
     assert (uses % 2 == 0).all()
-    assert len(model.faces) <= 1600
+    assert len(model.faces) <= 1500
     a, b, c = (model.vertices[model.faces[:, corner]] for corner in range(3))
     assert np.einsum("ij,ij->", a, np.cross(b, c)) > 0
     np.testing.assert_allclose(np.linalg.norm(model.normals, axis=1), 1, atol=1e-6)
