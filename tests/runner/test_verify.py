@@ -50,6 +50,10 @@ def _nan_qpos(file: h5py.File) -> None:
     file["observations/qpos"][3, 1] = np.nan  # pyright: ignore[reportIndexIssue]
 
 
+def _endless_box(file: h5py.File) -> None:
+    file["observations/boxes_2d/front"][3, 1] = np.inf  # pyright: ignore[reportIndexIssue]
+
+
 def _stop_clock(file: h5py.File) -> None:
     file["time"][5] = file["time"][4]  # pyright: ignore[reportIndexIssue]
 
@@ -91,6 +95,7 @@ def _fewer_bodies(file: h5py.File) -> None:
     [
         (_flip_action, "content differs from what was written"),
         (_nan_qpos, "observations/qpos: holds numbers that are not finite"),
+        (_endless_box, "observations/boxes_2d/front: holds numbers that are not finite"),
         (_stop_clock, "time: does not grow at step 5"),
         (_long_quaternion, "not of unit length"),
         (_shorten_depth, "observations/depth/front: shape (19, 48, 64)"),

@@ -21,6 +21,7 @@ class Field:
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
         description: One line for whoever opens the file.
+        partial: NaN says that there was nothing to measure; elsewhere every number is finite.
         pixels: It follows from rendering: two runs compare equal in it only at level D1.
         varying: It is never the same twice (times, versions) and enters no content hash.
     """
@@ -30,6 +31,7 @@ class Field:
     dtype: str
     units: str
     description: str
+    partial: bool = False
     pixels: bool = False
     varying: bool = False
 
@@ -39,8 +41,8 @@ def _field(path: str, dims: str, dtype: str, units: str, description: str, **fla
     return Field(path=path, dims=sizes, dtype=dtype, units=units, description=description, **flags)
 
 
-def _image(path: str, dims: str, dtype: str, units: str, description: str) -> Field:
-    return _field(f"observations/{path}/*", dims, dtype, units, description, pixels=True)
+def _image(path: str, dims: str, dtype: str, units: str, description: str, **flags: bool) -> Field:
+    return _field(f"observations/{path}/*", dims, dtype, units, description, pixels=True, **flags)
 
 
 FIELDS = (
@@ -55,8 +57,22 @@ FIELDS = (
     _image("instance", "T H W", "uint8", "", "index into labels/instance_names"),
     _image("semantic", "T H W", "uint8", "", "index into labels/semantic_names"),
     _image("normals", "T H W 3", "int8", "1/127", "unit normal in the world frame; 0 where nothing was hit"),
-    _image("boxes_2d", "T N 4", "float32", "px", "visible box x_min y_min x_max y_max (exclusive); NaN where not seen"),
-    _image("visibility", "T N", "float32", "", "visible pixels over pixels of the projected 3-d box, 0 to 1"),
+    _image(
+        "boxes_2d",
+        "T N 4",
+        "float32",
+        "px",
+        "visible box x_min y_min x_max y_max (exclusive); NaN where not seen",
+        partial=True,
+    ),
+    _image(
+        "visibility",
+        "T N",
+        "float32",
+        "",
+        "visible pixels over pixels of the projected 3-d box, 0 to 1; NaN where not measured",
+        partial=True,
+    ),
     _image("intrinsics", "3 3", "float64", "px", "pinhole matrix"),
     _image("world_T_camera", "T 4 4", "float64", "m", "camera pose, OpenCV axes: +Z forward, +Y down"),
     _field("names/joints", "J", TEXT, "", "joint of each column of qpos and qvel"),
@@ -66,7 +82,14 @@ FIELDS = (
     _field("labels/instance_bodies", "N", TEXT, "", "body that each instance moves with; empty when it stands still"),
     _field("labels/instance_semantics", "N", "uint8", "", "semantic index of each instance"),
     _field("labels/semantic_names", "M", TEXT, "", "classes that the masks tell apart; 0 is background"),
-    _field("labels/boxes_3d", "N 2 3", "float64", "m", "lower and upper corner in the frame of the instance's body"),
+    _field(
+        "labels/boxes_3d",
+        "N 2 3",
+        "float64",
+        "m",
+        "lower and upper corner in the frame of the instance's body; NaN where it has no box",
+        partial=True,
+    ),
     _field("skills/step", "T", "int32", "", "row of the segment table that each step belongs to; -1 for none"),
     _field("skills/start", "S", "int64", "step", "first step of each segment"),
     _field("skills/stop", "S", "int64", "step", "step after the last of each segment"),
@@ -76,7 +99,15 @@ FIELDS = (
     _field("start/joint_positions", "P", "float64", "", "all generalized positions of the simulator before step 0"),
     _field("start/joint_velocities", "V", "float64", "", "all generalized velocities of the simulator before step 0"),
     _field("contacts/*", "T", "float64", "m, m/s, N", "contact measure of that name at each step"),
-    _field("plan_statistics/*", "K", "float64", "s, m", "one row a motion plan", varying=True),
+    _field(
+        "plan_statistics/*",
+        "K",
+        "float64",
+        "s, m, rad",
+        "measure of that name of each motion plan; NaN where not measured",
+        partial=True,
+        varying=True,
+    ),
     _field("instruction", "", TEXT, "", "what the robot is told"),
     _field("outcome", "", TEXT, "", "JSON: success, and the phase and reason of a failure"),
     _field("layout", "", TEXT, "", "JSON: everything that was drawn for this episode, and its address"),
