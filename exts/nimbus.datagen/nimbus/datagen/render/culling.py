@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.render.raytrace import GRID, TILE
 
-Float = NDArray[np.float32]
+Float = NDArray[np.float64]
 
 Lists = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Where each list starts, and one more for the end of the last; and the members of all lists in a row."""

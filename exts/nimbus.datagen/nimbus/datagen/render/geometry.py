@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -31,7 +32,8 @@ _meshes: weakref.WeakKeyDictionary[Triangles, dict[str, wp.Mesh]] = weakref.Weak
 class Geometry:
     """Meshes of one episode on the device."""
 
-    scene: Scene
+    scene: Any
+    """A ``Scene`` of the ray tracer."""
     bodies: tuple[str, ...]
     """Body of each of the G meshes, empty for what stands still."""
     corners: NDArray[np.float64]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from nimbus.datagen.layout import Layout
-from nimbus.datagen.observation import Observation
+from nimbus.datagen.observation import Labels, Observation
 from nimbus.datagen.registry import register
-from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.render.stacked import StackedRenderer, find_device
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.trajectory import Trajectory
-from nimbus.datagen.usd.stage import StageInfo
 
 
 @register("render", "newton")
@@ -20,60 +19,58 @@ class NewtonRenderer(Renderer):
     """Replays trajectories and renders them in chunks of K steps, as the writer asks for them.
 
     Args:
-        stage: The scene.
-        robot: The robot.
         stack: K; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
+
+    Raises:
+        InputError: The device is not there.
     """
 
-    def __init__(
-        self,
-        stage: StageInfo,
-        robot: Robot,
-        *,
-        stack: int | None = None,
-        device: str = "cpu",
-        shadows: bool = True,
-    ) -> None:
-        self._renderer = StackedRenderer(stage, robot, stack=stack, device=device, shadows=shadows)
+    def __init__(self, *, stack: int | None = None, device: str = "cpu", shadows: bool = True) -> None:
+        self._make = partial(StackedRenderer, stack=stack, device=find_device(device), shadows=shadows)
+        self._renderer: StackedRenderer | None = None
+        self._loaded: Layout | None = None
 
     def process(self, item: Planned) -> Iterator[Rendered]:
         """Yield one result for each layout; a failed attempt has no observations."""
+        if self._renderer is None:
+            self._renderer = self._make(item.scene.assets.stage, item.scene.assets.robot)
         for layout in item.layouts:
             times = dict(item.times)
             failed = not item.trajectory.outcome.success
-            labels = None if failed else self._load(layout, times)
+            shown = self._observe(self._renderer, layout, item.trajectory, times)
             yield Rendered(
                 scene=item.scene,
                 layout=layout,
                 trajectory=item.trajectory,
-                labels=labels,
-                observations=iter(()) if failed else self.observations(item.trajectory, times=times),
+                labels=None if failed else self._load(self._renderer, layout, times),
+                observations=iter(()) if failed else shown,
                 attempt=item.attempt,
                 final=item.final,
                 times=times,
             )
 
-    def _load(self, layout: Layout, times: dict[str, float]):
-        start = time.process_time()
-        self._renderer.load(layout)
-        times["render"] = times.get("render", 0.0) + time.process_time() - start
-        return self._renderer.labels
-
-    def observations(self, trajectory: Trajectory, *, times: dict[str, float] | None = None) -> Iterator[Observation]:
-        """Render the steps of a trajectory with the layout loaded last; a chunk when it is asked for.
-
-        Args:
-            trajectory: What to show.
-            times: CPU seconds are added to its entry ``render``.
-        """
-        spent = {} if times is None else times
-        for start in range(0, trajectory.step_count, self._renderer.stack):
+    def _observe(
+        self, renderer: StackedRenderer, layout: Layout, trajectory: Trajectory, times: dict[str, float]
+    ) -> Iterator[Observation]:
+        """Render the steps of a trajectory; a chunk when it is asked for."""
+        start = 0
+        while start < trajectory.step_count:
+            self._load(renderer, layout, times)
             begin = time.process_time()
-            steps = slice(start, start + self._renderer.stack)
-            cameras = self._renderer.render(
-                trajectory.body_names, trajectory.body_positions[steps], trajectory.body_wxyz[steps]
-            )
-            spent["render"] = spent.get("render", 0.0) + time.process_time() - begin
+            steps = slice(start, start + renderer.stack)
+            positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
+            cameras = renderer.render(trajectory.body_names, positions, wxyz)
+            times["render"] = times.get("render", 0.0) + time.process_time() - begin
             yield Observation(start=start, cameras=cameras)
+            start += len(positions)
+
+    def _load(self, renderer: StackedRenderer, layout: Layout, times: dict[str, float]) -> Labels:
+        """Prepare a layout, unless it is the one that was shown last."""
+        if self._loaded is not layout:
+            begin = time.process_time()
+            renderer.load(layout)
+            self._loaded = layout
+            times["render"] = times.get("render", 0.0) + time.process_time() - begin
+        return renderer.labels

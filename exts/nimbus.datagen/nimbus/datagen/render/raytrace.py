@@ -1,3 +1,4 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """The ray tracer: one kernel for every device, which writes images in the form in which they are stored.
 
 A ray meets only the meshes whose boxes cover its tile of the image, and a shadow ray only those whose shadows cover

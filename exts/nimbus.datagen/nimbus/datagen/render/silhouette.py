@@ -81,6 +81,7 @@ def _fill(corners: Float, kept: NDArray[np.bool_]) -> Float:
     count = corners.shape[1]
     index = np.where(kept, np.arange(count), -1)
     last = np.max(index, axis=1, keepdims=True)
-    index = np.maximum.accumulate(np.concatenate([last, index], axis=1), axis=1)[:, 1:]
+    index = np.maximum.accumulate(index, axis=1)
+    index = np.where(index < 0, last, index)
     filled = np.take_along_axis(corners, np.maximum(index, 0)[..., None], axis=1)
     return np.where((last >= 0)[..., None], filled, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -46,13 +47,19 @@ class StackedRenderer:
     """
 
     def __init__(
-        self, stage: StageInfo, robot: Robot, *, stack: int | None = None, device: str = "cpu", shadows: bool = True
+        self,
+        stage: StageInfo,
+        robot: Robot,
+        *,
+        stack: int | None = None,
+        device: str | wp.Device = "cpu",
+        shadows: bool = True,
     ) -> None:
         self.stage, self.robot, self.shadows = stage, robot, shadows
-        self.device = _device(device)
+        self.device = find_device(device)
         self._stack = stack
         self._scene_parts = scene_parts(stage, robot)
-        self._images: dict[tuple[int, int, int], Images] = {}
+        self._images: dict[tuple[int, ...], Any] = {}
 
     def load(self, layout: Layout) -> None:
         """Prepare the objects, looks, light and cameras of an episode."""
@@ -95,7 +102,7 @@ class StackedRenderer:
             shown[camera.name] = self._render(camera, positions, wxyz, corners, steps, bodies)
         return shown
 
-    def _place(self, bodies: _Bodies) -> tuple[Float, Steps]:
+    def _place(self, bodies: _Bodies) -> tuple[Float, Any]:
         """Corners (K, G, 8, 3) of all boxes in the world, and the poses on the device."""
         geometry, count = self._geometry, len(bodies.positions)
         poses = np.zeros((count, len(geometry.bodies), 7), dtype=np.float32)
@@ -116,7 +123,7 @@ class StackedRenderer:
         return corners, steps
 
     def _render(
-        self, camera: Camera, positions: Float, wxyz: Float, corners: Float, steps: Steps, bodies: _Bodies
+        self, camera: Camera, positions: Float, wxyz: Float, corners: Float, steps: Any, bodies: _Bodies
     ) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = views.intrinsics(camera), views.world_T_camera(positions, wxyz)
@@ -173,7 +180,7 @@ class StackedRenderer:
                 found[place] = body, outline_points(vertices)
         return found
 
-    def _buffers(self, *shape: int) -> Images:
+    def _buffers(self, *shape: int) -> Any:
         """Output images of K views, kept between launches."""
         if shape not in self._images:
             pixels = int(np.prod(shape))
@@ -207,7 +214,12 @@ class _Bodies:
         return self.positions[:, self.rows[body]], self.wxyz[:, self.rows[body]]
 
 
-def _device(name: str) -> wp.Device:
+def find_device(name: str | wp.Device) -> wp.Device:
+    """The Warp device of that name.
+
+    Raises:
+        InputError: It is not there.
+    """
     try:
         return wp.get_device(name)
     except (ValueError, RuntimeError):

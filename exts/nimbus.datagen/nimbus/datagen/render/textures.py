@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.streams import stream
 
-Image = NDArray[np.float32]
+Image = NDArray[Any]
 
 SIZE = 384
 """[px] Side of every texture."""
@@ -97,7 +98,7 @@ def _wood(rng: np.random.Generator) -> Image:
 def _marble(rng: np.random.Generator) -> Image:
     base = _pick(rng, (0.9, 0.89, 0.87), (0.82, 0.8, 0.76), (0.3, 0.33, 0.33), (0.86, 0.8, 0.72), spread=0.03)
     vein = base * 0.5 if base.mean() > 0.5 else np.minimum(base * 2.4, 0.9)
-    warp = 0.05 * _noise(rng, size=0.3, roughness=1.7)
+    warp = 0.02 * _noise(rng, size=0.4, roughness=2.2)
     field = _shift(_noise(rng, size=0.35, roughness=1.8), warp)
     fine = _shift(_noise(rng, size=0.15, roughness=1.4), warp)
     share = 0.65 * np.exp(-((field / 0.07) ** 2)) + 0.3 * np.exp(-((fine / 0.05) ** 2))
@@ -107,7 +108,7 @@ def _marble(rng: np.random.Generator) -> Image:
 
 def _concrete(rng: np.random.Generator) -> Image:
     base = _pick(rng, (0.6, 0.6, 0.58), (0.5, 0.51, 0.52), (0.68, 0.66, 0.62))
-    mottle = 0.035 * _noise(rng, size=0.25, roughness=1.1) + 0.025 * _noise(rng, size=0.01, roughness=0.6)
+    mottle = 0.024 * _noise(rng, size=0.25, roughness=1.1) + 0.025 * _noise(rng, size=0.01, roughness=0.6)
     pores = _noise(rng, size=0.012, roughness=1.5) > 2.6
     image = base + mottle[..., None]
     return np.where(pores[..., None], image * 0.72, image).astype(np.float32)
@@ -159,8 +160,8 @@ def _paint(rng: np.random.Generator) -> Image:
 
 def _plaster(rng: np.random.Generator) -> Image:
     base = _pick(rng, (0.84, 0.81, 0.75), (0.78, 0.76, 0.73), (0.8, 0.72, 0.62))
-    strokes = _shift(_noise(rng, size=0.09, roughness=1.3, stretch=0.5), 0.04 * _noise(rng, size=0.3, roughness=1.6))
-    relief = np.gradient(strokes, axis=0) * 6.0
+    strokes = _shift(_noise(rng, size=0.03, roughness=1.2, stretch=0.5), 0.02 * _noise(rng, size=0.3, roughness=1.6))
+    relief = (np.roll(strokes, -1, axis=0) - np.roll(strokes, 1, axis=0)) * 1.5
     return (base * (1.0 + 0.035 * relief + 0.02 * strokes)[..., None]).astype(np.float32)
 
 

@@ -14,6 +14,9 @@ Float = NDArray[np.float32]
 _CELL = 5
 """[px] Side of a palette cell; bilinear sampling at its middle sees no neighbour."""
 
+_WHITEST = 0.92
+"""sRGB; nothing gives back all the light, and white paint keeps its shading."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Triangles:
@@ -73,7 +76,7 @@ class Triangles:
 
     def painted(self, color: Any) -> Triangles:
         """All of it in one colour, sRGB 0 to 1."""
-        rgb = np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32)
+        rgb = np.minimum(np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32), _WHITEST)
         return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
 
     def rectangles(self) -> Float | None:
@@ -123,5 +126,5 @@ class Triangles:
 
     @cached_property
     def corner_uvs(self) -> Float:
-        """(3 m, 2)"""
+        """(3 m, 2) of the same."""
         return self.uvs[self.faces.ravel()]

@@ -1,4 +1,4 @@
-"""Cameras as matrices: rays, intrinsics and poses of every view."""
+"""Cameras as matrices: intrinsics and poses of every view."""
 
 from __future__ import annotations
 
@@ -20,27 +20,8 @@ GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
 def intrinsics(camera: Camera) -> Float:
     """Pinhole matrix (3, 3) [px]; pixel centres lie at half-integers."""
     focal = 0.5 * camera.height / math.tan(0.5 * camera.vertical_fov)
-    return np.array([[focal, 0.0, 0.5 * camera.width], [0.0, focal, 0.5 * camera.height], [0.0, 0.0, 1.0]])
-
-
-def rays(camera: Camera, *, samples: int = 1) -> NDArray[np.float32]:
-    """Origins and unit directions (H, W, samples, 2, 3) in OpenGL axes; several samples spread over the pixel."""
-    matrix = intrinsics(camera)
-    offsets = _sample_offsets(samples)
-    x = (np.arange(camera.width)[:, None] + 0.5 + offsets[:, 0] - matrix[0, 2]) / matrix[0, 0]
-    y = (np.arange(camera.height)[:, None] + 0.5 + offsets[:, 1] - matrix[1, 2]) / matrix[1, 1]
-    directions = np.empty((camera.height, camera.width, samples, 3))
-    directions[..., 0], directions[..., 1], directions[..., 2] = x[None], -y[:, None], -1.0
-    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
-    bundle = np.zeros((camera.height, camera.width, samples, 2, 3), dtype=np.float32)
-    bundle[..., 1, :] = directions
-    return bundle
-
-
-def _sample_offsets(samples: int) -> Float:
-    """Places inside a pixel (samples, 2): the middle first, then the R2 low-discrepancy sequence (Roberts, 2018)."""
-    steps = np.arange(samples)[:, None] * np.array([0.7548776662466927, 0.5698402909980532])
-    return (steps + 0.5) % 1.0 - 0.5
+    rows = [[focal, 0.0, 0.5 * camera.width], [0.0, focal, 0.5 * camera.height], [0.0, 0.0, 1.0]]
+    return np.array(rows, dtype=np.float64)
 
 
 def camera_poses(
@@ -56,9 +37,7 @@ def camera_poses(
     """
     count = len(body_positions)
     if not camera.mount:
-        return np.tile(np.asarray(camera.position, float), (count, 1)), np.tile(
-            np.asarray(camera.wxyz, float), (count, 1)
-        )
+        return np.tile(camera.position, (count, 1)), np.tile(camera.wxyz, (count, 1))
     row = names[camera.mount]
     orientation = body_wxyz[:, row]
     turned = rotations.to_matrix(orientation) @ np.asarray(camera.position, float)

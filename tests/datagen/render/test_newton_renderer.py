@@ -1,0 +1,81 @@
+from types import SimpleNamespace
+
+import numpy as np
+from render_scene import STEPS, layout, render, stage_and_robot, states
+
+from nimbus.datagen.episode import Provenance
+from nimbus.datagen.layout import Surface
+from nimbus.datagen.registry import lookup
+from nimbus.datagen.render.newton import NewtonRenderer
+from nimbus.datagen.stages import Planned, Request, Scene
+from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
+
+LAYOUTS = (layout(), layout(surfaces={"table": Surface(texture="laminate")}))
+
+
+def planned(*, success=True, variants=1):
+    names, positions, wxyz = states()
+    nothing = np.zeros((STEPS, 0))
+    trajectory = Trajectory(
+        rate=15.0,
+        time=np.arange(STEPS) / 15,
+        joint_names=(),
+        joint_positions=nothing,
+        joint_velocities=nothing,
+        action_names=(),
+        actions=nothing,
+        body_names=names,
+        body_positions=positions,
+        body_wxyz=wxyz,
+        segments=(),
+        outcome=Outcome(success=success, reason=Reason.NONE if success else Reason.NO_IK),
+        start=StartState(joint_positions=np.zeros(0), joint_velocities=np.zeros(0)),
+    )
+    stage, robot = stage_and_robot()
+    scene = Scene(
+        request=Request(index=0),
+        assets=SimpleNamespace(stage=stage, robot=robot),
+        provenance=Provenance(task_text="", task_hash=""),
+    )
+    return Planned(scene=scene, layouts=LAYOUTS[:variants], trajectory=trajectory, attempt=1, times={"plan": 2.0})
+
+
+def test_a_plan_is_rendered_in_chunks_for_each_visual_variant():
+    renderer = NewtonRenderer(stack=2)
+    for rendered in renderer.process(planned(variants=2)):
+        chunks = list(rendered.observations)
+        assert [chunk.start for chunk in chunks] == [0, 2, 4]
+        assert [chunk.step_count for chunk in chunks] == [2, 2, 1]
+        assert rendered.labels is not None and rendered.attempt == 1
+        assert rendered.times["plan"] == 2.0 and rendered.times["render"] > 0
+
+
+def test_pixels_are_made_when_they_are_asked_for():
+    renderer = NewtonRenderer(stack=1)
+    (rendered,) = renderer.process(planned())
+    before = rendered.times["render"]
+    next(rendered.observations)
+    first = rendered.times["render"] - before
+    assert first > 0
+    next(rendered.observations)
+    assert rendered.times["render"] - before > first
+
+
+def test_variants_may_be_read_after_all_were_taken():
+    renderer = NewtonRenderer(stack=2)
+    one, other = renderer.process(planned(variants=2))
+    first, second = next(one.observations), next(other.observations)
+    expected, _ = render(LAYOUTS[0], stack=2, steps=slice(0, 2))
+    np.testing.assert_array_equal(first.cameras["front"].rgb, expected["front"].rgb)
+    assert np.any(first.cameras["front"].rgb != second.cameras["front"].rgb)
+    assert [chunk.start for chunk in one.observations] == [2, 4]
+
+
+def test_a_failed_attempt_has_no_pictures():
+    (rendered,) = NewtonRenderer().process(planned(success=False))
+    assert rendered.labels is None
+    assert list(rendered.observations) == []
+
+
+def test_the_renderer_is_registered():
+    assert lookup("render", "newton") is NewtonRenderer
