@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import panda_table
 import pytest
+
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 

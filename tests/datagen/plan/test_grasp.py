@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trimesh
+
 from nimbus.datagen.plan.grasp import Grasp, rank_for_pose, sample_grasps
 
 BOX = trimesh.creation.box((0.04, 0.06, 0.12))

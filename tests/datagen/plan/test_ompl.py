@@ -9,13 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
+from panda_table import BINS, HOME, make_scene, table_model, top_down
+
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.path import path_is_free
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.streams import stream
-from panda_table import BINS, HOME, top_down
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
 
@@ -156,6 +158,28 @@ def test_a_pick_without_a_feasible_grasp_counts_why(scene: PlanningScene, planne
     plan = planner.plan_grasp(scene, HOME, grasps, "carton", rng=stream(0, "a"))
     assert not plan and plan.status in (MotionStatus.NO_IK, MotionStatus.GOAL_IN_COLLISION)
     assert plan.attempts["grasp: no_ik"] >= 1 and plan.attempts["grasp: goal_in_collision"] >= 1
+
+
+def test_joined_plans_flow_without_a_stop_and_touch_nothing(
+    scene: PlanningScene, exact: PlanningScene, planner: OmplPlanner
+) -> None:
+    x, y, z = scene.body_pose("carton")[:3, 3] + [0, 0, 0.03]
+    pick = planner.plan_grasp(scene, HOME, [top_down(x, y, z, np.pi / 2)], "carton", rng=stream(0, "a"))
+    joined = planner.join(scene, [pick.approach, pick.reach])
+    assert joined and joined.duration < pick.approach.duration + pick.reach.duration - 0.1
+    np.testing.assert_array_equal(joined.positions[[0, -1]], [HOME, pick.reach.end])
+    assert path_is_free(joined.positions, lambda q: not exact.in_collision(q), step=0.005)
+    assert np.linalg.norm(joined.velocities[1:-1], axis=1).min() > 0.02
+
+
+def test_a_bin_in_a_cubby_is_reached_around_its_edges(planner: OmplPlanner) -> None:
+    model = table_model(cubby=True)
+    scene, exact = make_scene(model), make_scene(model, margin=0.0)
+    reaching_in = trimesh.transformations.rotation_matrix(0.8, [1, 0, 0]) @ top_down(0, 0, 0, np.pi / 2)
+    reaching_in[:3, 3] = 0.45, 0.40, 0.22
+    plan = planner.plan_pose(scene, HOME - [1.2, 0, 0, 0, 0, 0, 0], [reaching_in], rng=stream(2, "cubby"))
+    assert plan and len(plan.waypoints) > 2
+    assert path_is_free(plan.positions, lambda q: not exact.in_collision(q), step=0.005)
 
 
 def test_a_batch_gives_what_single_queries_give(scene: PlanningScene, planner: OmplPlanner) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nimbus.datagen.plan.scene import PlanningScene
 from panda_table import HOME, make_scene, start_positions, table_model, top_down
+
+from nimbus.datagen.plan.scene import PlanningScene
 
 MODEL = table_model()
 CLEAR = (0.63, 0.05)

@@ -43,10 +43,10 @@ def sample_grasps(
     center_of_mass: ArrayLike | None = None,
     max_width: float = 0.078,
     min_width: float = 0.004,
-    finger_depth: float = 0.04,
+    finger_depth: float = 0.036,
     friction_angle: float = 0.5,
-    count: int = 1500,
-    axes: int = 160,
+    count: int = 800,
+    axes: int = 800,
     approaches: int = 12,
 ) -> list[Grasp]:
     """Sample antipodal grasps, best first.
@@ -63,41 +63,41 @@ def sample_grasps(
         min_width: Smallest one.
         finger_depth: How deep an object may reach between the fingers, from the pads' middle to the palm [m].
         friction_angle: Largest angle between the axis and the normals of its two contacts [rad].
-        count: Grasps to return at most.
-        axes: Axes to try.
+        count: Stop when there are so many grasps.
+        axes: Axes to try at most.
         approaches: Directions to try around each axis.
     """
     mesh = _Triangles(np.asarray(vertices, dtype=float), np.asarray(faces, dtype=int))
     middle = 0.5 * (mesh.points.min(axis=(0, 1)) + mesh.points.max(axis=(0, 1)))
     center = middle if center_of_mass is None else np.asarray(center_of_mass, dtype=float)
     radius = float(np.linalg.norm(mesh.points.reshape(-1, 3) - center, axis=1).max())
-    points, normals = mesh.sample(axes, rng)
-    tilt = rng.normal(scale=0.2 * friction_angle, size=points.shape)
-    least = np.cos(friction_angle)
+    least = float(np.cos(friction_angle))
     grasps: list[Grasp] = []
-    for point, normal, jitter in zip(points, normals, tilt, strict=True):
-        axis = -normal + jitter - (jitter @ normal) * normal
+    points, normals = mesh.sample(axes, rng)
+    tilts = rng.normal(scale=0.2 * friction_angle, size=points.shape)
+    turns = rng.uniform(0.0, 2 * np.pi / approaches, size=axes)
+    for point, normal, tilt, turn in zip(points, normals, tilts, turns, strict=True):
+        axis = -normal + tilt - (tilt @ normal) * normal
         axis /= np.linalg.norm(axis)
         contact = mesh.opposite(point, axis)
         if contact is None or not min_width <= contact[0] <= max_width:
             continue
         width, far_normal = contact
-        alignment = min(-axis @ normal, axis @ far_normal)
+        alignment = float(min(-axis @ normal, axis @ far_normal))
         if alignment < least:
             continue
-        middle = point + 0.5 * width * axis
-        turn = rng.uniform(0.0, 2 * np.pi / approaches)
-        angles = turn + 2 * np.pi / approaches * np.arange(approaches)
-        poses = [_tool_pose(middle, axis, angle, shift) for angle in angles for shift in PAD_SHIFTS]
-        near = 1.0 - min(1.0, float(np.linalg.norm(middle - center)) / radius)
+        between = point + 0.5 * width * axis
+        near = 1.0 - min(1.0, float(np.linalg.norm(between - center)) / radius)
         roomy = min(1.0, (max_width - width) / 0.02)
-        own = 0.3 * (alignment - least) / (1.0 - least) + 0.3 * near + 0.1 * roomy
+        score = 0.3 * (alignment - least) / (1.0 - least) + 0.3 * near + 0.1 * roomy
+        angles = turn + 2 * np.pi / approaches * np.arange(approaches)
+        poses = [_tool_pose(between, axis, angle, shift) for angle in angles for shift in PAD_SHIFTS]
         for pose, support in zip(poses, mesh.pad_support(poses, width), strict=True):
             if support >= MIN_SUPPORT and mesh.depth(pose) <= finger_depth:
-                score = float(own + 0.3 * support)
-                grasps.append(Grasp(object_T_tool=pose, width=float(width), score=score))
-    grasps.sort(key=lambda grasp: -grasp.score)
-    return grasps[:count]
+                grasps.append(Grasp(object_T_tool=pose, width=width, score=score + 0.3 * float(support)))
+        if len(grasps) >= count:
+            break
+    return sorted(grasps, key=lambda grasp: -grasp.score)
 
 
 def rank_for_pose(
@@ -108,7 +108,6 @@ def rank_for_pose(
     table_height: float = 0.0,
     pad_clearance: float = 0.001,
     top_down_weight: float = 0.6,
-    seed_axis: ArrayLike | None = None,
 ) -> list[Grasp]:
     """Order grasps for an object where it is: from above rather than from the side, and clear of the table.
 
@@ -119,7 +118,6 @@ def rank_for_pose(
         table_height: Height of what the object lies on [m].
         pad_clearance: The pads stay so far above it [m].
         top_down_weight: How much a straight approach counts against the grasp's own score.
-        seed_axis: (3,) closing direction that the arm has now; a smaller turn of the hand counts a little.
     """
     world = np.asarray(world_T_object, dtype=float)
     ranked: list[tuple[float, int, Grasp]] = []
@@ -130,8 +128,6 @@ def rank_for_pose(
         if tilt > max_tilt or lowest < pad_clearance:
             continue
         value = grasp.score - top_down_weight * tilt / max_tilt
-        if seed_axis is not None:
-            value += 0.15 * float(pose[:3, 1] @ np.asarray(seed_axis))
         ranked.append((-value, index, grasp))
     return [grasp for *_, grasp in sorted(ranked, key=lambda item: item[:2])]
 

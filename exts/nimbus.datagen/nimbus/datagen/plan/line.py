@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +14,15 @@ from nimbus.datagen.plan.ik import trace_line
 from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
 from nimbus.datagen.plan.path import IsFree, thin_path
 from nimbus.datagen.plan.scene import BodyPair, PlanningScene
+from nimbus.datagen.plan.timing import join_motions
 
 if TYPE_CHECKING:
     from nimbus.datagen.plan.ompl import OmplPlanner
 
 DEEPER = 5e-4
 """How much deeper than at the ends of a line a contact may get on the way [m]."""
+JOIN_TOLERANCE = 0.01
+"""How far a joined motion may leave its lines [rad]."""
 REST_DEPTH = 2e-3
 """Deepest contact at an end of a line [m]: things that rest on each other sink in a little."""
 
@@ -51,6 +56,22 @@ def time_line(
     plan = planner.time(thin_path(path), is_free, min_duration=distance / speed, spent=spent)
     plan.statistics["checks"] = scene.check_count - checks
     return plan
+
+
+def join_plans(planner: OmplPlanner, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
+    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    # Long edges leave room to round the corners where plans meet.
+    coarse = [thin_path(plan.waypoints, tolerance=JOIN_TOLERANCE) for plan in plans]
+    path = np.vstack([coarse[0], *(waypoints[1:] for waypoints in coarse[1:])])
+    is_free = free_along(scene, path)
+    spent = {name: sum(plan.statistics.get(name, 0.0) for plan in plans) for name in ("ik_time", "plan_time")}
+    flowing = None if is_free is None else planner.time(path, is_free, spent=spent, goal_index=plans[-1].goal_index)
+    halting = join_motions(plans)
+    if flowing and flowing.duration < halting.time[-1]:
+        return flowing
+    return replace(
+        plans[-1], time=halting.time, positions=halting.positions, velocities=halting.velocities, waypoints=path
+    )
 
 
 def free_along(scene: PlanningScene, path: Float) -> IsFree | None:

@@ -146,6 +146,14 @@ class MotionPlanner(Protocol):
         """
         ...
 
+    def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
+        """One flowing motion through plans of which each starts where the one before ends.
+
+        It does not stop between them, and keeps no speed limit of theirs. What touches at its ends may touch no deeper
+        on the way, as on a line. When that is not free, the plans follow each other with stops.
+        """
+        ...
+
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
         """Several independent queries."""
         ...

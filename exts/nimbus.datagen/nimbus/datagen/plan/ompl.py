@@ -21,6 +21,9 @@ from nimbus.datagen.registry import register
 Goal = tuple[int, Float]
 """Index of a goal pose, and a posture that reaches it."""
 
+NEARLY_AS_NEAR = 1.3
+"""Goals up to so many times as far as the nearest are tried before the others."""
+
 
 @register("planner", "ompl")
 class OmplPlanner:
@@ -33,9 +36,8 @@ class OmplPlanner:
         acceleration_scale: Share of the acceleration limits.
         period: Time between commands [s].
         goal_count: Postures to look for at most, over all goal poses.
-        paths: Paths to sample, of which the shortest is taken.
-        shortcuts: Attempts to shorten each.
-        max_checks: Limit of collision checks for the first search; the second one has three times as many.
+        shortcuts: Attempts to shorten a path.
+        max_checks: Limit of collision checks for RRTConnect; LBKPIECE1, which comes after it, has three times as many.
     """
 
     def __init__(
@@ -47,14 +49,13 @@ class OmplPlanner:
         acceleration_scale: float = 0.5,
         period: float = RECORD_PERIOD,
         goal_count: int = 3,
-        paths: int = 1,
         shortcuts: int = 30,
         max_checks: int = 20_000,
     ) -> None:
         self.velocity: Float = np.asarray(velocity_limits, dtype=float) * velocity_scale
         self.acceleration: Float = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
         self.period = period
-        self._goal_count, self._paths, self._shortcuts, self._max_checks = goal_count, paths, shortcuts, max_checks
+        self._goal_count, self._shortcuts, self._max_checks = goal_count, shortcuts, max_checks
 
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
@@ -103,6 +104,10 @@ class OmplPlanner:
             lift_height=lift_height,
             speed=speed,
         )
+
+    def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return line.join_plans(self, scene, plans)
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
         """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
@@ -191,34 +196,28 @@ class OmplPlanner:
     def _search(
         self, scene: PlanningScene, start: Float, goals: list[Float], rng: np.random.Generator, step: float
     ) -> Float | None:
-        """The straight edge to the nearest goal that has one, or the shortest of a few sampled paths."""
+        """The straight edge to a goal or else a sampled path, to the near goals first; corners cut where it is free."""
 
         def is_free(q: Float) -> bool:
             return not scene.in_collision(q)
 
-        for goal in goals:
-            if edge_is_free(start, goal, is_free, step=step):
-                return np.array([start, goal])
-        nearest = float(np.linalg.norm(goals[0] - start))
-        near = [goal for goal in goals if np.linalg.norm(goal - start) <= 1.3 * nearest]
-        found: list[Float] = []
-        for name, targets, max_checks in self._searches(near, goals):
+        least = min(float(np.linalg.norm(goal - start)) for goal in goals)
+        near = [goal for goal in goals if np.linalg.norm(goal - start) <= NEARLY_AS_NEAR * least]
+        for targets, name, max_checks in (
+            (near, "RRTConnect", self._max_checks // 4),
+            (goals, "RRTConnect", self._max_checks),
+            (goals, "LBKPIECE1", 3 * self._max_checks),
+        ):
+            for goal in targets:
+                if edge_is_free(start, goal, is_free, step=step):
+                    return np.array([start, goal])
             seed = int(rng.integers(1, 2**31))
             path = sample_path(scene, start, targets, planner=name, seed=seed, max_checks=max_checks, edge_step=step)
             if path is not None:
                 path = reduce_path(path, is_free, step=step)
                 path = shortcut_path(path, is_free, rng=rng, attempts=self._shortcuts, step=step)
-                found.append(reduce_path(path, is_free, step=step))
-            if len(found) == self._paths:
-                break
-        return min(found, key=path_length, default=None)
-
-    def _searches(self, near: list[Float], goals: list[Float]) -> Iterator[tuple[str, list[Float], int]]:
-        """Planner, goals and limit of checks of one search after the other, until enough paths are found."""
-        yield from [("RRTConnect", near, self._max_checks)] * self._paths
-        if len(near) < len(goals):
-            yield "RRTConnect", goals, self._max_checks
-        yield "LBKPIECE1", goals, 3 * self._max_checks
+                return reduce_path(path, is_free, step=step)
+        return None
 
 
 def _blocked(status: MotionStatus, scene: PlanningScene, q: Float) -> MotionPlan:

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,7 +81,18 @@ def _commands_are_free(commands: Float, is_free: IsFree, step: float) -> bool:
     return path_is_free(commands, is_free, step=step) and all(map(is_free, rounded))
 
 
-def join_motions(motions: Sequence[TimedPath]) -> TimedPath:
+class Timed(Protocol):
+    """Anything with samples of a motion."""
+
+    @property
+    def time(self) -> Float: ...  # noqa: D102
+    @property
+    def positions(self) -> Float: ...  # noqa: D102
+    @property
+    def velocities(self) -> Float: ...  # noqa: D102
+
+
+def join_motions(motions: Sequence[Timed]) -> TimedPath:
     """One motion after the other, with a rest where they meet."""
     time, positions, velocities = [motions[0].time], [motions[0].positions], [motions[0].velocities]
     for motion in motions[1:]:
