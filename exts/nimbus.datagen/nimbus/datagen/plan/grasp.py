@@ -1,8 +1,7 @@
-"""Antipodal grasps on a mesh for a parallel gripper, and their ranking for an object that lies somewhere."""
+"""Antipodal grasps for a parallel gripper: axes through a shape, and the hands that may close on them where it lies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,205 +13,250 @@ PAD_HALF_WIDTH = 0.00875
 """Half of a finger pad along the tool's x [m]."""
 PAD_HALF_HEIGHT = 0.009
 """Half of a finger pad along the tool's z [m]."""
+_TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
+"""Turns of the hand about an axis, from the one that comes most from above [rad]."""
+_SURFACE_POINTS = 1500
+_SUPPORT_DEPTH = 0.0015
+"""A pad is supported where the surface is so near to it [m]."""
+_MAX_DRAW_BACK = 0.006
+"""The hand may be drawn back so far along its approach to keep the pads off the table [m]."""
 
-PAD_SHIFTS = (0.0, 0.006)
-"""How far the hand is drawn back from having the contact in the middle of its pads [m]: flat things need it."""
-MIN_SUPPORT = 0.25
-"""Share of the pads that must meet the surface: edges and tips are no good."""
-SUPPORT_DEPTH = 1.5e-3
-"""How far from the contact the surface still meets the pad [m]."""
+
+@dataclass(frozen=True, kw_only=True)
+class GraspAxes:
+    """Where two pads could press on a shape from opposite sides; ``N`` axes in the shape's frame."""
+
+    middles: Float
+    """(N, 3) halfway between the contacts [m]"""
+    directions: Float
+    """(N, 3) from one contact to the other, unit"""
+    widths: Float
+    """(N,) distance of the contacts [m]"""
+    alignments: Float
+    """(N,) how well both surfaces face the pads, 0 to 1"""
+    center: Float
+    """(3,) centre of mass"""
+    radius: float
+    """Of the shape about its centre of mass [m]"""
+    vertices: Float
+    surface: Float
+    """(P, 3) points uniform on the surface"""
+    points_per_pad: float
+    """How many of them a pad covers on a flat surface"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grasp:
     """One way to hold an object: the tool's z points at it, its y from finger to finger."""
 
+    world_T_tool: Float
+    """(4, 4) tool frame, in the middle between the pads"""
     object_T_tool: Float
-    """(4, 4) tool frame, in the middle between the pads, in the object's frame"""
+    """(4, 4) the same in the object's frame"""
     width: float
     """Distance of the contacts [m]"""
     score: float
-    """0 to 1, for the object alone"""
+
+    def resembles(self, other: Grasp) -> bool:
+        """Whether the other holds nearly the same place from nearly the same side, fingers swapped or not."""
+        return _resembles(self.object_T_tool, other.object_T_tool)
 
 
-def sample_grasps(
+def find_axes(
     vertices: ArrayLike,
     faces: ArrayLike,
     *,
     rng: np.random.Generator,
     center_of_mass: ArrayLike | None = None,
-    max_width: float = 0.078,
+    max_width: float = 0.074,
     min_width: float = 0.004,
-    finger_depth: float = 0.036,
-    friction_angle: float = 0.5,
-    count: int = 800,
-    axes: int = 800,
-    approaches: int = 12,
-) -> list[Grasp]:
-    """Sample antipodal grasps, best first.
+    friction_angle: float = 0.35,
+    count: int = 400,
+) -> GraspAxes:
+    """Sample antipodal axes of a closed mesh.
 
-    Rays start at random points of the surface, against the normal there; where they leave the mesh is the opposite
-    contact. Around each such axis the hand may come from several directions.
+    Rays start at random points of the surface, about against the normal; where they leave the mesh for the last time
+    is the opposite contact.
 
     Args:
-        vertices: (n, 3) closed mesh [m].
+        vertices: (n, 3) [m].
         faces: (m, 3) triangles.
         rng: Decides the samples.
         center_of_mass: (3,), default the middle of the bounding box.
         max_width: Largest distance of the contacts [m].
         min_width: Smallest one.
-        finger_depth: How deep an object may reach between the fingers, from the pads' middle to the palm [m].
-        friction_angle: Largest angle between the axis and the normals of its two contacts [rad].
-        count: Stop when there are so many grasps.
-        axes: Axes to try at most.
-        approaches: Directions to try around each axis.
+        friction_angle: Largest angle between an axis and the normals of its two contacts [rad].
+        count: Rays to try.
     """
-    mesh = _Triangles(np.asarray(vertices, dtype=float), np.asarray(faces, dtype=int))
-    middle = 0.5 * (mesh.points.min(axis=(0, 1)) + mesh.points.max(axis=(0, 1)))
-    center = middle if center_of_mass is None else np.asarray(center_of_mass, dtype=float)
-    radius = float(np.linalg.norm(mesh.points.reshape(-1, 3) - center, axis=1).max())
-    least = float(np.cos(friction_angle))
-    grasps: list[Grasp] = []
-    points, normals = mesh.sample(axes, rng)
-    tilts = rng.normal(scale=0.2 * friction_angle, size=points.shape)
-    turns = rng.uniform(0.0, 2 * np.pi / approaches, size=axes)
-    for point, normal, tilt, turn in zip(points, normals, tilts, turns, strict=True):
-        axis = -normal + tilt - (tilt @ normal) * normal
-        axis /= np.linalg.norm(axis)
-        contact = mesh.opposite(point, axis)
-        if contact is None or not min_width <= contact[0] <= max_width:
-            continue
-        width, far_normal = contact
-        alignment = float(min(-axis @ normal, axis @ far_normal))
-        if alignment < least:
-            continue
-        between = point + 0.5 * width * axis
-        near = 1.0 - min(1.0, float(np.linalg.norm(between - center)) / radius)
-        roomy = min(1.0, (max_width - width) / 0.02)
-        score = 0.3 * (alignment - least) / (1.0 - least) + 0.3 * near + 0.1 * roomy
-        angles = turn + 2 * np.pi / approaches * np.arange(approaches)
-        poses = [_tool_pose(between, axis, angle, shift) for angle in angles for shift in PAD_SHIFTS]
-        for pose, support in zip(poses, mesh.pad_support(poses, width), strict=True):
-            if support >= MIN_SUPPORT and mesh.depth(pose) <= finger_depth:
-                grasps.append(Grasp(object_T_tool=pose, width=width, score=score + 0.3 * float(support)))
-        if len(grasps) >= count:
-            break
-    return sorted(grasps, key=lambda grasp: -grasp.score)
+    points = np.asarray(vertices, dtype=float)
+    triangles = points[np.asarray(faces, dtype=int)]
+    center = 0.5 * (points.min(axis=0) + points.max(axis=0)) if center_of_mass is None else np.asarray(center_of_mass)
+    cross = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    double_area = np.linalg.norm(cross, axis=1)
+    normals = cross / np.maximum(double_area, 1e-15)[:, None]
+    origins, normals_there = _sample(triangles, normals, double_area, count, rng)
+    jitter = rng.normal(scale=0.3 * friction_angle, size=origins.shape)
+    directions = jitter - normals_there * (1.0 + np.einsum("ij,ij->i", jitter, normals_there))[:, None]
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    width, far = _last_hits(triangles, origins, directions)
+    near_alignment = -np.einsum("ij,ij->i", directions, normals_there)
+    alignment = np.minimum(near_alignment, np.einsum("ij,ij->i", directions, normals[far]))
+    good = (width >= min_width) & (width <= max_width) & (alignment >= np.cos(friction_angle))
+    surface, _ = _sample(triangles, normals, double_area, _SURFACE_POINTS, rng)
+    pad = 4 * PAD_HALF_WIDTH * PAD_HALF_HEIGHT
+    return GraspAxes(
+        middles=(origins + 0.5 * width[:, None] * directions)[good],
+        directions=directions[good],
+        widths=width[good],
+        alignments=(alignment[good] - np.cos(friction_angle)) / (1.0 - np.cos(friction_angle)),
+        center=np.asarray(center, dtype=float),
+        radius=float(np.linalg.norm(points - center, axis=1).max()),
+        vertices=points,
+        surface=surface,
+        points_per_pad=_SURFACE_POINTS * pad / (0.5 * double_area.sum()),
+    )
 
 
-def rank_for_pose(
-    grasps: Sequence[Grasp],
+def rank_grasps(
+    axes: GraspAxes,
     world_T_object: ArrayLike,
     *,
-    max_tilt: float = 1.0,
     table_height: float = 0.0,
-    pad_clearance: float = 0.001,
-    top_down_weight: float = 0.6,
+    max_tilt: float = 1.1,
+    pad_clearance: float = 0.0015,
+    finger_depth: float = 0.042,
+    closing: ArrayLike = (0.0, 1.0, 0.0),
+    limit: int = 40,
 ) -> list[Grasp]:
-    """Order grasps for an object where it is: from above rather than from the side, and clear of the table.
+    """Hands that could close on an object where it is, best first.
 
     Args:
-        grasps: Of the object.
+        axes: Of the object.
         world_T_object: (4, 4)
-        max_tilt: Largest angle between the approach and straight down [rad].
         table_height: Height of what the object lies on [m].
-        pad_clearance: The pads stay so far above it [m].
-        top_down_weight: How much a straight approach counts against the grasp's own score.
+        max_tilt: Largest angle between the approach and straight down [rad].
+        pad_clearance: The pads stay so far above the table [m].
+        finger_depth: How deep an object may reach between the fingers, from the pads' middle to the palm [m].
+        closing: (3,) closing direction that the hand has now; the half turn nearer to it comes first.
+        limit: Places to return at most; each comes with both half turns of the hand.
     """
     world = np.asarray(world_T_object, dtype=float)
-    ranked: list[tuple[float, int, Grasp]] = []
-    for index, grasp in enumerate(grasps):
-        pose = world @ grasp.object_T_tool
-        tilt = float(np.arccos(np.clip(-pose[2, 2], -1.0, 1.0)))
-        lowest = pose[2, 3] - table_height - abs(pose[2, 2]) * PAD_HALF_HEIGHT - abs(pose[2, 0]) * PAD_HALF_WIDTH
-        if tilt > max_tilt or lowest < pad_clearance:
+    frames, origins, which, tilt = _hands(axes, world, max_tilt)
+    origins, drawn_back = _off_the_table(frames, origins, table_height + pad_clearance)
+    vertices = axes.vertices @ world[:3, :3].T + world[:3, 3]
+    keep = (drawn_back <= _MAX_DRAW_BACK) & (_depths(vertices, frames, origins) <= finger_depth)
+    frames, origins, which, tilt = frames[keep], origins[keep], which[keep], tilt[keep]
+    center = world[:3, :3] @ axes.center + world[:3, 3]
+    near = 1.0 - np.minimum(1.0, np.linalg.norm(origins - center, axis=1) / axes.radius)
+    roomy = np.clip((0.08 - axes.widths[which]) / 0.02, 0.0, 1.0)
+    score = 0.3 * axes.alignments[which] + 0.3 * near + 0.1 * roomy - 0.5 * tilt / max_tilt
+    surface = axes.surface @ world[:3, :3].T + world[:3, 3]
+    grasps: list[Grasp] = []
+    object_T_world = np.linalg.inv(world)
+    best = np.argsort(-score, kind="stable")[: 5 * limit]
+    support = np.array([_support(surface, frames[i], origins[i], axes.widths[which[i]]) for i in best])
+    support /= axes.points_per_pad
+    final = score[best] + 0.3 * np.minimum(support, 1.0)
+    for place in np.argsort(-final, kind="stable"):
+        index = best[place]
+        if support[place] < 0.12 or len(grasps) >= 2 * limit:
             continue
-        value = grasp.score - top_down_weight * tilt / max_tilt
-        ranked.append((-value, index, grasp))
-    return [grasp for *_, grasp in sorted(ranked, key=lambda item: item[:2])]
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = frames[index], origins[index]
+        seen = object_T_world @ pose
+        if any(_resembles(seen, other.object_T_tool) for other in grasps[::2]):
+            continue
+        half_turn = pose @ np.diag([-1.0, -1.0, 1.0, 1.0])
+        pair = (pose, half_turn) if pose[:3, 1] @ np.asarray(closing) >= 0 else (half_turn, pose)
+        width, value = float(axes.widths[which[index]]), float(final[place])
+        grasps += [
+            Grasp(world_T_tool=hand, object_T_tool=object_T_world @ hand, width=width, score=value) for hand in pair
+        ]
+    return grasps
 
 
-def _tool_pose(origin: Float, axis: Float, angle: float, shift: float) -> Float:
-    """Tool frame with y along the axis, turned about it by an angle from an arbitrary start, and drawn back."""
-    across, along = _basis(axis)
-    approach = np.cos(angle) * across + np.sin(angle) * along
-    pose = np.eye(4)
-    pose[:3, 0], pose[:3, 1], pose[:3, 2], pose[:3, 3] = (
-        np.cross(axis, approach),
-        axis,
-        approach,
-        origin - shift * approach,
-    )
-    return pose
+def _hands(axes: GraspAxes, world: Float, max_tilt: float) -> tuple[Float, Float, NDArray[np.int64], Float]:
+    """Tool frames (C, 3, 3) and origins (C, 3) in the world, the axis each belongs to, and its tilt [rad]."""
+    closing = axes.directions @ world[:3, :3].T
+    middles = axes.middles @ world[:3, :3].T + world[:3, 3]
+    level = np.flatnonzero(np.abs(closing[:, 2]) < 0.98)
+    closing = closing[level]
+    down = closing * closing[:, 2:] - (0.0, 0.0, 1.0)
+    down /= np.linalg.norm(down, axis=1, keepdims=True)
+    side = np.cross(closing, down)
+    approach = np.cos(_TURNS)[:, None, None] * down + np.sin(_TURNS)[:, None, None] * side
+    approach = approach.reshape(-1, 3)
+    closing = np.tile(closing, (len(_TURNS), 1))
+    which = np.tile(level, len(_TURNS))
+    tilt = np.arccos(np.clip(-approach[:, 2], -1.0, 1.0))
+    keep = tilt <= max_tilt
+    frames = np.stack([np.cross(closing, approach), closing, approach], axis=2)[keep]
+    return frames, middles[which[keep]], which[keep], tilt[keep]
 
 
-def _basis(axis: Float) -> tuple[Float, Float]:
-    """Two unit vectors across an axis and each other."""
-    across = np.asarray(np.cross(axis, np.eye(3)[np.abs(axis).argmin()]), dtype=float)
-    across /= np.linalg.norm(across)
-    return across, np.asarray(np.cross(axis, across), dtype=float)
+def _off_the_table(frames: Float, origins: Float, height: float) -> tuple[Float, Float]:
+    """Origins drawn back along the approach until the pads are above a height, and by how much."""
+    reach = np.abs(frames[:, 2, 0]) * PAD_HALF_WIDTH + np.abs(frames[:, 2, 2]) * PAD_HALF_HEIGHT
+    missing = np.maximum(0.0, height + reach - origins[:, 2])
+    back = missing / np.maximum(-frames[:, 2, 2], 0.1)
+    return origins - back[:, None] * frames[:, :, 2], back
 
 
-class _Triangles:
-    """A triangle mesh that rays are shot at."""
-
-    def __init__(self, vertices: Float, faces: NDArray[np.int64]) -> None:
-        self.points = vertices[faces]
-        self._edges = self.points[:, 1] - self.points[:, 0], self.points[:, 2] - self.points[:, 0]
-        cross = np.cross(*self._edges)
-        double_area = np.linalg.norm(cross, axis=1)
-        self.normals = cross / np.maximum(double_area, 1e-15)[:, None]
-        self._share = np.cumsum(double_area) / double_area.sum()
-        self._vertices = vertices
-
-    def sample(self, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
-        """Points uniform on the surface, and the normals there."""
-        face = np.minimum(np.searchsorted(self._share, rng.uniform(size=count)), len(self.points) - 1)
-        u, v = rng.uniform(size=(2, count, 1))
-        u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
-        return self.points[face, 0] + u * self._edges[0][face] + v * self._edges[1][face], self.normals[face]
-
-    def hits(self, origins: Float, direction: Float) -> tuple[Float, NDArray[np.bool_]]:
-        """(R, m) distance to each triangle along parallel rays, and whether it is hit."""
-        # Seen along the rays the triangles are flat: barycentric coordinates in that plane.
-        across = np.column_stack(_basis(direction))
-        corner, one, two = self.points[:, 0] @ across, self._edges[0] @ across, self._edges[1] @ across
-        determinant = one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]
-        inverse = np.where(np.abs(determinant) < 1e-14, 0.0, 1.0 / np.where(determinant == 0, 1.0, determinant))
-        at = origins @ across
-        x, y = at[:, :1] - corner[:, 0], at[:, 1:] - corner[:, 1]
-        u = (x * two[:, 1] - y * two[:, 0]) * inverse
-        v = (y * one[:, 0] - x * one[:, 1]) * inverse
-        depth = self.points[:, 0] @ direction + u * (self._edges[0] @ direction) + v * (self._edges[1] @ direction)
-        inside = (u >= -1e-9) & (v >= -1e-9) & (u + v <= 1 + 1e-9) & (inverse != 0)
-        return depth - (origins @ direction)[:, None], inside
-
-    def opposite(self, point: Float, axis: Float) -> tuple[float, Float] | None:
-        """Where a ray from the surface leaves the mesh for the last time: distance and normal."""
-        distance, inside = self.hits(point[None], axis)
-        ahead = inside[0] & (distance[0] > 1e-4)
-        if not ahead.any():
-            return None
-        face = int(np.where(ahead, distance[0], -np.inf).argmax())
-        # A surface behind the first contact would be in the finger's way.
-        behind = inside[0] & (distance[0] < -1e-4)
-        return None if behind.any() else (float(distance[0, face]), self.normals[face])
-
-    def pad_support(self, poses: Sequence[Float], width: float) -> Float:
-        """Share of both pads that meets the surface within 1.5 mm of the contact's depth, for poses with one y axis."""
-        x, z = (axis.reshape(-1, 1) for axis in np.meshgrid(PAD_HALF_WIDTH * _GRID, PAD_HALF_HEIGHT * _GRID))
-        points = np.vstack([pose[:3, 3] + x * pose[:3, 0] + z * pose[:3, 2] for pose in poses])
-        distance, inside = self.hits(points, poses[0][:3, 1])
-        left = np.where(inside, distance, np.inf).min(axis=1)
-        right = np.where(inside, distance, -np.inf).max(axis=1)
-        near = (np.abs(left + 0.5 * width) < SUPPORT_DEPTH) * 0.5 + (np.abs(right - 0.5 * width) < SUPPORT_DEPTH) * 0.5
-        return near.reshape(len(poses), -1).mean(axis=1)
-
-    def depth(self, pose: Float) -> float:
-        """How far the mesh reaches from the pads' middle towards the palm, within the width of the hand [m]."""
-        local = (self._vertices - pose[:3, 3]) @ pose[:3, :3]
-        between = np.abs(local[:, 0]) < 0.02
-        return float(-local[between, 2].min(initial=0.0))
+def _depths(vertices: Float, frames: Float, origins: Float) -> Float:
+    """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
+    x = vertices @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
+    z = vertices @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])
+    return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
 
 
-_GRID = np.array([-0.8, 0.0, 0.8])
+def _support(surface: Float, frame: Float, origin: Float, width: float) -> float:
+    """Surface points that the less supported of the two pads covers."""
+    local = (surface - origin) @ frame
+    covered = (np.abs(local[:, 0]) < PAD_HALF_WIDTH) & (np.abs(local[:, 2]) < PAD_HALF_HEIGHT)
+    y = local[covered, 1]
+    sides = [np.count_nonzero(np.abs(y - sign * 0.5 * width) < _SUPPORT_DEPTH) for sign in (-1, 1)]
+    return float(min(sides))
+
+
+def _resembles(one: Float, other: Float) -> bool:
+    if np.abs(one[:3, 3] - other[:3, 3]).max() > 0.008:
+        return False
+    return bool(one[:3, 2] @ other[:3, 2] > 0.95 and abs(one[:3, 1] @ other[:3, 1]) > 0.95)
+
+
+def _sample(
+    triangles: Float, normals: Float, double_area: Float, count: int, rng: np.random.Generator
+) -> tuple[Float, Float]:
+    """Points uniform on the surface, and the normals there."""
+    share = np.cumsum(double_area) / double_area.sum()
+    face = np.minimum(np.searchsorted(share, rng.uniform(size=count)), len(triangles) - 1)
+    u, v = rng.uniform(size=(2, count, 1))
+    u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
+    corner, one, two = (triangles[face, index] for index in range(3))
+    return corner + u * (one - corner) + v * (two - corner), normals[face]
+
+
+def _last_hits(triangles: Float, origins: Float, directions: Float) -> tuple[Float, NDArray[np.int64]]:
+    """Distance to where each ray leaves the mesh for the last time, 0 for none, and the triangle there.
+
+    Rays and triangles are intersected after Moeller and Trumbore (1997).
+    """
+    corner = triangles[:, 0]
+    one, two = triangles[:, 1] - corner, triangles[:, 2] - corner
+    normal = np.cross(one, two)
+    distance, face = np.zeros(len(origins)), np.zeros(len(origins), dtype=int)
+    for index, (origin, direction) in enumerate(zip(origins, directions, strict=True)):
+        determinant = -(normal @ direction)
+        safe = np.where(np.abs(determinant) < 1e-15, np.inf, determinant)
+        from_corner = origin - corner
+        turned = np.cross(from_corner, direction)
+        u = np.einsum("ij,ij->i", two, turned) / safe
+        v = -np.einsum("ij,ij->i", one, turned) / safe
+        t = np.einsum("ij,ij->i", normal, from_corner) / safe
+        inside = (u >= 0) & (v >= 0) & (u + v <= 1) & np.isfinite(safe)
+        if np.any(inside & (t < -1e-4)):
+            continue  # a surface behind the first contact would be in the finger's way
+        ahead = np.where(inside & (t > 1e-4), t, 0.0)
+        face[index] = int(ahead.argmax())
+        distance[index] = ahead[face[index]]
+    return distance, face

@@ -172,7 +172,7 @@ class OmplPlanner:
         with _starting_at(scene, start):
             if scene.in_collision(start):
                 return _blocked(MotionStatus.START_IN_COLLISION, scene, start)
-            free = [(index, q) for index, q in goals if not scene.in_collision(q)]
+            free = [(index, q) for index, q in goals if scene.within_limits(q) and not scene.in_collision(q)]
             if not free:
                 return _blocked(MotionStatus.GOAL_IN_COLLISION, scene, goals[0][1])
             plan = MotionPlan(status=MotionStatus.NO_PATH)

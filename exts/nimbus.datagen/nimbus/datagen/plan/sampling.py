@@ -43,6 +43,9 @@ def sample_path(
     Returns:
         (P, J) corners of a path, or ``None``.
     """
+    # OMPL waits for ever for a goal that is valid.
+    if any(scene.in_collision(q) or not scene.within_limits(q) for q in (start, *goals)):
+        raise ValueError("the start and all goals of a search must be free and within the joint limits")
     util.setLogLevel(util.LOG_NONE)
     # Planner objects take their seeds from this one when they are built.
     util.RNG.setSeed(seed)
@@ -50,8 +53,9 @@ def sample_path(
     space = base.RealVectorStateSpace(len(start))
     bounds = base.RealVectorBounds(len(start))
     for joint, (low, high) in enumerate(scene.limits):
-        bounds.setLow(joint, float(low))
-        bounds.setHigh(joint, float(high))
+        # Limits are kept to within a rounding error.
+        bounds.setLow(joint, float(low) - 1e-5)
+        bounds.setHigh(joint, float(high) + 1e-5)
     space.setBounds(bounds)
     information = base.SpaceInformation(space)
 
