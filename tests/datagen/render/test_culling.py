@@ -33,7 +33,7 @@ def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_list(se
     eye = rng.uniform(-1.2, 1.2, 3)
     rotation = to_matrix(look_at(eye, rng.uniform(-0.3, 0.3, 3)))
     nearest, (start, members) = culling.image_tiles(
-        corners, eye[None], rotation[None], focal=focal, width=width, height=height
+        corners, np.ones((1, 4), dtype=bool), eye[None], rotation[None], focal=focal, width=width, height=height
     )
     columns = -(-width // TILE)
     for box, points in enumerate(inside(rng, corners)):
@@ -52,7 +52,13 @@ def test_lists_run_from_near_to_far(seed):
     rng = np.random.default_rng(seed)
     rotation = to_matrix(look_at((3, 0, 0), (0, 0, 0)))
     nearest, (start, members) = culling.image_tiles(
-        boxes(rng, 5), np.array([[3.0, 0, 0]]), rotation[None], focal=45.0, width=70, height=50
+        boxes(rng, 5),
+        np.ones((1, 5), dtype=bool),
+        np.array([[3.0, 0, 0]]),
+        rotation[None],
+        focal=45.0,
+        width=70,
+        height=50,
     )
     for first, last in zip(start[:-1], start[1:], strict=True):
         assert np.all(np.diff(nearest[0, members[first:last]]) >= 0)
@@ -68,7 +74,7 @@ def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     across = np.cross(towards, (0.3, 0.5, 0.8))
     across /= np.linalg.norm(across)
     along = np.cross(towards, across)
-    corner, scale, (start, members) = culling.light_grid(corners, across, along, casts)
+    corner, scale, (start, members) = culling.light_grid(corners, casts[None], across, along)
     assert 1 not in members
     for box, points in enumerate(inside(rng, corners)):
         behind = points - rng.uniform(0, 2, (len(points), 1)) * towards

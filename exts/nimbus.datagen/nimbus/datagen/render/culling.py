@@ -9,6 +9,8 @@ from nimbus.datagen.render.raytrace import GRID, TILE
 
 Float = NDArray[np.float64]
 
+Bool = NDArray[np.bool_]
+
 Lists = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Where each list starts, and one more for the end of the last; and the members of all lists in a row."""
 
@@ -19,12 +21,20 @@ _EDGES = np.array([(one, one | 1 << axis) for axis in range(3) for one in range(
 
 
 def image_tiles(
-    corners: Float, positions: Float, rotations: Float, *, focal: float, width: int, height: int
+    corners: Float,
+    active: Bool,
+    positions: Float,
+    rotations: Float,
+    *,
+    focal: float,
+    width: int,
+    height: int,
 ) -> tuple[Float, Lists]:
     """The meshes whose boxes cover each tile, from near to far.
 
     Args:
         corners: (K, G, 8, 3) of each mesh's box, world frame [m].
+        active: (K, G) which meshes to look at.
         positions: (K, 3) of the camera.
         rotations: (K, 3, 3) ``world_R_camera``, OpenGL axes.
         focal: [px]
@@ -38,77 +48,73 @@ def image_tiles(
     seen = np.matmul(corners.reshape(steps, -1, 3) - positions[:, None], rotations).reshape(steps, count, 8, 3)
     depth = -seen[..., 2]
     nearest = np.maximum(depth.min(axis=-1), 0.0)
-    nearest[depth.max(axis=-1) < _NEAR] = np.inf
-    order = np.argsort(nearest, axis=1, kind="stable").astype(np.int32)
     points, ahead = _cut_in_front(seen)
     x = 0.5 * width - focal * points[..., 0] / points[..., 2]
     y = 0.5 * height + focal * points[..., 1] / points[..., 2]
-    columns = _covered(x, ahead, -(-width // TILE))
-    rows = _covered(y, ahead, -(-height // TILE))
-    covered = rows[:, :, :, None] & columns[:, :, None, :]
-    covered = np.take_along_axis(covered, order[:, :, None, None], axis=1)
-    start, places = _lists(covered)
-    step = np.repeat(np.arange(steps), np.diff(start).reshape(steps, -1).sum(axis=1))
-    return nearest.astype(np.float32), (start, order[step, places])
+    shape = -(-height // TILE), -(-width // TILE)
+    lower = np.stack([np.where(ahead, value, np.inf).min(axis=-1) / TILE for value in (y, x)], axis=-1)
+    upper = np.stack([np.where(ahead, value, -np.inf).max(axis=-1) / TILE for value in (y, x)], axis=-1)
+    order = np.argsort(nearest, axis=1, kind="stable")
+    return nearest.astype(np.float32), _lists(lower, upper, active, shape, order=order)
 
 
-def _cut_in_front(corners: Float) -> tuple[Float, NDArray[np.bool_]]:
+def _cut_in_front(corners: Float) -> tuple[Float, Bool]:
     """Corners (K, G, 20, 3) of boxes cut at the near plane, and which of them exist."""
+    ahead = corners[..., 2] < -_NEAR
+    if ahead.all():
+        return corners, ahead
     one, other = corners[:, :, _EDGES[:, 0]], corners[:, :, _EDGES[:, 1]]
     low, high = one[..., 2] + _NEAR, other[..., 2] + _NEAR
     crossing = (low < 0) != (high < 0)
     share = low / np.where(crossing, low - high, 1.0)
-    cuts = one + share[..., None] * (other - one)
-    points = np.concatenate([corners, cuts], axis=2)
-    ahead = np.concatenate([corners[..., 2] < -_NEAR, crossing], axis=2)
-    points[..., 2] = np.where(ahead, points[..., 2], -1.0)
-    return points, ahead
+    points = np.concatenate([corners, one + share[..., None] * (other - one)], axis=2)
+    exist = np.concatenate([ahead, crossing], axis=2)
+    points[..., 2] = np.where(exist, points[..., 2], -1.0)
+    return points, exist
 
 
-def _covered(pixels: Float, exist: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """(K, G, count) whether tiles along one axis lie in the range of pixels (K, G, n)."""
-    first = np.floor(np.where(exist, pixels, np.inf).min(axis=-1) / TILE)
-    last = np.floor(np.where(exist, pixels, -np.inf).max(axis=-1) / TILE)
-    tile = np.arange(count)
-    return (tile >= first[..., None]) & (tile <= last[..., None])
-
-
-def _lists(covered: NDArray[np.bool_]) -> Lists:
-    """Starts and members of the lists of what covers each cell, from (K, G, rows, columns)."""
-    cells = np.moveaxis(covered, 1, -1).reshape(-1, covered.shape[1])
-    _, members = np.nonzero(cells)
-    start = np.zeros(len(cells) + 1, dtype=np.int32)
-    np.cumsum(cells.sum(axis=1), out=start[1:])
-    return start, members.astype(np.int32)
-
-
-def light_grid(corners: Float, across: Float, along: Float, casts: NDArray[np.bool_]) -> tuple[Float, Float, Lists]:
+def light_grid(corners: Float, casts: Bool, across: Float, along: Float) -> tuple[Float, Float, Lists]:
     """Cells of a grid across the light that the boxes of shadow casters cover.
 
     Args:
         corners: (K, G, 8, 3) world frame [m].
+        casts: (K, G) which meshes cast shadows.
         across: (3,) a unit vector normal to the light.
         along: (3,) the other one.
-        casts: (G,)
 
     Returns:
         Corner (K, 2) [m] and cells per metre (K, 2) of each grid, and the casters over each of the K * cells cells.
     """
-    steps = len(corners)
-    if not casts.any():
-        return (
-            np.zeros((steps, 2)),
-            np.ones((steps, 2)),
-            (np.zeros(steps * GRID * GRID + 1, np.int32), np.zeros(1, np.int32)),
-        )
-    casters = np.flatnonzero(casts).astype(np.int32)
-    flat = np.stack([corners[:, casters] @ across, corners[:, casters] @ along], axis=-1)
+    flat = np.stack([corners @ along, corners @ across], axis=-1)
     lower, upper = flat.min(axis=2), flat.max(axis=2)
-    corner = lower.min(axis=1)
-    scale = GRID / np.maximum(upper.max(axis=1) - corner, 1e-6)
-    first = np.floor((lower - corner[:, None]) * scale[:, None])
-    last = np.floor((upper - corner[:, None]) * scale[:, None])
-    cell = np.arange(GRID)
-    inside = (cell >= first[..., None]) & (cell <= last[..., None])
-    start, members = _lists(inside[:, :, 1, :, None] & inside[:, :, 0, None, :])
-    return corner, scale, (start, casters[members])
+    corner = np.where(casts[..., None], lower, np.inf).min(axis=1)
+    far = np.where(casts[..., None], upper, -np.inf).max(axis=1)
+    corner, far = np.where(np.isfinite(corner), corner, 0.0), np.where(np.isfinite(far), far, 1.0)
+    scale = GRID / np.maximum(far - corner, 1e-6)
+    lists = _lists(
+        (lower - corner[:, None]) * scale[:, None], (upper - corner[:, None]) * scale[:, None], casts, (GRID, GRID)
+    )
+    return corner[:, ::-1], scale[:, ::-1], lists
+
+
+def _lists(
+    lower: Float, upper: Float, active: Bool, shape: tuple[int, int], *, order: NDArray[np.intp] | None = None
+) -> Lists:
+    """What covers each cell of K grids, from the lower and upper ends (K, G, 2) of ranges of rows and columns."""
+    size = np.array(shape)
+    active = active & np.all((upper >= 0) & (lower < size), axis=-1)
+    if order is None:
+        step, mesh = np.nonzero(active)
+    else:
+        step, place = np.nonzero(np.take_along_axis(active, order, axis=1))
+        mesh = order[step, place]
+    first = np.clip(np.floor(lower[step, mesh]), 0, size - 1).astype(np.int64)
+    counts = np.clip(np.floor(upper[step, mesh]), 0, size - 1).astype(np.int64) - first + 1
+    total = counts.prod(axis=1)
+    pair = np.repeat(np.arange(len(total)), total)
+    within = np.arange(len(pair)) - np.repeat(np.cumsum(total) - total, total)
+    row, column = first[pair, 0] + within // counts[pair, 1], first[pair, 1] + within % counts[pair, 1]
+    cell = (step[pair] * shape[0] + row) * shape[1] + column
+    start = np.zeros(len(lower) * shape[0] * shape[1] + 1, dtype=np.int32)
+    np.cumsum(np.bincount(cell, minlength=len(start) - 1), out=start[1:])
+    return start, mesh[pair[np.argsort(cell, kind="stable")]].astype(np.int32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from nimbus.datagen.render.triangles import Triangles
 
 _PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
 """[m] Length after which a procedural texture repeats; about what one view shows of the surface."""
+_MOST_RECTANGLES = 64
+"""A part of more rectangles is traced faster as a mesh."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
 """The room casts no shadow: the light is taken to come in through its walls."""
 
@@ -40,6 +43,11 @@ class Geometry:
     """(G, 8, 3) corners of each mesh's box in its own frame [m]"""
     casts_shadow: NDArray[np.bool_]
     """(G,)"""
+    flat: NDArray[np.bool_]
+    """(G,) which of them are rectangles; those are seen, and cast shadows, from their front only."""
+    rectangles: NDArray[np.float64]
+    """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
+    of their lengths."""
     keep: tuple[wp.Mesh, ...]
     """The device meshes, which the scene refers to by number only."""
 
@@ -65,9 +73,6 @@ def build_geometry(
 
     scene = Scene()
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
-    nothing = np.zeros((3, 3), dtype=np.float32)
-    rectangles = [nothing if group.rectangle is None else group.rectangle for group in groups]
-    scene.rectangles = upload(np.stack(rectangles), wp.vec3)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
     scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
@@ -90,13 +95,15 @@ def build_geometry(
         bodies=tuple(group.body for group in groups),
         corners=np.stack([_box_corners(group.triangles) for group in groups]),
         casts_shadow=np.array([group.casts_shadow for group in groups]),
+        flat=np.array([group.rectangle is not None for group in groups]),
+        rectangles=_rectangle_rows(groups),
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """What is traced as one: all parts of a body, or one rectangle of something that stands still."""
+    """What is traced as one: all parts of a body, or one rectangle."""
 
     body: str
     parts: tuple[Part, ...]
@@ -105,24 +112,40 @@ class _Group:
     rectangle: NDArray[np.float32] | None = None
 
 
+def _rectangle_rows(groups: Sequence[_Group]) -> NDArray[np.float64]:
+    found = [group.rectangle for group in groups if group.rectangle is not None]
+    corner, one, other = np.moveaxis(np.array(found, dtype=np.float64).reshape(-1, 3, 3), 1, 0)
+    normal = np.cross(one, other)
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    shares = [edge / np.sum(edge * edge, axis=1, keepdims=True) for edge in (one, other)]
+    return np.stack([corner, normal, *shares], axis=1)
+
+
 def _group(parts: Sequence[Part]) -> list[_Group]:
     found: list[_Group] = []
     meshes: dict[tuple[str, bool], list[Part]] = {}
     for part in parts:
         casts = part.instance not in _NO_SHADOW
-        rectangles = None if part.body else part.triangles.rectangles()
-        if rectangles is None:
+        rectangles = part.triangles.rectangles()
+        if rectangles is None or len(rectangles) > _MOST_RECTANGLES:
             meshes.setdefault((part.body, casts), []).append(part)
             continue
         for place, rectangle in enumerate(rectangles):
-            piece = replace(part, triangles=part.triangles.face_range(2 * place, 2 * place + 2))
+            piece = replace(part, triangles=_face_pair(part.triangles, place))
             found.append(
-                _Group(body="", parts=(piece,), triangles=piece.triangles, casts_shadow=casts, rectangle=rectangle)
+                _Group(
+                    body=part.body, parts=(piece,), triangles=piece.triangles, casts_shadow=casts, rectangle=rectangle
+                )
             )
     for (body, casts), group in meshes.items():
         triangles = _joined(tuple(part.triangles for part in group))
         found.append(_Group(body=body, parts=tuple(group), triangles=triangles, casts_shadow=casts))
     return found
+
+
+@lru_cache(maxsize=1024)
+def _face_pair(triangles: Triangles, place: int) -> Triangles:
+    return triangles.face_range(2 * place, 2 * place + 2)
 
 
 def _look(part: Part, surface: Surface) -> tuple[Triangles, NDArray[np.uint8]]:

@@ -30,11 +30,10 @@ _FAR = wp.constant(1.0e6)
 class Scene:
     """What stays the same during an episode; G meshes, F faces, P parts.
 
-    A mesh with the number 0 is a rectangle that stands still: its first corner and two edges.
+    A mesh with the number 0 is a rectangle.
     """
 
     meshes: wp.array(dtype=wp.uint64)
-    rectangles: wp.array2d(dtype=wp.vec3)
     face_start: wp.array(dtype=wp.int32)
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
@@ -69,6 +68,7 @@ class Steps:
     """What moves; K steps."""
 
     mesh_T_world: wp.array2d(dtype=wp.transform)
+    rectangles: wp.array3d(dtype=wp.vec3)
     cell_start: wp.array(dtype=wp.int32)
     cell_meshes: wp.array(dtype=wp.int32)
     grid_corner: wp.array(dtype=wp.vec2)
@@ -109,16 +109,18 @@ class Hit:
     u: wp.float32
     v: wp.float32
     normal: wp.vec3
+    """Of the face, in the world frame."""
 
 
 @wp.func
-def _meet_rectangle(corner: wp.vec3, one: wp.vec3, other: wp.vec3, origin: wp.vec3, ray: wp.vec3) -> wp.vec3:
+def _meet_rectangle(steps: Steps, step: int, mesh: int, origin: wp.vec3, ray: wp.vec3) -> wp.vec3:
     """Distance, and the shares of the two edges; a distance of -1 for a miss."""
-    normal = wp.cross(one, other)
-    distance = wp.dot(corner - origin, normal) / wp.dot(ray, normal)
-    across = origin + ray * distance - corner
-    s = wp.dot(across, one) / wp.dot(one, one)
-    t = wp.dot(across, other) / wp.dot(other, other)
+    offset = steps.rectangles[step, mesh, 0] - origin
+    normal = steps.rectangles[step, mesh, 1]
+    distance = wp.dot(offset, normal) / wp.dot(ray, normal)
+    across = ray * distance - offset
+    s = wp.dot(across, steps.rectangles[step, mesh, 2])
+    t = wp.dot(across, steps.rectangles[step, mesh, 3])
     if not (distance > 0.0 and s >= 0.0 and s <= 1.0 and t >= 0.0 and t <= 1.0):
         distance = -1.0
     return wp.vec3(distance, s, t)
@@ -134,9 +136,7 @@ def _trace(scene: Scene, steps: Steps, views: Views, step: int, tile: int, origi
         if views.nearest[step, mesh] > hit.distance:
             break
         if scene.meshes[mesh] == wp.uint64(0):
-            one = scene.rectangles[mesh, 1]
-            other = scene.rectangles[mesh, 2]
-            met = _meet_rectangle(scene.rectangles[mesh, 0], one, other, origin, ray)
+            met = _meet_rectangle(steps, step, mesh, origin, ray)
             if met[0] >= 0.0 and met[0] < hit.distance:
                 # Its two faces share the diagonal from the first corner.
                 first = met[1] >= met[2]
@@ -145,7 +145,7 @@ def _trace(scene: Scene, steps: Steps, views: Views, step: int, tile: int, origi
                 hit.face = wp.where(first, 0, 1)
                 hit.u = wp.where(first, 1.0 - met[1], 1.0 - met[2])
                 hit.v = wp.where(first, met[1] - met[2], met[1])
-                hit.normal = wp.cross(one, other)
+                hit.normal = steps.rectangles[step, mesh, 1]
         else:
             mesh_T_world = steps.mesh_T_world[step, mesh]
             query = wp.mesh_query_ray(
@@ -161,6 +161,9 @@ def _trace(scene: Scene, steps: Steps, views: Views, step: int, tile: int, origi
                 hit.u = query.u
                 hit.v = query.v
                 hit.normal = query.normal
+    if hit.mesh >= 0 and scene.meshes[hit.mesh] != wp.uint64(0):
+        world_T_mesh = wp.transform_inverse(steps.mesh_T_world[step, hit.mesh])
+        hit.normal = wp.normalize(wp.transform_vector(world_T_mesh, hit.normal))
     return hit
 
 
@@ -176,9 +179,7 @@ def _in_shadow(scene: Scene, steps: Steps, light: Light, step: int, point: wp.ve
     for place in range(steps.cell_start[cell], steps.cell_start[cell + 1]):
         mesh = steps.cell_meshes[place]
         if scene.meshes[mesh] == wp.uint64(0):
-            one = scene.rectangles[mesh, 1]
-            other = scene.rectangles[mesh, 2]
-            met = _meet_rectangle(scene.rectangles[mesh, 0], one, other, point, light.towards)
+            met = _meet_rectangle(steps, step, mesh, point, light.towards)
             if met[0] >= 0.0:
                 return wp.bool(True)
         else:
@@ -238,7 +239,7 @@ def _smooth_normal(scene: Scene, steps: Steps, step: int, hit: Hit, ray: wp.vec3
         + scene.corner_normals[corner + 1] * hit.v
         + scene.corner_normals[corner + 2] * (1.0 - hit.u - hit.v)
     )
-    flat = wp.normalize(wp.transform_vector(world_T_mesh, hit.normal))
+    flat = hit.normal
     if wp.dot(flat, ray) > 0.0:
         flat = -flat
     normal = wp.normalize(wp.transform_vector(world_T_mesh, smooth))
@@ -299,31 +300,34 @@ def _camera_ray(views: Views, x: float, y: float) -> wp.vec3:
 
 @wp.kernel(enable_backward=False)
 def render_views(scene: Scene, light: Light, steps: Steps, views: Views, background: wp.vec3, images: Images):
-    """One ray through the middle of each pixel: every image."""
-    index = wp.tid()
-    x = index % views.width
-    y = (index // views.width) % views.height
-    step = index // (views.width * views.height)
+    """One ray through the middle of each pixel: every image. A thread takes one row of a tile."""
+    run = wp.tid()
     tile_columns = (views.width + TILE - 1) // TILE
     tile_rows = (views.height + TILE - 1) // TILE
-    tile = (step * tile_rows + y // TILE) * tile_columns + x // TILE
+    column = run % tile_columns
+    line = run // tile_columns
+    y = line % views.height
+    step = line // views.height
+    tile = (step * tile_rows + y // TILE) * tile_columns + column
     pose = views.poses[step]
-    toward = _camera_ray(views, float(x) + 0.5, float(y) + 0.5)
     origin = wp.transform_get_translation(pose)
-    ray = wp.transform_vector(pose, toward)
-    hit = _trace(scene, steps, views, step, tile, origin, ray)
-    color = background
-    normal = wp.vec3(0.0)
-    depth = wp.float32(0.0)
-    instance = wp.uint8(0)
-    if hit.mesh >= 0:
-        normal = _smooth_normal(scene, steps, step, hit, ray)
-        depth = -hit.distance * toward[2]
-        instance = scene.part_instance[scene.face_part[scene.face_start[hit.mesh] + hit.face]]
-        color = _shade(scene, steps, light, step, hit, origin, ray, normal, 1.0 / views.focal)
-    images.depth[index] = depth
-    images.instance[index] = instance
-    images.semantic[index] = scene.semantics[wp.int32(instance)]
-    for channel in range(3):
-        images.rgb[index * 3 + channel] = _byte(scene, color[channel])
-        images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))
+    for x in range(column * TILE, wp.min(column * TILE + TILE, views.width)):
+        index = line * views.width + x
+        toward = _camera_ray(views, float(x) + 0.5, float(y) + 0.5)
+        ray = wp.transform_vector(pose, toward)
+        hit = _trace(scene, steps, views, step, tile, origin, ray)
+        color = background
+        normal = wp.vec3(0.0)
+        depth = wp.float32(0.0)
+        instance = wp.uint8(0)
+        if hit.mesh >= 0:
+            normal = _smooth_normal(scene, steps, step, hit, ray)
+            depth = -hit.distance * toward[2]
+            instance = scene.part_instance[scene.face_part[scene.face_start[hit.mesh] + hit.face]]
+            color = _shade(scene, steps, light, step, hit, origin, ray, normal, 1.0 / views.focal)
+        images.depth[index] = depth
+        images.instance[index] = instance
+        images.semantic[index] = scene.semantics[wp.int32(instance)]
+        for channel in range(3):
+            images.rgb[index * 3 + channel] = _byte(scene, color[channel])
+            images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))

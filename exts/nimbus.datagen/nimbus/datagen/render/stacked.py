@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.geometry import build_geometry
 from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.parts import Part, object_parts, scene_parts
-from nimbus.datagen.render.raytrace import Images, Light, Steps, Views, render_views
+from nimbus.datagen.render.raytrace import TILE, Images, Light, Steps, Views, render_views
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo
@@ -74,7 +75,7 @@ class StackedRenderer:
         towards = -np.asarray(visual.light.direction, dtype=float)
         across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
         across /= np.linalg.norm(across)
-        self._light_axes = across, np.cross(towards, across)
+        self._towards, self._light_axes = towards, (across, np.cross(towards, across))
         light.towards, light.color = wp.vec3(*towards), wp.vec3(*visual.light.color)
         light.sky, light.ground = wp.vec3(*visual.light.sky), wp.vec3(*visual.light.ground)
         light.across, light.along = (wp.vec3(*axis) for axis in self._light_axes)
@@ -95,40 +96,50 @@ class StackedRenderer:
         if not 0 < count <= self.stack:
             raise ValueError(f"expected 1 to {self.stack} steps, got {count}")
         bodies = _Bodies(body_names, body_positions, body_wxyz)
-        corners, steps = self._place(bodies)
+        placed = self._place(bodies)
         shown = {}
         for camera in self.cameras:
             positions, wxyz = views.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
-            shown[camera.name] = self._render(camera, positions, wxyz, corners, steps, bodies)
+            shown[camera.name] = self._render(camera, positions, wxyz, placed, bodies)
         return shown
 
-    def _place(self, bodies: _Bodies) -> tuple[Float, Any]:
-        """Corners (K, G, 8, 3) of all boxes in the world, and the poses on the device."""
+    def _place(self, bodies: _Bodies) -> _Placed:
+        """Put boxes, meshes and rectangles where the bodies are."""
         geometry, count = self._geometry, len(bodies.positions)
-        poses = np.zeros((count, len(geometry.bodies), 7), dtype=np.float32)
-        corners = np.empty((count, len(geometry.bodies), 8, 3))
+        meshes = len(geometry.bodies)
+        position, wxyz = np.empty((count, meshes, 3)), np.empty((count, meshes, 4))
         for mesh, body in enumerate(geometry.bodies):
-            position, wxyz = bodies.pose(body)
-            rotation = rotations.to_matrix(wxyz)
-            corners[:, mesh] = geometry.corners[mesh] @ np.swapaxes(rotation, -1, -2) + position[:, None]
-            poses[:, mesh, :3] = -np.einsum("kji,kj->ki", rotation, position)
-            poses[:, mesh, 3:6], poses[:, mesh, 6] = -wxyz[:, 1:], wxyz[:, 0]
-        corner, scale, (start, members) = culling.light_grid(corners, *self._light_axes, casts=geometry.casts_shadow)
+            position[:, mesh], wxyz[:, mesh] = bodies.pose(body)
+        rotation = rotations.to_matrix(wxyz)
+        turned = np.swapaxes(rotation, -1, -2)
+        corners = np.matmul(geometry.corners, turned) + position[:, :, None]
+        inverse = np.empty((count, meshes, 7), dtype=np.float32)
+        inverse[..., :3] = -np.matmul(turned, position[..., None])[..., 0]
+        inverse[..., 3:6], inverse[..., 6] = -wxyz[..., 1:], wxyz[..., 0]
+        flat = geometry.flat
+        rectangles = np.zeros((count, meshes, 4, 3))
+        rectangles[:, flat] = np.matmul(geometry.rectangles, turned[:, flat])
+        rectangles[:, flat, 0] += position[:, flat]
+        casts = np.broadcast_to(geometry.casts_shadow, (count, meshes)).copy()
+        casts[:, flat] &= rectangles[:, flat, 1] @ self._towards > 0
+        corner, scale, (start, members) = culling.light_grid(corners, casts, *self._light_axes)
         steps = Steps()
-        steps.mesh_T_world = wp.array(poses, dtype=wp.transform, device=self.device)
+        steps.mesh_T_world = wp.array(inverse, dtype=wp.transform, device=self.device)
+        steps.rectangles = wp.array(rectangles, dtype=wp.vec3, device=self.device)
         steps.cell_start = wp.array(start, dtype=wp.int32, device=self.device)
         steps.cell_meshes = wp.array(members, dtype=wp.int32, device=self.device)
         steps.grid_corner = wp.array(corner, dtype=wp.vec2, device=self.device)
         steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=self.device)
-        return corners, steps
+        return _Placed(corners, rectangles, steps)
 
-    def _render(
-        self, camera: Camera, positions: Float, wxyz: Float, corners: Float, steps: Any, bodies: _Bodies
-    ) -> CameraFrames:
+    def _render(self, camera: Camera, positions: Float, wxyz: Float, placed: _Placed, bodies: _Bodies) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = views.intrinsics(camera), views.world_T_camera(positions, wxyz)
+        flat, active = self._geometry.flat, np.ones(placed.corners.shape[:2], dtype=bool)
+        toward = positions[:, None] - placed.rectangles[:, flat, 0]
+        active[:, flat] = np.sum(toward * placed.rectangles[:, flat, 1], axis=-1) > 0
         nearest, (start, members) = culling.image_tiles(
-            corners, positions, rotations.to_matrix(wxyz), focal=matrix[0, 0], width=width, height=height
+            placed.corners, active, positions, rotations.to_matrix(wxyz), focal=matrix[0, 0], width=width, height=height
         )
         view = Views()
         view.width, view.height, view.focal = width, height, float(matrix[0, 0])
@@ -140,8 +151,8 @@ class StackedRenderer:
         images = self._buffers(self.stack, height, width)
         wp.launch(
             render_views,
-            dim=count * width * height,
-            inputs=[self._geometry.scene, self._light, steps, view, _BACKGROUND, images],
+            dim=count * height * -(-width // TILE),
+            inputs=[self._geometry.scene, self._light, placed.steps, view, _BACKGROUND, images],
             device=self.device,
         )
         shape = (self.stack, height, width)
@@ -198,6 +209,15 @@ class StackedRenderer:
             return _STACK_ON_CPU
         pixels = max(camera.width * camera.height for camera in cameras)
         return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, 256))
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """K steps of the scene: boxes (K, G, 8, 3), rectangles (K, G, 4, 3), and what the device needs of them."""
+
+    corners: Float
+    rectangles: Float
+    steps: Any
 
 
 class _Bodies:

@@ -80,14 +80,18 @@ class Triangles:
         return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
 
     def rectangles(self) -> Float | None:
-        """First corner and two edges (m / 2, 3, 3) when faces pair up as (a, b, c), (a, c, d) of parallelograms."""
+        """First corner and two edges (m / 2, 3, 3) when faces pair up as (a, b, c), (a, c, d) of rectangles."""
         corners = self.vertices[self.faces]
         if len(corners) % 2:
             return None
         (a, b, c), (e, f, d) = np.moveaxis(corners[::2], 1, 0), np.moveaxis(corners[1::2], 1, 0)
         if not (np.allclose(a, e, atol=1e-6) and np.allclose(c, f, atol=1e-6) and np.allclose(b + d, a + c, atol=1e-6)):
             return None
-        return np.stack([a, b - a, d - a], axis=1)
+        one, other = b - a, d - a
+        slant = np.abs(np.sum(one * other, axis=1)) / np.maximum(
+            np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-12
+        )
+        return np.stack([a, one, other], axis=1) if slant.max() < 1e-4 else None
 
     def face_range(self, start: int, stop: int) -> Triangles:
         """Some of the faces, all of the vertices they use."""
