@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from pydantic import Field
+
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.quantities import Metres, Radians
 from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import pose, rotation_about
 from nimbus.datagen.skill import Skill
-from pydantic import Field
 
 _TURNS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _DOWN = rotation_about((1, 0, 0), np.pi)

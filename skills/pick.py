@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from pydantic import Field
+
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.plan.grasp import rank_for_pose
+from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
 from nimbus.datagen.skill import ObjectReference, Skill
 from nimbus.datagen.trajectory import Reason
-from pydantic import Field
 
 _MOVED = 0.03
 """[m] An object that is so far from its start, though nobody handled it, was knocked over."""
@@ -34,7 +35,7 @@ class Pick(Skill):
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is in the air."""
         failure = SkillFailure(Reason.NO_GRASP)
-        tried: set[int] = set()
+        tried: list[Grasp] = []
         for _ in range(self.retries + 1):
             try:
                 self._try(arm, tried)
@@ -46,15 +47,12 @@ class Pick(Skill):
                 self._back_off(arm)
         raise failure
 
-    def _try(self, arm: Workcell, tried: set[int]) -> None:
-        world_T_object = arm.pose(self.object)
-        ranked = rank_for_pose(arm.grasps(self.object), world_T_object, table_height=arm.table_height)
-        grasps = [grasp for grasp in ranked if id(grasp) not in tried]
-        poses = [world_T_object @ grasp.object_T_tool for grasp in grasps]
+    def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
+        grasps = [grasp for grasp in arm.grasps(self.object) if not any(map(grasp.resembles, tried))]
         plan = arm.planner.plan_grasp(
             arm.look(),
             arm.arm_command,
-            poses,
+            [grasp.world_T_tool for grasp in grasps],
             self.object,
             rng=arm.rng(),
             approach_distance=self.approach,
@@ -62,11 +60,9 @@ class Pick(Skill):
         )
         if not plan:
             raise self._unreachable(arm, plan.attempts)
-        tried.add(id(grasps[plan.grasp_index]))
+        tried.append(grasps[plan.grasp_index])
         arm.begin("reach")
-        arm.follow(plan.approach)
-        arm.begin("approach")
-        arm.follow(plan.reach)
+        arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
@@ -92,4 +88,7 @@ class Pick(Skill):
         arm.open()
         pose = arm.tool_pose()
         pose[2, 3] += self.lift
-        arm.follow(arm.planner.plan_line(arm.look(), arm.arm_command, pose))
+        scene = arm.look()
+        with scene.allow(self.object):
+            plan = arm.planner.plan_line(scene, arm.arm_command, pose)
+        arm.follow(plan)

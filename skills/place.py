@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
@@ -13,16 +17,15 @@ from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import rotation_about, to_matrix
 from nimbus.datagen.skill import FixtureReference, ObjectReference, Skill
 from nimbus.datagen.trajectory import Reason
-from numpy.typing import NDArray
-from pydantic import Field
 
 Float = NDArray[np.float64]
 
 _WALL = 0.012
 """[m] Inside the bounds of an open fixture, its walls and a little room."""
 _YAWS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
+_TURNS = 6
+"""Turns of the object that are tried: those that fit best."""
 _BATCH = 4
-_BATCHES = 8
 
 
 @register("skill", "place")
@@ -45,9 +48,7 @@ class Place(Skill):
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         carry, lower = self._plan(arm)
         arm.begin("carry")
-        arm.follow(carry)
-        arm.begin("lower")
-        arm.follow(lower)
+        arm.follow_all(carry, lower)
         arm.begin("release")
         arm.open()
         arm.begin("retreat")
@@ -57,7 +58,7 @@ class Place(Skill):
         """A free motion to above a release pose and a straight one down to it."""
         poses = list(self._release_poses(arm))
         failure = MotionPlan(status=MotionStatus.NO_IK, detail=f"nothing fits into {self.into}")
-        for batch in range(0, min(len(poses), _BATCH * _BATCHES), _BATCH):
+        for batch in range(0, len(poses), _BATCH):
             some = poses[batch : batch + _BATCH]
             carry = arm.planner.plan_pose(arm.look(), arm.arm_command, [above for above, _ in some], rng=arm.rng())
             if not carry:
@@ -83,9 +84,9 @@ class Place(Skill):
             lower, upper = points.min(axis=0), points.max(axis=0)
             overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
             candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
-        spot = self._spot(arm, world_T_fixture, low, high)
-        for raised in (0.0, 0.03, 0.07):
-            for _, _, _, lower, upper, object_turn in sorted(candidates, key=lambda entry: entry[:3]):
+        best = sorted(candidates, key=lambda entry: entry[:3])[:_TURNS]
+        for raised, spot in itertools.product((0.0, 0.03, 0.07), self._spots(arm, world_T_fixture, low, high)):
+            for _, _, _, lower, upper, object_turn in best:
                 room = np.maximum((high - low)[:2] - (upper - lower)[:2], 0.0) / 2
                 middle = (low + high)[:2] / 2 + np.clip(spot, -room, room)
                 release = np.eye(4)
@@ -97,22 +98,29 @@ class Place(Skill):
                 object_T_tool = np.linalg.inv(tool_T_object)
                 yield world_T_fixture @ above @ object_T_tool, world_T_fixture @ release @ object_T_tool
 
-    def _spot(self, arm: Workcell, world_T_fixture: Float, low: Float, high: Float) -> Float:
-        """Shift from the middle (2,) [m], away from what lies in the fixture already."""
+    def _spots(self, arm: Workcell, world_T_fixture: Float, low: Float, high: Float) -> list[Float]:
+        """Shifts from the middle (2,) [m], furthest first from what lies in the fixture already."""
+        size = (high - low)[:2]
+        shifts = [np.zeros(2), *(0.25 * size * np.array(sign) for sign in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
         fixture_T_world = np.linalg.inv(world_T_fixture)
-        inside = [(fixture_T_world @ arm.pose(name))[:3, 3] for name in arm.released]
-        near = [place[:2] for place in inside if np.all(place[:2] > low[:2]) and np.all(place[:2] < high[:2])]
-        if not near:
-            return np.zeros(2)
-        away = (low + high)[:2] / 2 - np.mean(near, axis=0)
-        length = np.linalg.norm(away)
-        direction = away / length if length > 1e-3 else np.array([1.0, 0.0])
-        return direction * 0.25 * (high - low)[:2]
+        places = [(fixture_T_world @ arm.pose(name))[:2, 3] - (low + high)[:2] / 2 for name in arm.released]
+        inside = [place for place in places if np.all(np.abs(place) < size / 2)]
+        if not inside:
+            return shifts[:1]
+        return sorted(shifts, key=lambda shift: -min(float(np.linalg.norm(shift - place)) for place in inside))[:3]
 
     def _retreat(self, arm: Workcell) -> MotionPlan:
-        pose = arm.tool_pose()
+        """Straight up to above the rim, or as far as the arm reaches, or back along the fingers."""
+        pose, scene = arm.tool_pose(), arm.look()
         rim = arm.pose(self.into)[2, 3] + arm.fixture(self.into).bounds[1][2]
-        pose[2, 3] = max(pose[2, 3] + 0.05, rim + 0.06)
-        scene = arm.look()
+        height = max(0.05, rim + 0.06 - pose[2, 3])
+        ways = [(0.0, 0.0, height * share) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]
+        plan = MotionPlan(status=MotionStatus.NO_PATH)
         with scene.allow(self.object):
-            return arm.planner.plan_line(scene, arm.arm_command, pose, speed=0.35)
+            for way in ways:
+                goal = pose.copy()
+                goal[:3, 3] += way
+                plan = arm.planner.plan_line(scene, arm.arm_command, goal, speed=0.35)
+                if plan:
+                    break
+        return plan

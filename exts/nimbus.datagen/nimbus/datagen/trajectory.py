@@ -103,7 +103,7 @@ class Trajectory:
     outcome: Outcome
     start: StartState
     contacts: dict[str, Float] = field(default_factory=dict)
-    """(T,) measures by name: ``held_penetration``, ``table_penetration`` [m], ``held_creep`` [m/s], ``grip_force`` [N]."""
+    """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     plan_statistics: dict[str, Float] = field(default_factory=dict)
     """One row a motion plan: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m]."""
 

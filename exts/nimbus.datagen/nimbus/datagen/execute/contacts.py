@@ -26,7 +26,7 @@ class ContactMeter:
         self.held: str | None = None
         self.carried = False
         """The held object is in the air and at rest in the hand: from now on it should not move in it."""
-        self._last: np.ndarray | None = None
+        self._carried_at: np.ndarray | None = None
 
     def read(self) -> dict[str, float]:
         """Measures of this instant; zero where there is no such contact."""
@@ -37,7 +37,7 @@ class ContactMeter:
         return {
             "held_penetration": self._held_depth(bodies, depth),
             "table_penetration": float(depth[moving_into_still].max(initial=0.0)),
-            "held_creep": self._creep(),
+            "held_slip": self._slip(),
             "grip_force": float(np.abs(self._data.qfrc_actuator[self._finger_dofs]).max()) if self.held else 0.0,
         }
 
@@ -48,15 +48,16 @@ class ContactMeter:
         between = (bodies == held).any(axis=1) & self._gripper[bodies].any(axis=1)
         return float(depth[between].max(initial=0.0))
 
-    def _creep(self) -> float:
-        """Speed of the held object in the hand since the last reading [m/s]."""
+    def _slip(self) -> float:
+        """How far the held object has moved in the hand since the carry began [m]."""
         if self.held is None or not self.carried:
-            self._last = None
+            self._carried_at = None
             return 0.0
         rotation = self._data.xmat[self._tool].reshape(3, 3)
         place = rotation.T @ (self._data.body(self.held).xpos - self._data.xpos[self._tool])
-        last, self._last = self._last, place
-        return 0.0 if last is None else float(np.linalg.norm(place - last)) * self._simulation.rate
+        if self._carried_at is None:
+            self._carried_at = place
+        return float(np.linalg.norm(place - self._carried_at))
 
     def touching(self, name: str, links: tuple[str, ...]) -> bool:
         """Whether an object touches every one of some robot links."""

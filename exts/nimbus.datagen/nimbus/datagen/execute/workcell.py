@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.grasps import grasps_of
+from nimbus.datagen.execute.grasps import grasp_axes
 from nimbus.datagen.execute.recorder import Recorder
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.plan.grasp import Grasp
+from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.randomize.draft import Streams
@@ -120,8 +120,13 @@ class Workcell:
         return self.stage.robot_position[2]
 
     def grasps(self, name: str) -> list[Grasp]:
-        """Sampled grasps of an object, in its own frame, best first."""
-        return grasps_of(self.objects[name], max_width=self.robot.gripper.max_width)
+        """Ways to grasp an object where it is now, best first."""
+        return rank_grasps(
+            grasp_axes(self.objects[name], max_width=self.robot.gripper.max_width),
+            self.pose(name),
+            table_height=self.table_height,
+            closing=self.tool_pose()[:3, 1],
+        )
 
     # Motion
 
@@ -175,6 +180,14 @@ class Workcell:
         for posture in plan.positions[1:]:
             self.command(posture)
         return plan
+
+    def follow_all(self, *plans: MotionPlan) -> MotionPlan:
+        """Run plans, each of which starts where the one before ends, as one flowing motion.
+
+        Raises:
+            SkillFailure: The arm did not follow.
+        """
+        return self.follow(self.planner.join(self.look(), plans))
 
     def failure(self, plan: MotionPlan) -> SkillFailure:
         """What a failed plan means for a skill."""

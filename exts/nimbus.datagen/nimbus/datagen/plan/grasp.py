@@ -70,8 +70,8 @@ def find_axes(
     center_of_mass: ArrayLike | None = None,
     max_width: float = 0.074,
     min_width: float = 0.004,
-    friction_angle: float = 0.35,
-    count: int = 400,
+    friction_angle: float = 0.42,
+    count: int = 500,
 ) -> GraspAxes:
     """Sample antipodal axes of a closed mesh.
 
