@@ -129,6 +129,7 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_folder(command)
     command.add_argument("ids", nargs="*", metavar="ID", help="episodes (all)")
     command.add_argument("--json", action="store_true", help="print JSON")
+    _add_skills(command)
 
 
 def _add_rerender(command: argparse.ArgumentParser) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, nearest
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from nimbus.runner.libraries import prepare_libraries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +30,10 @@ def command(args: argparse.Namespace) -> int:
     """Replay episodes; 1 when one ends differently."""
     from nimbus.datagen.store.json_text import to_json
 
+    paths = episode_paths(args.folder, args.ids)
+    prepare_libraries(skill_folders=args.skills)
     results = []
-    for path in episode_paths(args.folder, args.ids):
+    for path in paths:
         result = replay(path)
         results.append(result)
         if not args.json:
@@ -65,12 +64,13 @@ def episode_paths(folder: Path, ids: list[str]) -> list[Path]:
         if name not in known:
             hint = nearest(name, known) if len(known) < 20 else f"it holds {len(known)} episodes, such as {min(known)}"
             raise InputError(f"no episode '{name}'", where=str(folder), instead=hint)
-    return [known[name] for name in ids] if ids else list(known.values())
+    return [known[name] for name in dict.fromkeys(ids)] if ids else list(known.values())
 
 
 def replay(path: Path) -> Replay:
     """Execute an episode's actions from its stored start and judge the end, with nothing but its file."""
     import numpy as np
+
     from nimbus.datagen.execute.replay import run_again
     from nimbus.datagen.store.read import EpisodeFile
 

@@ -5,50 +5,62 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.errors import InputError
+from nimbus.runner.libraries import prepare_libraries
 from nimbus.runner.replay import episode_paths, stored_task
 
 
 def command(args: argparse.Namespace) -> int:
-    """Render stored episodes into a new dataset."""
-    from nimbus.datagen.discover import discover_components
-    from nimbus.datagen.render.newton import NewtonRenderer
-    from nimbus.datagen.robot import load_robot
+    """Render stored episodes into a new dataset; those that it already holds stay as they are."""
+    from nimbus.datagen.render.stacked import find_device
     from nimbus.datagen.store.dataset import Dataset, read_info
-    from nimbus.datagen.store.hdf5 import Hdf5Writer
     from nimbus.datagen.store.read import EpisodeFile
     from nimbus.datagen.task import load_task
-    from nimbus.datagen.usd.stage import read_stage
+    from nimbus.datagen.usd.loader import load_assets
 
     paths = episode_paths(args.folder, args.ids)
-    discover_components()
+    if args.out.resolve() == args.folder.resolve():
+        raise InputError("this is the dataset itself", where=f"--out {args.out}", instead="choose another folder")
+    prepare_libraries(skill_folders=args.skills)
+    find_device(args.device)
     if args.task:
         task = load_task(args.task, skill_folders=args.skills)
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
-    stage, robot = read_stage(task.scene, where=task.where("scene")), load_robot(task.robot, where=task.where("robot"))
-    renderer = NewtonRenderer(stage, robot, stack=args.stack, device=args.device)
-    seed = read_info(args.folder).seed
+    assets = load_assets(task)
+    source = read_info(args.folder)
+    if task.robot != source.robot:
+        what = f"the episodes are of robot '{source.robot}', the task is for '{task.robot}'"
+        raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
     with Dataset.create_or_open(
-        args.out, task=task.name, task_hash=task.content_hash, seed=seed, robot=task.robot
+        args.out, task=task.name, task_hash=task.content_hash, seed=source.seed, robot=task.robot
     ) as dataset:
-        writer = Hdf5Writer(dataset)
-        try:
-            for stored in writer(renderer(_planned(paths, task, stage, robot, variant=args.variant))):
-                sys.stdout.write(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
-        finally:
-            writer.close()
+        _render(paths, dataset, task, assets, args)
     sys.stdout.write(f"dataset: {args.out}\n")
     return 0
 
 
-def _planned(paths: list[Path], task: Any, stage: Any, robot: Any, *, variant: int | None) -> Iterator[Any]:
-    """Stored trajectories with the layouts that are to be seen."""
-    from dataclasses import replace
+def _render(paths: list[Path], dataset: Any, task: Any, assets: Any, args: argparse.Namespace) -> None:
+    from nimbus.datagen.render.newton import NewtonRenderer
+    from nimbus.datagen.stages import Chain
+    from nimbus.datagen.store.hdf5 import Hdf5Writer
 
+    writer = Hdf5Writer(dataset)
+    renderer = NewtonRenderer(stack=args.stack, device=args.device)
+    already = {attempt.episode_id for attempt in dataset.ledger.stored()}
+    with Chain([renderer, writer]) as chain:
+        planned = _planned(paths, task, assets, variant=args.variant)
+        for stored in chain.run(item for item in planned if item.label not in already):
+            sys.stdout.write(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
+
+
+def _planned(paths: list[Path], task: Any, assets: Any, *, variant: int | None) -> Iterator[Any]:
+    """Stored trajectories with the layouts that are to be seen."""
     from nimbus.datagen.layout import Layout
     from nimbus.datagen.randomize.tabletop import draw_visual
     from nimbus.datagen.stages import Planned, Request, Scene
@@ -63,11 +75,14 @@ def _planned(paths: list[Path], task: Any, stage: Any, robot: Any, *, variant: i
             task_hash=task.content_hash,
             variant=before.key.variant if variant is None else variant,
         )
-        visual = draw_visual(task, stage, robot, before.physical, key=key)
+        layout = Layout(
+            key=key,
+            physical=before.physical,
+            visual=draw_visual(task, assets.stage, assets.robot, before.physical, key=key),
+        )
         scene = Scene(
             request=Request(index=key.index, variants=(key.variant,)),
-            assets=None,
+            assets=assets,
             provenance=replace(provenance, task_text=task.text, task_hash=task.content_hash),
         )
-        layout = Layout(key=key, physical=before.physical, visual=visual)
         yield Planned(scene=scene, layouts=(layout,), trajectory=trajectory)

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import logging
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-
-# Threaded BLAS would change the last bits of a plan; set before numpy is first imported.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from nimbus.runner.interruption import Interruption
+from nimbus.runner.libraries import prepare_libraries
 
 SHORT = 1
-logger = logging.getLogger(__name__)
 
 
 def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     _refuse_unavailable(args)
-    quiet_libraries()
-    from nimbus.datagen.discover import discover_components
-    from nimbus.datagen.pipeline import build, load_pipeline
+    from nimbus.datagen.pipeline import build, check_components, load_pipeline
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.task import load_task
     from nimbus.runner.dashboard import Dashboard
     from nimbus.runner.progress import Progress
 
     task = load_task(args.task, skill_folders=args.skills)
-    discover_components()
+    prepare_libraries()
     pipeline = load_pipeline(task.pipeline, where=task.where("pipeline"))
-    context = run_context(task, args)
+    context = run_context(task, pipeline, args)
+    check_components(pipeline, offered=(*context, "dataset"))
     with Dataset.create_or_open(
         args.out, task=task.name, task_hash=task.content_hash, seed=args.seed, robot=task.robot
     ) as dataset:
@@ -44,10 +38,16 @@ def command(args: argparse.Namespace) -> int:
         progress = Progress(dataset.folder, task=task.name, target=target, already=already)
         state = "failed"
         try:
-            with Dashboard(progress) as dashboard, build(pipeline, dataset=dataset, **context) as chain:
+            with (
+                Dashboard(progress) as dashboard,
+                Interruption() as interruption,
+                build(pipeline, dataset=dataset, **context) as chain,
+            ):
                 dashboard.note("loading; a first run compiles the renderer (about half a minute, once)")
                 for stored in chain.run(_requests(dataset, args.episodes, variants)):
                     dashboard.add(stored)
+                    if interruption.requested:
+                        raise KeyboardInterrupt
             stored_count = _stored_count(dataset, args.episodes, variants)
             state = "done" if stored_count == target else "short"
         except KeyboardInterrupt:
@@ -63,18 +63,17 @@ def command(args: argparse.Namespace) -> int:
     return 0
 
 
-def quiet_libraries() -> None:
-    """Keep the libraries below from reporting every kernel that they load on the terminal."""
-    import warp
+def run_context(task: Any, pipeline: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """What components of a pipeline may ask for, by parameter name.
 
-    warp.config.log_level = warp.LOG_WARNING
-
-
-def run_context(task: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """What components of a pipeline may ask for, by parameter name."""
-    from nimbus.datagen.robot import load_robot
+    Raises:
+        InputError: Something that the task or the command line names is missing, or does not fit together.
+    """
+    from nimbus.datagen.randomize.room import check_room
+    from nimbus.datagen.render.stacked import find_device
     from nimbus.datagen.usd.loader import load_assets
-    from nimbus.datagen.usd.stage import read_stage
+
+    find_device(args.device)
 
     context: dict[str, Any] = {
         "task": task,
@@ -84,12 +83,10 @@ def run_context(task: Any, args: argparse.Namespace) -> dict[str, Any]:
         "planner": args.planner,
         "run_settings": {"sim": args.sim, "planner": args.planner, "device": args.device},
     }
-    if task.pipeline == "manipulation":
-        context |= {
-            "stage": read_stage(task.scene, where=task.where("scene")),
-            "robot": load_robot(task.robot, where=task.where("robot")),
-            "assets": load_assets(task),
-        }
+    if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
+        assets = load_assets(task)
+        check_room(task, assets, seed=args.seed)
+        context |= {"assets": assets, "stage": assets.stage, "robot": assets.robot}
     return context
 
 

@@ -11,6 +11,7 @@ store: {hdf5: {compression: 1}} # settings
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -96,24 +97,43 @@ def build(pipeline: Pipeline, **context: Any) -> Chain:
     return chain
 
 
+def check_components(pipeline: Pipeline, *, offered: Collection[str]) -> None:
+    """Check the names and the settings of a pipeline's components, and make none.
+
+    Args:
+        pipeline: Which components.
+        offered: Names of what :func:`build` will be given.
+
+    Raises:
+        InputError: An unknown component or setting.
+    """
+    for component in pipeline.components:
+        _checked(pipeline, component, offered)
+
+
 def _make(pipeline: Pipeline, component: Component, context: dict[str, Any]) -> Stage[Any, Any]:
+    make, given = _checked(pipeline, component, context)
+    wanted = inspect.signature(make).parameters
+    return make(**{name: value for name, value in context.items() if name in wanted}, **given)
+
+
+def _checked(pipeline: Pipeline, component: Component, offered: Collection[str]) -> tuple[Any, dict[str, Any]]:
+    """What makes a component, and the settings that the file gives it."""
     document, known = pipeline.document, registry.names(component.kind)
     if component.name not in known:
         what = f"unknown component '{component.name}' for {component.kind}"
         raise document.error(component.keys, what, instead=nearest(component.name, known), at_key=True)
     make = registry.lookup(component.kind, component.name)
-    settings = document.validate(_settings_model(make, context), data=component.settings, at=component.keys)
-    given = {name: getattr(settings, name) for name in settings.model_fields_set}
-    wanted = inspect.signature(make).parameters
-    return make(**{name: value for name, value in context.items() if name in wanted}, **given)
+    settings = document.validate(_settings_model(make, offered), data=component.settings, at=component.keys)
+    return make, {name: getattr(settings, name) for name in settings.model_fields_set}
 
 
-def _settings_model(make: Any, context: dict[str, Any]) -> type[_Settings]:
+def _settings_model(make: Any, offered: Collection[str]) -> type[_Settings]:
     types = get_type_hints(make.__init__ if inspect.isclass(make) else make, include_extras=True)
     fields: dict[str, Any] = {
         name: (types.get(name, Any), parameter.default)
         for name, parameter in inspect.signature(make).parameters.items()
-        if name not in context and parameter.default is not parameter.empty
+        if name not in offered and parameter.default is not parameter.empty
     }
     return create_model("Settings", __base__=_Settings, **fields)
 

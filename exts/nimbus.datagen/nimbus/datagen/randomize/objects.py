@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.randomize.draft import Draws, Streams
-from nimbus.datagen.randomize.placement import NoRoomError, find_places, footprint, rectangle
+from nimbus.datagen.randomize.placement import Float, NoRoomError, find_places, footprint, moved, rectangle
 from nimbus.datagen.rotations import multiply, rotation_about
-from nimbus.datagen.task_file import ObjectGroup, TaskFile
+from nimbus.datagen.task import Task
+from nimbus.datagen.task_file import ObjectGroup
 from nimbus.datagen.usd.stage import StageInfo
 
 CLEARANCE = 0.03
@@ -23,7 +23,7 @@ _ABOVE = 0.0005
 
 
 def draw_objects(
-    task: TaskFile,
+    task: Task,
     stage: StageInfo,
     streams: Streams,
     *,
@@ -45,8 +45,12 @@ def draw_objects(
     """
     objects: list[PlacedObject] = []
     drawn: Draws = {}
+    taken = [
+        rectangle(*(_shifted(corner, fixture.position) for corner in fixture.bounds))
+        for fixture in stage.fixtures.values()
+    ]
     for name, group in task.objects.items():
-        placed, values = _draw_group(name, group, task, stage, streams, reachable[group.region])
+        placed, values = _draw_group(name, group, task, stage, streams, reachable[group.region], taken)
         objects += placed
         drawn[name] = values
     return objects, drawn
@@ -55,10 +59,11 @@ def draw_objects(
 def _draw_group(
     name: str,
     group: ObjectGroup,
-    task: TaskFile,
+    task: Task,
     stage: StageInfo,
     streams: Streams,
     reachable: Callable[[float, float], bool],
+    taken: list[Float],
 ) -> tuple[list[PlacedObject], Draws]:
     library = ObjectLibrary.open(group.library)
     region, surface = task.regions[group.region], stage.surfaces[task.regions[group.region].on]
@@ -69,28 +74,26 @@ def _draw_group(
     names = [f"{name}_{place}" for place in range(count)]
     choices = [_choose(library, kinds[kind], group, streams, item) for kind, item in zip(chosen, names, strict=True)]
     yaw = (-math.pi, math.pi) if group.yaw == "any" else group.yaw
-    standing = [
-        rectangle(*(_shifted(corner, fixture.position) for corner in fixture.bounds))
-        for fixture in stage.fixtures.values()
-    ]
+    outlines = [footprint(model.vertices, rest.wxyz) for model, rest in choices]
     try:
         places = find_places(
-            [footprint(model.vertices, rest.wxyz) for model, rest in choices],
+            outlines,
             [streams(item, "pose") for item in names],
             center=region.center,
             size=region.size,
             yaw=yaw,
             clearance=CLEARANCE,
-            obstacles=standing,
+            obstacles=taken,
             reachable=reachable,
         )
     except NoRoomError:
-        raise InputError(
-            f"region '{group.region}' ({region.size[0]:g} x {region.size[1]:g} m) does not hold {count} objects "
+        raise task.error(
+            ("regions", group.region),
+            f"{region.size[0]:g} x {region.size[1]:g} m do not hold {count} of '{name}' "
             f"{CLEARANCE * 100:g} cm apart within reach",
-            where=f"regions.{group.region}",
             instead="enlarge it, bring it nearer to the robot, or lower the count",
         ) from None
+    taken += map(moved, outlines, places)
     objects = []
     for item, (model, rest), place in zip(names, choices, places, strict=True):
         height = surface.upper[2] + rest.height + _ABOVE

@@ -67,6 +67,7 @@ def _convert(urdf: Path, package_root: Path, package: str, target: Path) -> None
     import usdex.core
 
     # The converter reports every mesh, and skips lines drawn in them, which nobody misses.
+    usdex.core.activateDiagnosticsDelegate()
     usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
     work = Path(tempfile.mkdtemp(dir=target.parent, prefix=".convert-"))
     try:

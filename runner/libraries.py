@@ -1,0 +1,47 @@
+"""The libraries below a run: one thread each, quiet, with the components that come with Nimbus registered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Threaded BLAS would change the last bits of a plan; read when numpy is first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def prepare_libraries(*, skill_folders: Iterable[Path] = ()) -> None:
+    """Load simulator, planner and renderer; importing this module loads none of them.
+
+    Args:
+        skill_folders: Folders with further skills.
+
+    Raises:
+        InputError: A folder of skills does not exist, or a file in it cannot be imported.
+    """
+    import warp
+
+    warp.config.log_level = warp.LOG_ERROR  # it reports every kernel that it loads
+    with _silent_stderr():  # and, past its own log, every machine without a GPU
+        warp.init()
+    from nimbus.datagen.discover import discover, discover_components
+
+    discover_components()
+    discover(skill_folders)
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Drop what native code writes to the standard error."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
