@@ -126,16 +126,16 @@ def _group(parts: Sequence[Part]) -> list[_Group]:
     meshes: dict[tuple[str, bool], list[Part]] = {}
     for part in parts:
         casts = part.instance not in _NO_SHADOW
-        rectangles = part.triangles.rectangles()
-        if rectangles is None or len(rectangles) > _MOST_RECTANGLES:
+        flat = _flat_pieces(part.triangles)
+        if flat is None:
             meshes.setdefault((part.body, casts), []).append(part)
             continue
-        for place, rectangle in enumerate(rectangles):
-            piece = replace(part, triangles=_face_pair(part.triangles, place))
+        for piece in flat:
+            a, b, _, _, _, d = piece.vertices[piece.faces.ravel()]
+            edges = np.stack([a, b - a, d - a])
+            parts_of_one = (replace(part, triangles=piece),)
             found.append(
-                _Group(
-                    body=part.body, parts=(piece,), triangles=piece.triangles, casts_shadow=casts, rectangle=rectangle
-                )
+                _Group(body=part.body, parts=parts_of_one, triangles=piece, casts_shadow=casts, rectangle=edges)
             )
     for (body, casts), group in meshes.items():
         triangles = _joined(tuple(part.triangles for part in group))
@@ -143,9 +143,13 @@ def _group(parts: Sequence[Part]) -> list[_Group]:
     return found
 
 
-@lru_cache(maxsize=1024)
-def _face_pair(triangles: Triangles, place: int) -> Triangles:
-    return triangles.face_range(2 * place, 2 * place + 2)
+@lru_cache(maxsize=256)
+def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
+    """Its rectangles one by one, when it is made of a few rectangles and nothing else."""
+    if len(triangles.faces) > 2 * _MOST_RECTANGLES:
+        return None
+    paired = triangles.as_rectangles()
+    return paired and tuple(paired.face_range(face, face + 2) for face in range(0, len(paired.faces), 2))
 
 
 def _look(part: Part, surface: Surface) -> tuple[Triangles, NDArray[np.uint8]]:

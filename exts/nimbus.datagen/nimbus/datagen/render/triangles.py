@@ -79,19 +79,18 @@ class Triangles:
         rgb = np.minimum(np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32), _WHITEST)
         return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
 
-    def rectangles(self) -> Float | None:
-        """First corner and two edges (m / 2, 3, 3) when faces pair up as (a, b, c), (a, c, d) of rectangles."""
-        corners = self.vertices[self.faces]
-        if len(corners) % 2:
+    def as_rectangles(self) -> Triangles | None:
+        """The same with faces in pairs (a, b, c), (a, c, d) of rectangles; None when they are not."""
+        if len(self.faces) % 2:
             return None
-        (a, b, c), (e, f, d) = np.moveaxis(corners[::2], 1, 0), np.moveaxis(corners[1::2], 1, 0)
-        if not (np.allclose(a, e, atol=1e-6) and np.allclose(c, f, atol=1e-6) and np.allclose(b + d, a + c, atol=1e-6)):
-            return None
-        one, other = b - a, d - a
-        slant = np.abs(np.sum(one * other, axis=1)) / np.maximum(
-            np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-12
-        )
-        return np.stack([a, one, other], axis=1) if slant.max() < 1e-4 else None
+        faces, found = self.faces.copy(), np.zeros(len(self.faces) // 2, dtype=bool)
+        for turn, other_turn in np.ndindex(3, 3):
+            pair = np.roll(self.faces[::2], turn, axis=1), np.roll(self.faces[1::2], other_turn, axis=1)
+            (a, b, c), (e, f, d) = (np.moveaxis(self.vertices[half], 1, 0) for half in pair)
+            meet = _same(a, e) & _same(c, f) & _same(b + d, a + c) & _upright(b - a, d - a)
+            faces[::2][meet], faces[1::2][meet] = pair[0][meet], pair[1][meet]
+            found |= meet
+        return replace(self, faces=faces) if found.all() else None
 
     def face_range(self, start: int, stop: int) -> Triangles:
         """Some of the faces, all of the vertices they use."""
@@ -132,3 +131,12 @@ class Triangles:
     def corner_uvs(self) -> Float:
         """(3 m, 2) of the same."""
         return self.uvs[self.faces.ravel()]
+
+
+def _same(one: Float, other: Float) -> NDArray[np.bool_]:
+    return np.all(np.abs(one - other) < 1e-6, axis=1)
+
+
+def _upright(one: Float, other: Float) -> NDArray[np.bool_]:
+    product = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return (product > 0) & (np.abs(np.sum(one * other, axis=1)) < 1e-4 * product)
