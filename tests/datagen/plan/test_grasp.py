@@ -57,16 +57,8 @@ def test_hands_come_from_above_and_keep_their_pads_off_the_table(mesh: trimesh.T
         assert min(corner[2] for corner in pads) > 0.001
 
 
-def test_every_place_comes_with_both_half_turns_the_nearer_to_the_hand_first() -> None:
-    grasps = rank_grasps(axes_of(BOX), standing(BOX), closing=(1.0, 0.0, 0.0))
-    for one, other in zip(grasps[::2], grasps[1::2], strict=True):
-        assert one.resembles(other)
-        np.testing.assert_allclose(one.world_T_tool[:3, 1], -other.world_T_tool[:3, 1])
-        assert one.world_T_tool[0, 1] >= 0
-
-
 def test_places_differ_from_each_other() -> None:
-    places = rank_grasps(axes_of(BOX), standing(BOX))[::2]
+    places = rank_grasps(axes_of(BOX), standing(BOX))
     assert not any(one.resembles(other) for index, one in enumerate(places) for other in places[:index])
 
 
@@ -81,7 +73,7 @@ def test_the_centre_of_mass_draws_the_grasps() -> None:
     lying = standing(trimesh.creation.box((0.12, 0.06, 0.04)))
     bar = trimesh.creation.box((0.12, 0.06, 0.04))
     for side in (-1, 1):
-        best = rank_grasps(axes_of(bar, center_of_mass=(side * 0.045, 0, 0)), lying)[:12]
+        best = rank_grasps(axes_of(bar, center_of_mass=(side * 0.045, 0, 0)), lying)[:6]
         assert side * np.mean([grasp.world_T_tool[0, 3] - 0.5 for grasp in best]) > 0.01
 
 

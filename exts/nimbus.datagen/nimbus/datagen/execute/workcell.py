@@ -125,7 +125,6 @@ class Workcell:
             grasp_axes(self.objects[name], max_width=self.robot.gripper.max_width),
             self.pose(name),
             table_height=self.table_height,
-            closing=self.tool_pose()[:3, 1],
         )
 
     # Motion

@@ -18,7 +18,11 @@ _TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
 _SURFACE_POINTS = 1500
 _SUPPORT_DEPTH = 0.0015
 """A pad is supported where the surface is so near to it [m]."""
-_MAX_DRAW_BACK = 0.006
+_OPEN_HALF_WIDTH = 0.05
+"""Half of the open gripper along the tool's y, fingers included [m]."""
+_LEAST_SUPPORT = 0.12
+"""Share of a pad that must meet the surface."""
+_MAX_DRAW_BACK = 0.008
 """The hand may be drawn back so far along its approach to keep the pads off the table [m]."""
 
 
@@ -59,7 +63,10 @@ class Grasp:
 
     def resembles(self, other: Grasp) -> bool:
         """Whether the other holds nearly the same place from nearly the same side, fingers swapped or not."""
-        return _resembles(self.object_T_tool, other.object_T_tool)
+        one, two = self.object_T_tool, other.object_T_tool
+        if np.abs(one[:3, 3] - two[:3, 3]).max() > 0.008:
+            return False
+        return bool(one[:3, 2] @ two[:3, 2] > 0.95 and abs(one[:3, 1] @ two[:3, 1]) > 0.95)
 
 
 def find_axes(
@@ -125,7 +132,6 @@ def rank_grasps(
     max_tilt: float = 1.1,
     pad_clearance: float = 0.0015,
     finger_depth: float = 0.042,
-    closing: ArrayLike = (0.0, 1.0, 0.0),
     limit: int = 40,
 ) -> list[Grasp]:
     """Hands that could close on an object where it is, best first.
@@ -137,8 +143,7 @@ def rank_grasps(
         max_tilt: Largest angle between the approach and straight down [rad].
         pad_clearance: The pads stay so far above the table [m].
         finger_depth: How deep an object may reach between the fingers, from the pads' middle to the palm [m].
-        closing: (3,) closing direction that the hand has now; the half turn nearer to it comes first.
-        limit: Places to return at most; each comes with both half turns of the hand.
+        limit: Grasps to return at most.
     """
     world = np.asarray(world_T_object, dtype=float)
     frames, origins, which, tilt = _hands(axes, world, max_tilt)
@@ -159,19 +164,18 @@ def rank_grasps(
     final = score[best] + 0.3 * np.minimum(support, 1.0)
     for place in np.argsort(-final, kind="stable"):
         index = best[place]
-        if support[place] < 0.12 or len(grasps) >= 2 * limit:
+        if support[place] < _LEAST_SUPPORT or len(grasps) == limit:
             continue
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = frames[index], origins[index]
-        seen = object_T_world @ pose
-        if any(_resembles(seen, other.object_T_tool) for other in grasps[::2]):
-            continue
-        half_turn = pose @ np.diag([-1.0, -1.0, 1.0, 1.0])
-        pair = (pose, half_turn) if pose[:3, 1] @ np.asarray(closing) >= 0 else (half_turn, pose)
-        width, value = float(axes.widths[which[index]]), float(final[place])
-        grasps += [
-            Grasp(world_T_tool=hand, object_T_tool=object_T_world @ hand, width=width, score=value) for hand in pair
-        ]
+        grasp = Grasp(
+            world_T_tool=pose,
+            object_T_tool=object_T_world @ pose,
+            width=float(axes.widths[which[index]]),
+            score=float(final[place]),
+        )
+        if not any(map(grasp.resembles, grasps)):
+            grasps.append(grasp)
     return grasps
 
 
@@ -195,8 +199,8 @@ def _hands(axes: GraspAxes, world: Float, max_tilt: float) -> tuple[Float, Float
 
 
 def _off_the_table(frames: Float, origins: Float, height: float) -> tuple[Float, Float]:
-    """Origins drawn back along the approach until the pads are above a height, and by how much."""
-    reach = np.abs(frames[:, 2, 0]) * PAD_HALF_WIDTH + np.abs(frames[:, 2, 2]) * PAD_HALF_HEIGHT
+    """Origins drawn back along the approach until the tips of the open fingers are above a height, and by how much."""
+    reach = np.abs(frames[:, 2]) @ (PAD_HALF_WIDTH, _OPEN_HALF_WIDTH, PAD_HALF_HEIGHT)
     missing = np.maximum(0.0, height + reach - origins[:, 2])
     back = missing / np.maximum(-frames[:, 2, 2], 0.1)
     return origins - back[:, None] * frames[:, :, 2], back
@@ -216,12 +220,6 @@ def _support(surface: Float, frame: Float, origin: Float, width: float) -> float
     y = local[covered, 1]
     sides = [np.count_nonzero(np.abs(y - sign * 0.5 * width) < _SUPPORT_DEPTH) for sign in (-1, 1)]
     return float(min(sides))
-
-
-def _resembles(one: Float, other: Float) -> bool:
-    if np.abs(one[:3, 3] - other[:3, 3]).max() > 0.008:
-        return False
-    return bool(one[:3, 2] @ other[:3, 2] > 0.95 and abs(one[:3, 1] @ other[:3, 1]) > 0.95)
 
 
 def _sample(
