@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner import tasks
 from nimbus.runner.cli import main, parse_arguments

@@ -33,8 +33,12 @@ class ObjectLibrary:
         self._model = lru_cache(maxsize=128)(self._build)
 
     @classmethod
-    def open(cls, name_or_path: str | Path) -> ObjectLibrary:
+    def open(cls, name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
         """The library of that name in ``scenes/objects``, or of that file.
+
+        Args:
+            name_or_path: A name, or the path of a file.
+            where: Where the name was given, for the error.
 
         Raises:
             InputError: No such library, or a mistake in its file.
@@ -44,7 +48,8 @@ class ObjectLibrary:
             path = _FOLDER / f"{name_or_path}.yaml"
             if not path.is_file():
                 known = sorted(file.stem for file in _FOLDER.glob("*.yaml"))
-                raise InputError(f"unknown object library '{name_or_path}'", instead=nearest(str(name_or_path), known))
+                what = f"unknown object library '{name_or_path}'"
+                raise InputError(what, where=where, instead=nearest(str(name_or_path), known))
         return _open(path.resolve())
 
     @property

@@ -96,7 +96,10 @@ def load_assets(task: Task) -> SceneAssets:
     """
     stage = read_stage(task.scene, where=task.where("scene"))
     robot = load_robot(task.robot, where=task.where("robot"))
-    libraries = {group.library: ObjectLibrary.open(group.library) for group in task.objects.values()}
+    libraries = {
+        group.library: ObjectLibrary.open(group.library, where=task.where("objects", name, "library"))
+        for name, group in task.objects.items()
+    }
     check_task(task, stage, robot.camera_links, libraries)
     return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
 

@@ -9,9 +9,10 @@ import shutil
 import tempfile
 from functools import lru_cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 from nimbus.datagen.cache import cache_folder
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.robot import Robot
 
 
@@ -40,18 +41,21 @@ def robot_usd(robot: Robot) -> Path:
     """Path of the robot's USD file; converted on first use.
 
     Raises:
-        InputError: The package or its URDF is missing.
+        InputError: The package, its URDF or something that the robot file names in it is missing.
     """
+    urdf = _urdf(robot)
+    _check_names(robot, urdf)
     target = cache_folder("robots") / f"{robot.name}-{robot_hash(robot)}"
     if not target.is_dir():
-        _convert(_urdf(robot), package_folder(robot.package), robot.package, target)
+        _convert(urdf, package_folder(robot.package), robot.package, target)
     return next(target.glob("*.usd*"))
 
 
 def robot_hash(robot: Robot) -> str:
     """Content hash of the robot's URDF and of what converts it."""
+    urdf = _urdf(robot).read_bytes()
     version = importlib.metadata.version(robot.package) + importlib.metadata.version("urdf-usd-converter")
-    return hashlib.sha256(_urdf(robot).read_bytes() + version.encode()).hexdigest()[:12]
+    return hashlib.sha256(urdf + version.encode()).hexdigest()[:12]
 
 
 def _urdf(robot: Robot) -> Path:
@@ -59,6 +63,29 @@ def _urdf(robot: Robot) -> Path:
     if not urdf.is_file():
         raise InputError(f"'{robot.urdf}' is not in the package '{robot.package}'", where=f"robot {robot.name}: urdf")
     return urdf
+
+
+def _check_names(robot: Robot, urdf: Path) -> None:
+    """Check that the links and joints of a robot file are in its URDF."""
+    try:
+        root = ElementTree.parse(urdf).getroot()
+    except ElementTree.ParseError as error:
+        raise InputError(f"not a URDF: {error}", where=str(urdf), instead="give another urdf") from None
+    gripper = robot.gripper
+    named = {
+        "arm.joints": ("joint", robot.arm.joints),
+        "gripper.joints": ("joint", gripper.joints),
+        "gripper.links": ("link", gripper.links),
+        "gripper.fingers": ("link", gripper.fingers),
+        "tool.link": ("link", (robot.tool.link,)),
+        "cameras": ("link", robot.cameras),
+    }
+    for field, (kind, names) in named.items():
+        known = {element.get("name", "") for element in root.findall(kind)}
+        for name in names:
+            if name not in known:
+                what = f"its URDF has no {kind} '{name}'"
+                raise InputError(what, where=f"robot {robot.name}: {field}", instead=nearest(name, known))
 
 
 def _convert(urdf: Path, package_root: Path, package: str, target: Path) -> None:

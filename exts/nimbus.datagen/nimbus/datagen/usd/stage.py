@@ -58,14 +58,14 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     Raises:
         InputError: No such stage, it does not open, or something it references is missing.
     """
-    from pxr import Usd
+    from pxr import Tf, Usd
 
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
-    _check_references(path)
     try:
+        _check_references(path)
         stage = Usd.Stage.Open(str(path))
-    except Exception as error:
-        line = str(error).strip().splitlines()[-1].strip()
+    except Tf.ErrorException as error:
+        line = str(error).strip().splitlines()[-1].split(" : ")[-1].strip("'")
         raise InputError(f"USD cannot open it: {line}", where=str(path)) from error
     return _read(stage, path.stem, path)
 

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from runs import TINY, run
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of two episodes in two variants; read it, never write into it."""
+    folder = tmp_path_factory.mktemp("tiny") / "data"
+    assert run("--episodes", "2", "--variants", "2", out=folder) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(tiny: Path, tmp_path: Path) -> Path:
+    """The same dataset, to be changed."""
+    return shutil.copytree(tiny, tmp_path / "copy")
+
+
+@pytest.fixture
+def task_text() -> str:
+    return TINY.read_text()

@@ -1,0 +1,236 @@
+"""Bad input of `nimbus run`, end to end: one line, exit code 2, and no folder made."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from runs import TINY, run, sound
+
+from nimbus.datagen.scene_files import scene_folder
+from nimbus.runner.cli import main
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capsys):
+    """Runs a changed task and returns the one line that it is answered with."""
+
+    def refuse(old: str, new: str, *words: str) -> str:
+        text = TINY.read_text()
+        assert text.count(old) == 1
+        task = tmp_path / "task.yaml"
+        task.write_text(text.replace(old, new))
+        return one_line(run(*words, out=tmp_path / "out", task=task), tmp_path, capsys)
+
+    return refuse
+
+
+def one_line(code: int, tmp_path: Path, capsys) -> str:
+    out, error = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert error.count("\n") == 1 and error.endswith("\n")
+    assert not (tmp_path / "out").exists()
+    return error.strip().replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize("name", ["sort_trahs", "none.yaml", "."])
+def test_a_task_that_does_not_exist(name: str, tmp_path: Path, capsys):
+    said = one_line(run(out=tmp_path / "out", task=name), tmp_path, capsys)
+    assert said == {
+        "sort_trahs": "unknown task 'sort_trahs'; did you mean 'sort_trash'? known: sort_trash",
+        "none.yaml": "none.yaml: no such file",
+        ".": "unknown task '.'; known: sort_trash",
+    }.get(name)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "task.yaml:1:1: "),
+        (b"robot: [panda\nscene: tabletop\n", "task.yaml:2:6: malformed YAML: "),
+        (b"robot: panda\n\tscene: tabletop\n", "task.yaml:2:1: "),
+        (b"robot: panda\nrobot: panda\n", "task.yaml:2:1: "),
+        (b"robot: \xff\xfe\n", "task.yaml"),
+        (b"robot: !!python/object:os.system {}\n", "task.yaml:1:8: "),
+    ],
+)
+def test_a_file_that_is_not_the_yaml_of_a_task(content: bytes, said: str, tmp_path: Path, capsys):
+    (tmp_path / "task.yaml").write_bytes(content)
+    found = one_line(run(out=tmp_path / "out", task=tmp_path / "task.yaml"), tmp_path, capsys)
+    assert found.startswith(said)
+
+
+WRONG = [
+    ("robot: panda", "robot: panda\nrobots: 2", "task.yaml:3:1: robots: unknown key 'robots'; did you mean 'robot'?"),
+    ("count: 1", "count: many", "task.yaml:7:"),
+    ("count: 1", "count: [3, 2]", "task.yaml:7:"),
+    ("count: 1", "count: 0.5", "task.yaml:7:"),
+    ("position: 5 cm", "position: 5 apples", "task.yaml:19:22: randomize.camera.position: "),
+    ("pick: item", "pik: item", "task.yaml:10:9: steps[0].'for item in items'[0].pik: unknown skill 'pik'"),
+    ("pick: item", "pick: thing", "task.yaml:10:"),
+    ("bins[item.class]\"}\nsuc", "bns[item.class]\"}\nsuc", "task.yaml:11:"),
+    ("region: start", "region: stat", "task.yaml:7:"),
+    ("kinds: [can]", "kinds: [cann]", "task.yaml:7:"),
+    ("library: trash", "library: trsh", "task.yaml:7:"),
+    ("mount: hand", "mount: head", "task.yaml:17:"),
+    ("robot: panda", "robot: pnda", "task.yaml:2:"),
+    ("scene: tabletop", "scene: tabeltop", "task.yaml:3:"),
+    ("scene: tabletop", "scene: tabletop\npipeline: manipulatoin", "task.yaml:4:"),
+    ("light:", "lihgt:", "task.yaml:20:3: "),
+    ("Sort {items}", "Sort {itms}", "task.yaml:23:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "said"), WRONG)
+def test_a_mistake_in_a_task_file(old: str, new: str, said: str, refused):
+    assert refused(old, new).startswith(said)
+
+
+def test_a_region_out_of_reach(refused):
+    said = refused("center: [0.5, 0.0], size: [0.2, 0.3]", "center: [0.86, 0.66], size: [0.05, 0.05]")
+    assert said.startswith("task.yaml:5:10: regions.start: out of reach of robot 'panda' everywhere; bring its center")
+
+
+def test_a_region_off_the_table(refused):
+    said = refused("center: [0.5, 0.0]", "center: [2.5, 0.0]")
+    assert said.startswith("task.yaml:5:10: regions.start: x from 2.4 to 2.6 m reaches beyond 'table'; keep it within")
+
+
+def test_a_region_too_small_for_its_objects_even_when_only_some_episodes_have_as_many(refused):
+    text = "center: [0.5, 0.0], size: [0.1, 0.1]}\nobjects:\n  items: {library: trash, kinds: [can], count: [1, 5]"
+    said = refused(text.replace("0.1, 0.1", "0.2, 0.3").replace("[1, 5]", "1"), text)
+    assert said == (
+        "task.yaml:5:10: regions.start: 0.1 x 0.1 m do not hold 5 of 'items' 3 cm apart within reach; "
+        "enlarge it, bring it nearer to the robot, or lower the count"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("package: example-robot-data", "package: no-such-robots", "the package 'no-such-robots' is not installed; "),
+        ("urdf/panda.urdf", "urdf/pnda.urdf", "'robots/panda_description/urdf/pnda.urdf' is not in the package"),
+        ("panda_hand", "panda_hnd", "panda_hnd"),
+        ("panda_joint7", "panda_joint9", "panda_joint9"),
+    ],
+)
+def test_a_robot_file_that_names_what_is_not_there(old: str, new: str, said: str, tmp_path: Path, refused):
+    text = (scene_folder("robots") / "panda.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(text.replace(old, new))
+    assert said in refused("robot: panda", f"robot: {tmp_path}/mine.yaml")
+
+
+def test_a_stage_file_with_a_missing_reference(tmp_path: Path, refused):
+    stage = (scene_folder("stages") / "tabletop.usda").read_text()
+    (tmp_path / "lost.usda").write_text(stage)
+    said = refused("scene: tabletop", f"scene: {tmp_path}/lost.usda")
+    assert said.startswith("lost.usda: refers to '") and "which does not exist; put the file there" in said
+
+
+def test_a_stage_file_that_is_not_usd(tmp_path: Path, refused):
+    (tmp_path / "text.usda").write_text("tables and chairs")
+    assert refused("scene: tabletop", f"scene: {tmp_path}/text.usda").startswith("text.usda: USD cannot open it")
+
+
+def test_a_pipeline_with_an_unknown_component_or_setting(tmp_path: Path, refused):
+    text = (scene_folder("pipelines") / "manipulation.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("store: hdf5", "store: hdf6"))
+    said = refused("robot: panda", f"robot: panda\npipeline: {path}")
+    assert said == "mine.yaml:6:1: store: unknown component 'hdf6' for store; did you mean 'hdf5'? known: hdf5"
+    path.write_text(text.replace("store: hdf5", "store: {hdf5: {compression: a lot}}"))
+    assert refused("robot: panda", f"robot: panda\npipeline: {path}").startswith("mine.yaml:6:")
+
+
+def test_a_gpu_that_is_not_there(refused):
+    import warp
+
+    if warp.is_cuda_available():
+        pytest.skip("there is a GPU")
+    said = refused("robot: panda", "robot: panda", "--device", "cuda")
+    assert said == "--device: no device 'cuda' on this machine; write cpu, or run on a host with a GPU"
+
+
+def answer(capsys) -> str:
+    out, error = capsys.readouterr()
+    assert out == "" and error.count("\n") == 1
+    return error.strip()
+
+
+def test_an_output_folder_that_is_a_file(tmp_path: Path, capsys):
+    (tmp_path / "out").write_text("mine")
+    assert run(out=tmp_path / "out") == 2
+    assert answer(capsys) == f"{tmp_path}/out: this is a file; choose another --out, a folder"
+    assert (tmp_path / "out").read_text() == "mine"
+    assert run(out=tmp_path / "out" / "below") == 2
+    assert answer(capsys) == f"{tmp_path}/out/below: cannot write here: Not a directory; choose another --out"
+
+
+def test_an_output_folder_that_cannot_be_written(tmp_path: Path, capsys, disk):
+    folder = disk("1m")
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    for out in (folder, folder / "below"):
+        assert run(out=out) == 2
+        assert answer(capsys) == f"{out}: cannot write here: Read-only file system; choose another --out"
+
+
+def test_an_output_folder_with_something_else(tiny: Path, copy: Path, tmp_path: Path, capsys):
+    before = sound(copy)
+    other = tmp_path / "other.yaml"
+    other.write_text(TINY.read_text())
+    assert run(out=copy, task=other) == 2
+    assert answer(capsys) == f"{copy}: holds a dataset of task 'tiny'; choose another --out"
+    changed = tmp_path / "tiny.yaml"
+    changed.write_text(TINY.read_text().replace("yaw: any", "yaw: [0 deg, 90 deg]"))
+    assert run(out=copy, task=changed) == 2
+    assert answer(capsys).startswith(f"{copy}: holds a dataset of another version of task 'tiny'; choose another --out")
+    assert run("--seed", "7", out=copy) == 2
+    assert answer(capsys) == f"{copy}: holds a dataset of seed 0, not 7; choose another --out, or --seed 0"
+    assert sound(copy) == before == sound(tiny)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").touch()
+    assert run(out=tmp_path / "home") == 2
+    assert "holds 'thesis.tex' and no dataset.json: not a dataset" in answer(capsys)
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["thesis.tex"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator:
+    """Makes small disks."""
+    folder = tmp_path / "disk"
+
+    def mount(size: str) -> Path:
+        folder.mkdir()
+        words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
+        return folder
+
+    yield mount
+    subprocess.run(["umount", str(folder)], check=False)
+
+
+def test_a_disk_that_fills_ends_the_run_and_after_making_room_it_goes_on(tiny: Path, disk, capsys):
+    folder = disk("4m")
+    out = folder / "data"
+    assert run("--episodes", "4", out=out) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "cannot write: No space left on device; make room or choose another --out" in error
+    stored = sorted((out / "episodes").iterdir())
+    assert 1 <= len(stored) < 4 and not list((out / "stage").iterdir())
+    sound(out)
+    assert main(["verify", str(out)]) == 0
+    subprocess.run(["mount", "-o", "remount,size=40m", str(folder)], check=True)
+    assert run("--episodes", "2", "--variants", "2", out=out) == 0
+    assert {path.name for path in (tiny / "episodes").iterdir()} <= {path.name for path in (out / "episodes").iterdir()}
+    sound(out)
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "hash", "replay"])
+def test_a_folder_without_a_dataset(command: str, tmp_path: Path, capsys):
+    assert main([command, str(tmp_path / "none")]) == 2
+    assert answer(capsys) == f"{tmp_path}/none: there is no dataset here; give the folder of a run"

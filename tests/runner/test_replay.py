@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h5py
+import pytest
+from runs import start
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cli import main
+from nimbus.runner.replay import episode_paths
+
+
+def test_stored_actions_end_the_same_way_in_a_fresh_process(tiny: Path, tmp_path: Path):
+    out, error = start("replay", str(tiny), "--json", cwd=tmp_path).communicate(timeout=120)
+    assert error == ""
+    results = json.loads(out)
+    assert [result["episode_id"] for result in results] == sorted(path.stem for path in tiny.glob("episodes/*"))
+    for result in results:
+        assert result["same_outcome"] and result["stored"] == "success"
+        assert result["joint_error"] == result["body_error"] == 0.0
+
+
+def test_actions_that_were_changed_end_differently(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    with h5py.File(path, "r+") as file:
+        file["action"][:, -1] = file["action"][0, -1]  # the hand never closes
+    assert main(["replay", str(copy), path.stem]) == 1
+    line, total = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{path.stem}: stored success, replayed not_in_bin; ")
+    assert total == "0 of 1 with the same outcome"
+
+
+def test_an_unknown_episode_is_answered_with_the_known_ones(tiny: Path):
+    known = min(tiny.glob("episodes/*")).stem
+    with pytest.raises(InputError, match=f"no episode '{known}x'; did you mean '{known}'"):
+        episode_paths(tiny, [f"{known}x"])
+
+
+def test_an_episode_named_twice_is_taken_once(tiny: Path):
+    known = min(tiny.glob("episodes/*"))
+    assert episode_paths(tiny, [known.stem, known.stem]) == [known]

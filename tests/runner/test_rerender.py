@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from runs import sound
+
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner.cli import main
+
+
+def rerender(source: Path, episode: str, out: Path, *words: str) -> int:
+    return main(["rerender", str(source), episode, "--out", str(out), *words])
+
+
+def assert_equal(one: Path, other: Path) -> None:
+    with EpisodeFile(one) as a, EpisodeFile(other) as b:
+        paths = list(a.paths())
+        assert paths == list(b.paths())
+        assert any(path.startswith("observations/images/") for path in paths)
+        for path in paths:
+            if path not in ("provenance", "plan_statistics"):
+                np.testing.assert_array_equal(a.array(path), b.array(path), err_msg=path)
+
+
+def test_an_episode_rendered_again_is_the_same_in_every_pixel(tiny: Path, tmp_path: Path):
+    before = min(tiny.glob("episodes/*"))
+    assert rerender(tiny, before.stem, tmp_path / "new") == 0
+    sound(tmp_path / "new")
+    assert_equal(before, tmp_path / "new" / "episodes" / before.name)
+
+
+def test_another_variant_is_what_a_run_with_variants_stores(tiny: Path, tmp_path: Path):
+    first, second = sorted(tiny.glob("episodes/*"))[:2]
+    assert rerender(tiny, first.stem, tmp_path / "new", "--variant", "1") == 0
+    assert_equal(second, tmp_path / "new" / "episodes" / second.name)
+
+
+def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
+    episode = min(tiny.glob("episodes/*")).stem
+    assert rerender(tiny, episode, tmp_path / "new") == 0
+    before = sound(tmp_path / "new")
+    capsys.readouterr()
+    assert rerender(tiny, episode, tmp_path / "new") == 0
+    assert capsys.readouterr().out == f"dataset: {tmp_path / 'new'}\n"
+    assert sound(tmp_path / "new") == before
+
+
+def test_another_task_gives_other_cameras_to_the_same_motion(tiny: Path, tmp_path: Path, task_text: str):
+    before = min(tiny.glob("episodes/*"))
+    lines = [line for line in task_text.splitlines() if not line.startswith("  wrist:")]
+    task = tmp_path / "wide.yaml"
+    task.write_text("\n".join(lines).replace("size: [64, 48]", "size: [48, 32]"))
+    assert rerender(tiny, before.stem, tmp_path / "new", "--task", str(task)) == 0
+    sound(tmp_path / "new")
+    with EpisodeFile(before) as a, EpisodeFile(next((tmp_path / "new" / "episodes").iterdir())) as b:
+        assert b.cameras == ("front",)
+        assert b["observations/images/front"].shape[1:] == (32, 48, 3)
+        np.testing.assert_array_equal(a.array("action"), b.array("action"))
+
+
+def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
+    before = sound(copy)
+    assert rerender(copy, min(copy.glob("episodes/*")).stem, copy) == 2
+    assert capsys.readouterr().err == f"--out {copy}: this is the dataset itself; choose another folder\n"
+    assert sound(copy) == before

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import run, sound, start_run
+
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner.interruption import Interruption
+
+ASKED = ("--episodes", "2", "--variants", "2")
+
+
+def episodes(folder: Path) -> list[Path]:
+    return sorted((folder / "episodes").glob("*.hdf5"))
+
+
+def test_a_run_stores_what_was_asked_and_tells_what_it_made(tiny: Path):
+    assert len(episodes(tiny)) == 4
+    assert {path.name for path in (tiny / "preview").iterdir()} >= {"contact_sheet.png"}
+    assert (tiny / "report.html").is_file()
+    assert not list((tiny / "stage").iterdir())
+
+
+def test_the_same_seed_gives_the_same_dataset_at_once_or_in_two_runs(tiny: Path, tmp_path: Path):
+    assert run("--episodes", "1", "--variants", "2", out=tmp_path / "data") == 0
+    assert len(episodes(tmp_path / "data")) == 2
+    assert run(*ASKED, out=tmp_path / "data") == 0
+    assert sound(tmp_path / "data") == sound(tiny)
+
+
+def test_another_seed_gives_another_dataset(tiny: Path, tmp_path: Path):
+    assert run("--episodes", "1", "--seed", "1", out=tmp_path / "data") == 0
+    there = episodes(tmp_path / "data")[0]
+    with EpisodeFile(there) as other, EpisodeFile(episodes(tiny)[0]) as one:
+        assert other.layout().physical != one.layout().physical
+
+
+def test_a_finished_run_has_nothing_left_to_do(copy: Path, capsys):
+    before = sound(copy), [path.stat().st_mtime_ns for path in episodes(copy)]
+    assert run(*ASKED, out=copy) == 0
+    assert ": stored, " not in capsys.readouterr().out
+    assert (sound(copy), [path.stat().st_mtime_ns for path in episodes(copy)]) == before
+
+
+def test_variants_show_one_plan_in_different_looks(tiny: Path):
+    first, second = episodes(tiny)[:2]
+    with EpisodeFile(first) as one, EpisodeFile(second) as other:
+        assert one.file.attrs["plan_id"] == other.file.attrs["plan_id"] == first.stem
+        assert one.layout().physical == other.layout().physical
+        assert one.layout().visual != other.layout().visual
+        pixels = "observations/images/front"
+        shared = [path for path in one.paths() if path.split("/")[0] in ("action", "contacts", "skills", "start")]
+        assert len(shared) > 10
+        for path in (*shared, "observations/qpos", "observations/body_positions"):
+            np.testing.assert_array_equal(one.array(path), other.array(path))
+        assert (one.array(pixels) != other.array(pixels)).mean() > 0.2
+
+
+def test_a_run_that_is_killed_is_continued_to_the_same_dataset(tiny: Path, tmp_path: Path):
+    process = start_run(*ASKED, out=tmp_path / "data")
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    assert run(*ASKED, out=tmp_path / "data") == 0
+    assert sound(tmp_path / "data") == sound(tiny)
+
+
+def test_ctrl_c_finishes_what_is_under_way_and_the_next_run_continues(tiny: Path, tmp_path: Path):
+    process = start_run("--episodes", "50", out=tmp_path / "data")
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error == "stopping after this attempt; Ctrl-C again stops at once\ninterrupted\n"
+    sound(tmp_path / "data")
+    assert 1 <= len(episodes(tmp_path / "data")) < 50
+    assert run(*ASKED, out=tmp_path / "data") == 0
+    ids = {path.stem: path for path in episodes(tmp_path / "data")}
+    for path in episodes(tiny):
+        assert digest(tmp_path / "data", ids[path.stem]) == digest(tiny, path)
+
+
+def digest(folder: Path, path: Path) -> str:
+    ledger = Ledger(folder, read_only=True)
+    try:
+        return next(attempt.sha256 for attempt in ledger.stored() if Path(attempt.path).name == path.name)
+    finally:
+        ledger.close()
+
+
+def test_the_second_ctrl_c_does_not_wait():
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interruption.requested
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
