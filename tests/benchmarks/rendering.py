@@ -1,9 +1,9 @@
 """Rendering: CPU time of a view, and MuJoCo's OpenGL renderer on the same states in the same run.
 
 Run it as ``python tests/benchmarks/rendering.py [--steps 16] [--json FILE]``. Ours makes rgb, depth, instance and
-semantic masks, normals, boxes and visibility; MuJoCo's (EGL, shadow map 1024, no multisampling) rgb, depth and segmentation.
-It is left out where EGL is not there. Times are CPU seconds of all threads; both take turns, and the best turn counts,
-because other programs on the machine slow them down.
+semantic masks, normals, boxes and visibility; MuJoCo's (EGL, shadow map 1024, no multisampling) rgb, depth and
+segmentation. It is left out where EGL is not there. Times are CPU seconds of all threads; both take turns, and the best
+turn counts, because other programs on the machine slow them down.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests/datagen/render")]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MUJOCO_GL": "egl"}
 
-import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
 
 from nimbus.datagen.layout import Camera, Layout, Surface  # noqa: E402
@@ -35,6 +34,7 @@ from nimbus.datagen.render.textures import procedural_texture  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
 
 render_scene = importlib.import_module("render_scene")
+mujoco: Any = importlib.import_module("mujoco")
 
 SURFACES = {
     "table": Surface(texture="wood", texture_seed=1),
@@ -56,6 +56,10 @@ def reaching(layout: Layout, steps: int) -> tuple[tuple[str, ...], np.ndarray, n
         positions.append(simulation.body_positions())
         wxyz.append(simulation.body_wxyz())
     return simulation.body_names, np.array(positions), np.array(wxyz)
+
+
+States = tuple[tuple[str, ...], np.ndarray, np.ndarray]
+"""Names, positions and orientations of bodies."""
 
 
 class OpenGL:
@@ -141,7 +145,7 @@ def cpu_ms(run: Callable[[], object], count: int) -> float:
     return (time.process_time() - start) / count * 1e3
 
 
-def compare(layout: Layout, states: tuple, *, shadows: bool, turns: int) -> dict[str, Any]:
+def compare(layout: Layout, states: States, *, shadows: bool, turns: int) -> dict[str, Any]:
     """Milliseconds a view by camera, of both renderers in turns."""
     stage, robot = render_scene.stage_and_robot()
     names, positions, wxyz = states
