@@ -31,7 +31,6 @@ class Part:
     """What it belongs to: an object, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
     body: str
     """The trajectory body it moves with, or empty."""
-    label: str
     triangles: Triangles
     """In the frame of the body, or of the world."""
     image: NDArray[np.uint8]
@@ -103,13 +102,12 @@ def _merge(builder: newton.ModelBuilder, owner: Any) -> Iterable[Part]:
             yield Part(
                 instance=instance,
                 body=body,
-                label=builder.shape_label[shape],
                 triangles=triangles,
                 image=_load_image(texture),
             )
     for (instance, body), pieces in plain.items():
         merged, image = Triangles.concatenate(pieces).with_palette()
-        yield Part(instance=instance, body=body, label=body or instance, triangles=merged, image=image)
+        yield Part(instance=instance, body=body, triangles=merged, image=image)
 
 
 def _as_mesh(builder: newton.ModelBuilder, shape: int) -> newton.Mesh:
