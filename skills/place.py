@@ -26,6 +26,8 @@ _YAWS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
 _TURNS = 6
 """Turns of the object that are tried: those that fit best."""
 _BATCH = 4
+_FINGER_ROOM = 0.01
+"""[m] The fingers open so far inside the fixture, where its walls and other things are near."""
 
 
 @register("skill", "place")
@@ -50,9 +52,9 @@ class Place(Skill):
         arm.begin("carry")
         arm.follow_all(carry, lower)
         arm.begin("release")
-        arm.open()
+        arm.open(room=_FINGER_ROOM, steps=2)
         arm.begin("retreat")
-        arm.follow(self._retreat(arm))
+        arm.follow(self._retreat(arm), opening=arm.robot.gripper.open)
 
     def _plan(self, arm: Workcell) -> tuple[MotionPlan, MotionPlan]:
         """A free motion to above a release pose and a straight one down to it."""
@@ -110,17 +112,20 @@ class Place(Skill):
         return sorted(shifts, key=lambda shift: -min(float(np.linalg.norm(shift - place)) for place in inside))[:3]
 
     def _retreat(self, arm: Workcell) -> MotionPlan:
-        """Straight up to above the rim, or as far as the arm reaches, or back along the fingers."""
+        """Straight up to above the rim, or as far as the arm reaches, or back along the fingers.
+
+        What was just let go may be touched, and when nothing else helps, what lies in the fixture already.
+        """
         pose, scene = arm.tool_pose(), arm.look()
         rim = arm.pose(self.into)[2, 3] + arm.fixture(self.into).bounds[1][2]
         height = max(0.05, rim + 0.06 - pose[2, 3])
         ways = [(0.0, 0.0, height * share) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]
         plan = MotionPlan(status=MotionStatus.NO_PATH)
-        with scene.allow(self.object):
-            for way in ways:
-                goal = pose.copy()
-                goal[:3, 3] += way
+        for touched, way in itertools.product(({self.object}, arm.released), ways):
+            goal = pose.copy()
+            goal[:3, 3] += way
+            with scene.allow(*touched):
                 plan = arm.planner.plan_line(scene, arm.arm_command, goal, speed=0.35)
-                if plan:
-                    break
+            if plan:
+                break
         return plan

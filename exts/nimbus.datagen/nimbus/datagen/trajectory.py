@@ -36,8 +36,8 @@ class Reason(StrEnum):
     NOT_AT_REST = "not_at_rest"
     FIXTURE_MOVED = "fixture_moved"
     GRIPPER_NOT_CLEAR = "gripper_not_clear"
-    DEEP_CONTACT = "deep_contact"
-    """A contact sank deeper than an expert would believe."""
+    UNBELIEVABLE_CONTACT = "unbelievable_contact"
+    """A contact sank deeper, or a held object crept faster in the hand, than an expert would believe."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers or an object flew off."""
 

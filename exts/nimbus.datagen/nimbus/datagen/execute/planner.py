@@ -20,14 +20,14 @@ from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.steps import unroll
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Outcome, Trajectory
+from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
 
 _SETTLE_PERIODS = 8
 """Record periods in which objects come to rest before the recording starts."""
 _PATIENCE_PERIODS = 15
 """Record periods in which what was put down may come to rest after the last step."""
-_DEEPEST_HELD, _DEEPEST_TABLE = 0.002, 0.001
-"""[m] Contact that an expert would believe."""
+_BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
+"""Contact that an expert would believe: depths [m], and the mean speed of a carried object in the hand [m/s]."""
 
 
 @register("plan", "skills")
@@ -126,7 +126,16 @@ def judge(task: Task, cell: Workcell, names: dict[str, object], *, patience: int
         if failure is not None:
             phase = f"success: {step.name} {_target(step.statement)}".strip()
             return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
-    return cell.contact_outcome(held=_DEEPEST_HELD, table=_DEEPEST_TABLE) or Outcome(success=True)
+    return _unbelievable(cell.contact_extremes()) or Outcome(success=True)
+
+
+def _unbelievable(extremes: dict[str, float]) -> Outcome | None:
+    for name, limit in _BELIEVABLE.items():
+        if extremes[name] > limit:
+            unit = "mm/s" if name == "held_creep" else "mm"
+            detail = f"{name.replace('_', ' ')} of {extremes[name] * 1e3:.2f} {unit}, at most {limit * 1e3:g}"
+            return Outcome(success=False, phase="success: contacts", reason=Reason.UNBELIEVABLE_CONTACT, detail=detail)
+    return None
 
 
 def _target(statement: object) -> str:

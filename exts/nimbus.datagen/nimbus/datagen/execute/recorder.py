@@ -47,6 +47,10 @@ class Recorder:
         """Largest value so far of a contact measure."""
         return float(max(self._rows[f"contacts/{measure}"], default=0.0))
 
+    def largest_creep(self) -> float:
+        """Largest mean speed of a carried object in the hand, over the carries so far [m/s]."""
+        return largest_creep(np.array(self._rows["contacts/held_slip"]), rate=self._simulation.rate)
+
     def trajectory(self, outcome: Outcome, plan_statistics: list[dict[str, float]]) -> Trajectory:
         """Everything recorded, with how it ended."""
         simulation, count = self._simulation, self.step_count
@@ -71,6 +75,18 @@ class Recorder:
                 name: np.array([plan.get(name, np.nan) for plan in plan_statistics], dtype=float) for name in names
             },
         )
+
+
+def largest_creep(held_slip: Float, *, rate: float) -> float:
+    """Largest over the carries of what an object moved in the hand, divided by how long it was carried [m/s].
+
+    Args:
+        held_slip: (T,) how far the held object has moved in the hand since its carry began [m], 0 between carries.
+        rate: [Hz]
+    """
+    carried = np.flatnonzero(held_slip > 0)
+    carries = np.split(carried, np.flatnonzero(np.diff(carried) > 1) + 1) if len(carried) else []
+    return max((float(held_slip[carry[-1]]) / (len(carry) / rate) for carry in carries), default=0.0)
 
 
 def _segments(labels: list[tuple[str, str, str]]) -> tuple[SkillSegment, ...]:

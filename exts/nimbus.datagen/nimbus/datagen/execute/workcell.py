@@ -167,8 +167,12 @@ class Workcell:
         """
         return self.follow(self.planner.plan_joints(self.look(), self.arm_command, posture, rng=self.rng()))
 
-    def follow(self, plan: MotionPlan) -> MotionPlan:
+    def follow(self, plan: MotionPlan, *, opening: float | None = None) -> MotionPlan:
         """Run a plan in physics.
+
+        Args:
+            plan: The motion.
+            opening: Bring the fingers to this position [m] in the second half of the motion.
 
         Raises:
             SkillFailure: It is no success, or the arm did not follow.
@@ -176,8 +180,11 @@ class Workcell:
         self.plan_statistics.append(dict(plan.statistics))
         if not plan:
             raise self.failure(plan)
-        for posture in plan.positions[1:]:
-            self.command(posture)
+        postures = plan.positions[1:]
+        half = len(postures) // 2
+        openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
+        for step, posture in enumerate(postures):
+            self.command(posture, opening=float(openings[max(0, step + 1 - half)]))
         return plan
 
     def follow_all(self, *plans: MotionPlan) -> MotionPlan:
@@ -221,9 +228,11 @@ class Workcell:
 
     # Gripper
 
-    def open(self, opening: float | None = None, *, steps: int = 3) -> None:
-        """Open the fingers to a position [m], or all the way, and let go of what is held."""
-        target = self.robot.gripper.open if opening is None else opening
+    def open(self, *, room: float | None = None, steps: int = 3) -> None:
+        """Open the fingers by some room [m] each, or all the way, and let go of what is held."""
+        target = self.robot.gripper.open
+        if room is not None:
+            target = min(target, float(self.simulation.joint_positions()[-2:].max()) + room)
         if self.held:
             self.released.add(self.held)
         self.meter.held, self.meter.carried = None, False
@@ -249,14 +258,10 @@ class Workcell:
         self.meter.carried = True
         self._carried_at = self.tool_T_held()
 
-    def contact_outcome(self, *, held: float, table: float) -> Outcome | None:
-        """A failure when something sank in deeper than these limits [m], else None."""
-        for name, limit in (("held_penetration", held), ("table_penetration", table)):
-            deepest = self._recorder.largest(name)
-            if deepest > limit:
-                detail = f"{name.replace('_', ' ')} of {deepest * 1e3:.1f} mm"
-                return Outcome(success=False, phase="success: contacts", reason=Reason.DEEP_CONTACT, detail=detail)
-        return None
+    def contact_extremes(self) -> dict[str, float]:
+        """Largest contact depths so far [m], and the largest ``held_creep`` of a carry [m/s]."""
+        depths = {name: self._recorder.largest(name) for name in ("held_penetration", "table_penetration")}
+        return depths | {"held_creep": self._recorder.largest_creep()}
 
     def finish(self, outcome: Outcome) -> Trajectory:
         """The record of the attempt."""

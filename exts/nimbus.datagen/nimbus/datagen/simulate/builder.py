@@ -66,7 +66,8 @@ class SceneBuilder:
         builder.body_label[:] = [_leaf(label) for label in builder.body_label]
         first_body, first_joint = builder.body_count, builder.joint_count
         place = wp.transform(wp.vec3(*self.stage.robot_position), wp.quat_identity())
-        builder.add_builder(parse_usd(robot_usd(self.robot), visuals=self.visuals), xform=place)
+        usd = robot_usd(self.robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+        builder.add_builder(parse_usd(usd, visuals=self.visuals), xform=place)
         for body in range(first_body, builder.body_count):
             builder.body_label[body] = _leaf(builder.body_label[body])
         compensation = builder.custom_attributes[_GRAVITY_COMPENSATION]

@@ -16,7 +16,7 @@ from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
 
-STEP_RATE = 1800.0
+STEP_RATE = 2400.0
 """[Hz] A multiple of the usual record rates, so that records do not drift."""
 
 
@@ -31,7 +31,7 @@ class NewtonSimulation:
     Args:
         stage: The scene.
         robot: The robot.
-        rate: Record and command rate [Hz]; must divide 1800.
+        rate: Record and command rate [Hz]; must divide 2400.
     """
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
