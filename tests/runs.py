@@ -19,11 +19,11 @@ def run(*words: str, out: Path, task: Path | str = TINY) -> int:
     return main(["run", "--task", str(task), "--out", str(out), *words])
 
 
-def start(*words: str, **options) -> subprocess.Popen[str]:
+def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
     """A command in a process of its own."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     env = os.environ | {"PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen([sys.executable, str(RUNNER), *words], **{"env": env} | pipes | options)
+    line = [sys.executable, str(RUNNER), *words]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd)
 
 
 def start_run(*words: str, out: Path) -> subprocess.Popen[str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
@@ -25,7 +26,8 @@ def test_stored_actions_end_the_same_way_in_a_fresh_process(tiny: Path, tmp_path
 def test_actions_that_were_changed_end_differently(copy: Path, capsys):
     path = min((copy / "episodes").iterdir())
     with h5py.File(path, "r+") as file:
-        file["action"][:, -1] = file["action"][0, -1]  # the hand never closes
+        action: Any = file["action"]
+        action[:, -1] = action[0, -1]  # the hand never closes
     assert main(["replay", str(copy), path.stem]) == 1
     line, total = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{path.stem}: stored success, replayed not_in_bin; ")

@@ -62,6 +62,6 @@ def look_at(position: ArrayLike, target: ArrayLike, *, up: ArrayLike = (0.0, 0.0
     """Orientation of a camera with OpenGL axes (looks along -Z, +Y up) that looks at a point."""
     backward = np.subtract(position, target).astype(float)
     backward /= np.linalg.norm(backward)
-    right = np.cross(up, backward)
+    right = np.cross(np.asarray(up, dtype=float), backward)
     right /= np.linalg.norm(right)
     return from_matrix(np.stack([right, np.cross(backward, right), backward], axis=1))

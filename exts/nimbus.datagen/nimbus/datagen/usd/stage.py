@@ -73,7 +73,8 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
 def _check_references(path: Path) -> None:
     from pxr import UsdUtils
 
-    _, _, unresolved = UsdUtils.ComputeAllDependencies(str(path))
+    found: Any = UsdUtils.ComputeAllDependencies(str(path))
+    unresolved = found[2]
     if unresolved:
         raise InputError(
             f"refers to '{sorted(unresolved)[0]}', which does not exist",
@@ -85,7 +86,8 @@ def _check_references(path: Path) -> None:
 def _content_hash(path: Path) -> str:
     from pxr import UsdUtils
 
-    layers, assets, _ = UsdUtils.ComputeAllDependencies(str(path))
+    found: Any = UsdUtils.ComputeAllDependencies(str(path))
+    layers, assets, _ = found
     files = sorted({str(layer.realPath) for layer in layers} | {str(asset) for asset in assets})
     digest = hashlib.sha256()
     for file in files:
@@ -96,7 +98,7 @@ def _content_hash(path: Path) -> str:
 def _read(stage: Any, name: str, path: Path) -> StageInfo:
     from pxr import Usd, UsdGeom
 
-    bounds = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
+    bounds: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
     fixtures: dict[str, Fixture] = {}
     surfaces: dict[str, Surface] = {}
     roles: dict[str, list[str]] = {}
@@ -108,7 +110,7 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
         box = bounds.ComputeWorldBound(prim).ComputeAlignedRange()
         lower, upper = tuple(box.GetMin()), tuple(box.GetMax())
         if role == "robot_mount":
-            mount = tuple(UsdGeom.XformCache().GetLocalToWorldTransform(prim).ExtractTranslation())
+            mount = _origin(prim)
         elif role == "fixture":
             fixtures[prim.GetName()] = _fixture(prim, bounds)
             roles.setdefault(prim.GetName(), []).append(str(prim.GetPath()))
@@ -131,15 +133,21 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
     )
 
 
-def _fixture(prim: Any, bounds: Any) -> Fixture:
+def _origin(prim: Any) -> tuple[float, float, float]:
     from pxr import UsdGeom
 
+    world_T_prim: Any = UsdGeom.XformCache().GetLocalToWorldTransform(prim)
+    x, y, z = world_T_prim.ExtractTranslation()
+    return x, y, z
+
+
+def _fixture(prim: Any, bounds: Any) -> Fixture:
     box = bounds.ComputeUntransformedBound(prim).ComputeAlignedRange()
     return Fixture(
         name=prim.GetName(),
         prim_path=str(prim.GetPath()),
         group=prim.GetCustomDataByKey("nimbus:group") or "",
         object_class=prim.GetCustomDataByKey("nimbus:class") or "",
-        position=tuple(UsdGeom.XformCache().GetLocalToWorldTransform(prim).ExtractTranslation()),
+        position=_origin(prim),
         bounds=(tuple(box.GetMin()), tuple(box.GetMax())),
     )

@@ -1,0 +1,133 @@
+"""The built wheel, as a user gets it: in a folder of its own, with nothing of the checkout on the path."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from runs import TINY, sound
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = {"datagen", "runner", "skills", "scenes"}
+
+
+def pip(*words: str) -> None:
+    line = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    kept_out = shutil.ignore_patterns(".git", ".venv*", "out", "build", "dist", "__pycache__", ".*_cache", "tests")
+    shutil.copytree(ROOT, source, symlinks=True, ignore=kept_out)
+    pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """The wheel's files, beside the dependencies of this environment."""
+    target = wheel.parent / "installed"
+    pip("install", "--no-deps", "--target", str(target), str(wheel))
+    return target
+
+
+def nimbus(installed: Path, *words: str, cwd: Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run the installed command; an editable install of the checkout would come later on the path."""
+    env = os.environ | {"PYTHONPATH": str(installed), "NIMBUS_CACHE": str(cwd / "cache")}
+    line = [*before, sys.executable, "-P", str(installed / "bin" / "nimbus"), *words]
+    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, env=env)
+
+
+def test_the_wheel_holds_one_package_with_all_rooms_and_nothing_else(wheel: Path):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"nimbus", f"nimbus_datagen-{version()}.dist-info"}
+    assert {name.split("/")[1] for name in names if name.count("/") > 1 and name.startswith("nimbus/")} == ROOMS
+    assert not [name for name in names if "__pycache__" in name]
+    for room in ("runner", "skills", "scenes"):
+        tracked = {path.relative_to(ROOT).as_posix() for path in (ROOT / room).rglob("*") if path.is_file()}
+        shipped = {name.removeprefix("nimbus/") for name in names if name.startswith(f"nimbus/{room}/")}
+        assert shipped == {path for path in tracked if "__pycache__" not in path}
+    assert "nimbus/py.typed" in names
+
+
+def version() -> str:
+    return tomllib.loads((ROOT / "exts/nimbus.datagen/config/extension.toml").read_text())["package"]["version"]
+
+
+def test_the_version_is_the_extensions(wheel: Path, installed: Path, tmp_path: Path):
+    assert wheel.name.split("-")[1] == version()
+    assert nimbus(installed, "--version", cwd=tmp_path).stdout == f"nimbus {version()}\n"
+
+
+def test_the_installed_command_knows_its_tasks_skills_and_schema(installed: Path, tmp_path: Path):
+    assert nimbus(installed, "tasks", cwd=tmp_path).stdout.startswith("sort_trash  ")
+    assert "  pick: {" in nimbus(installed, "skills", cwd=tmp_path).stdout
+    assert '"$schema"' in nimbus(installed, "schema", cwd=tmp_path).stdout
+
+
+def test_an_installed_nimbus_makes_a_dataset_without_a_network_and_without_a_cache(installed: Path, tmp_path: Path):
+    task = str(shutil.copy(TINY, tmp_path))
+    cut = ("unshare", "--map-root-user", "--net")
+    if not shutil.which("unshare") or subprocess.run([*cut, "true"], capture_output=True).returncode:
+        pytest.skip("this machine lets nobody cut the network for one process")
+    done = nimbus(installed, "run", "--task", task, "--episodes", "1", "--out", "data", cwd=tmp_path, before=cut)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 episodes stored of 1 asked" in done.stdout
+    sound(tmp_path / "data")
+
+
+def test_every_dependency_is_pinned_and_installed():
+    pins = dict(
+        line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")
+    )
+    pinned = {normal(name): version for name, version in pins.items()}
+    needed = closure("dev")
+    assert {name: importlib.metadata.version(name) for name in needed} == {name: pinned.get(name) for name in needed}
+    assert set(pinned) == needed
+
+
+def closure(extra: str) -> set[str]:
+    """Every distribution that an install with an extra brings, on this platform, by its normal name."""
+    from packaging.requirements import Requirement
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    waiting = [Requirement(line) for line in project["dependencies"] + project["optional-dependencies"][extra]]
+    found: dict[str, set[str]] = {}
+    while waiting:
+        requirement = waiting.pop()
+        name = normal(requirement.name)
+        if name in found and requirement.extras <= found[name]:
+            continue
+        found[name] = found.get(name, set()) | requirement.extras
+        for line in importlib.metadata.requires(name) or ():
+            below = Requirement(line)
+            if any(not below.marker or below.marker.evaluate({"extra": part}) for part in ("", *found[name])):
+                waiting.append(below)
+    return set(found)
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_one_provider_of_pxr_is_installed():
+    folder = Path(sysconfig.get_paths()["purelib"])
+    providers = [
+        item.metadata["Name"]
+        for item in importlib.metadata.distributions(path=[str(folder)])
+        if any(str(file).endswith("pxr/Usd/__init__.py") for file in item.files or ())
+    ]
+    assert providers == ["usd-exchange"]
