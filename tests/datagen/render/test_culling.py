@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.render import culling
-from nimbus.datagen.render.raytrace import GRID, TILE
+from nimbus.datagen.render.kernel_data import GRID, TILE
 from nimbus.datagen.rotations import look_at, to_matrix
 
 seeds = st.integers(0, 2**32 - 1)

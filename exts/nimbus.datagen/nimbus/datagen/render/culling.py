@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytrace import GRID, TILE
+from nimbus.datagen.render.kernel_data import GRID, TILE
 
 Float = NDArray[np.float64]
 

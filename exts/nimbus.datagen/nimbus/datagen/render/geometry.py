@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.observation import Labels
 from nimbus.datagen.render import tones
+from nimbus.datagen.render.kernel_data import LEVELS, Scene
 from nimbus.datagen.render.mipmap import mipmap
 from nimbus.datagen.render.parts import Part
-from nimbus.datagen.render.raytrace import LEVELS, Scene
 from nimbus.datagen.render.textures import procedural_texture
 from nimbus.datagen.render.triangles import Triangles
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytrace import LEVELS
+from nimbus.datagen.render.kernel_data import LEVELS
 
 
 @dataclass(frozen=True, kw_only=True)

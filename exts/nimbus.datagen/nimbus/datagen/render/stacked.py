@@ -17,9 +17,10 @@ from nimbus.datagen.observation import CameraFrames, Labels
 from nimbus.datagen.render import culling, views
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.geometry import build_geometry
+from nimbus.datagen.render.kernel_data import TILE, Images, Light, Steps, Views
 from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.parts import Part, object_parts, scene_parts
-from nimbus.datagen.render.raytrace import TILE, Images, Light, Steps, Views, render_views
+from nimbus.datagen.render.raytrace import render_views
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytrace import BRIGHTEST, TONES
+from nimbus.datagen.render.kernel_data import BRIGHTEST, TONES
 
 _SHOULDER = 0.7
 """Light up to here is shown as it is; above, it bends towards white and never clips hard."""
