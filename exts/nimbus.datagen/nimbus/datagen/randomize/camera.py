@@ -20,6 +20,7 @@ class CameraRandomization(LayoutRandomization):
 
     part = "visual"
     position: Metres = Field(0.05, ge=0, description="largest shift along each axis, either way")
+    mounted: Metres = Field(0.01, ge=0, description="the same for cameras on the robot, which are bolted on")
     rotation: Radians = Field(math.radians(5), ge=0, description="largest turn, about any axis")
     fov: Radians = Field(math.radians(2), ge=0, description="largest change of the vertical field of view, either way")
 
@@ -28,7 +29,7 @@ class CameraRandomization(LayoutRandomization):
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             rng = streams(camera.name)
-            shift = rng.uniform(-self.position, self.position, 3)
+            shift = (self.mounted if camera.mount else self.position) * rng.uniform(-1.0, 1.0, 3)
             axis = rng.normal(size=3)
             angle = float(rng.uniform(-self.rotation, self.rotation))
             zoom = float(rng.uniform(-self.fov, self.fov))
