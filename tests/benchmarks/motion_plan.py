@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests/datagen/pla
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import numpy as np  # noqa: E402
+
 from nimbus.datagen.plan.ompl import OmplPlanner  # noqa: E402
 from nimbus.datagen.plan.path import path_is_free  # noqa: E402
 from nimbus.datagen.plan.scene import PlanningScene  # noqa: E402

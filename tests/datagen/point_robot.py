@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
 from nimbus.datagen.episode import Provenance
 from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout

@@ -1,5 +1,6 @@
 import point_robot
 import pytest
+
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.pipeline import STAGES, build, load_pipeline, parse_pipeline
 from nimbus.datagen.registry import register

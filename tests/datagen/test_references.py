@@ -3,6 +3,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.references import (
     Attribute,

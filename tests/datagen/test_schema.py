@@ -3,11 +3,12 @@ from typing import Any
 
 import pytest
 from json_schema import valid
+from task_text import TEXT, changed
+
 from nimbus.datagen import registry
 from nimbus.datagen.scene_files import scene_folder, scene_names
 from nimbus.datagen.schema import task_schema
 from nimbus.datagen.strict_yaml import parse
-from task_text import TEXT, changed
 
 SCHEMA = task_schema()
 

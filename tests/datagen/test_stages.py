@@ -3,6 +3,7 @@ from typing import Any
 
 import point_robot
 import pytest
+
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.pipeline import build, parse_pipeline
 from nimbus.datagen.stages import Chain, Request, Stage

@@ -4,11 +4,12 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
+
 from nimbus.datagen import strict_yaml
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.quantities import Metres, Radians, Range, Ratio
 from nimbus.datagen.strict_yaml import StrictModel, dotted, load_text, parse
-from pydantic import Field
 
 
 class Box(StrictModel):

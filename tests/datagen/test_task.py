@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from task_text import TEXT, changed, place
+
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.references import environment
 from nimbus.datagen.steps import unroll
 from nimbus.datagen.task import load_task, parse_task, task_names
-from task_text import TEXT, changed, place
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 from dataclasses import dataclass, field
 
 import pytest
+from task_text import TEXT, changed, place
+
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.task import Task, parse_task
 from nimbus.datagen.task_check import check_task
-from task_text import TEXT, changed, place
 
 
 @dataclass(frozen=True)
