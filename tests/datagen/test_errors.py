@@ -1,0 +1,35 @@
+"""What a user can mend is one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from nimbus.datagen.errors import InputError, StorageError, nearest
+
+
+@pytest.mark.parametrize(
+    ("where", "instead", "line"),
+    [
+        ("", "", "wrong"),
+        ("a.yaml:3:1", "", "a.yaml:3:1: wrong"),
+        ("", "write 1", "wrong; write 1"),
+        ("--seed", "write 1", "--seed: wrong; write 1"),
+    ],
+)
+def test_an_input_error_is_one_line_of_place_mistake_and_remedy(where: str, instead: str, line: str):
+    error = InputError("wrong", where=where, instead=instead)
+    assert (str(error), error.what, error.where, error.instead) == (line, "wrong", where, instead)
+
+
+def test_exit_codes_tell_bad_input_from_a_full_disk():
+    assert (InputError("").exit_code, StorageError("").exit_code) == (2, 1)
+
+
+def test_a_storage_error_is_shown_like_bad_input():
+    assert isinstance(StorageError("full"), InputError)
+
+
+def test_the_nearest_name_is_offered_when_one_is_near():
+    assert nearest("botle", ["can", "bottle"]) == "did you mean 'bottle'? known: bottle, can"
+    assert nearest("xyz", ["can", "bottle"]) == "known: bottle, can"
+    assert nearest("xyz", iter(())) == "known: none"

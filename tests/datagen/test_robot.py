@@ -1,0 +1,90 @@
+"""Robot files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Camera
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.scene_files import scene_folder
+
+PANDA = (scene_folder("robots") / "panda.yaml").read_text()
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    """Loads a changed robot file."""
+
+    def changed(old: str, new: str):
+        assert PANDA.count(old) == 1
+        path = tmp_path / "mine.yaml"
+        path.write_text(PANDA.replace(old, new))
+        return load_robot(str(path))
+
+    return changed
+
+
+def test_the_panda_is_known_by_name():
+    panda = load_robot("panda")
+    assert panda.name == "panda"
+    assert len(panda.arm.joints) == len(panda.arm.home) == 7
+    assert panda.gripper.max_width == pytest.approx(0.08)
+
+
+def test_home_is_within_the_limits_of_the_model():
+    from nimbus.datagen.usd.robot import package_folder
+
+    panda = load_robot("panda")
+    from xml.etree import ElementTree
+
+    root = ElementTree.parse(package_folder(panda.package) / panda.urdf).getroot()
+    limits = {joint.get("name"): joint.find("limit") for joint in root.findall("joint")}
+    for joint, home, speed, effort in zip(
+        panda.arm.joints, panda.arm.home, panda.arm.velocity_limits, panda.arm.effort_limits, strict=True
+    ):
+        limit = limits[joint]
+        assert limit is not None
+        assert float(limit.attrib["lower"]) < home < float(limit.attrib["upper"])
+        assert speed <= float(limit.attrib["velocity"]) and effort <= float(limit.attrib["effort"])
+
+
+@given(st.sampled_from(["hand", "panda_hand", ""]))
+def test_a_camera_on_the_hand_is_on_the_link_of_the_tool(mount: str):
+    camera = Camera(name="c", mount=mount, position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=1, width=8, height=8)
+    mounted = load_robot("panda").mounted(camera)
+    assert mounted.mount == ("panda_hand" if mount else "")
+    assert np.array_equal(mounted.wxyz, camera.wxyz)
+
+
+def test_links_for_cameras_are_the_tools_and_the_listed_ones(load):
+    assert load("name: panda", "name: panda\ncameras: [panda_link0]").camera_links == ("panda_hand", "panda_link0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("home: [0.0, ", "home: [", "home has 6 entries for 7 joints"),
+        ("effort_limit: 15.0", "effort_limit: 0", "effort_limit: "),
+        ("armature: 0.2", "armature: -1", "armature: "),
+        ("  open: 0.04", "  opened: 0.04", "opened"),
+        ("  link: panda_hand\n", "", "link"),
+        ("package: example-robot-data\n", "", "package"),
+    ],
+)
+def test_a_mistake_in_a_robot_file_is_one_line_with_its_place(old: str, new: str, said: str, load):
+    with pytest.raises(InputError) as error:
+        load(old, new)
+    assert said in str(error.value) and "\n" not in str(error.value)
+    assert "mine.yaml:" in str(error.value)
+
+
+def test_an_unknown_robot_is_answered_with_the_known_ones():
+    with pytest.raises(InputError) as error:
+        load_robot("pand", where="task.yaml:1:8: robot")
+    assert str(error.value) == "task.yaml:1:8: robot: unknown robot 'pand'; did you mean 'panda'? known: panda"
