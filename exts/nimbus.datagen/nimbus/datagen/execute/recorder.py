@@ -40,7 +40,7 @@ class Recorder:
         rows["body_positions"].append(simulation.body_positions())
         rows["body_wxyz"].append(simulation.body_wxyz())
         for name, value in self._meter.read().items():
-            rows[f"contacts/{name}"].append(np.float64(value))
+            rows[f"contacts/{name}"].append(np.asarray(value, dtype=float))
         self._labels.append((skill, target, phase))
 
     def largest(self, measure: str) -> float:

@@ -9,17 +9,30 @@ from numpy.typing import ArrayLike, NDArray
 
 Float = NDArray[np.float64]
 
-PAD_HALF_WIDTH = 0.00875
-"""Half of a finger pad along the tool's x [m]."""
-PAD_HALF_HEIGHT = 0.009
-"""Half of a finger pad along the tool's z [m]."""
+
+@dataclass(frozen=True, kw_only=True)
+class GripperShape:
+    """What of a parallel gripper decides where it can close; lengths in the tool's frame [m]."""
+
+    opening: float
+    """Distance between the open pads"""
+    pad_width: float
+    """Extent of a pad along x"""
+    pad_height: float
+    """Extent of a pad along z; the tool's origin is in its middle"""
+    finger_thickness: float
+    """Extent of a finger along y, outside its pad"""
+    finger_depth: float
+    """From the tool's origin back to the palm"""
+
+
+_FINGER_ROOM = 0.006
+"""The open pads are so much further apart than what they close on [m]."""
 _TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
 """Turns of the hand about an axis, from the one that comes most from above [rad]."""
 _SURFACE_POINTS = 1500
 _SUPPORT_DEPTH = 0.0015
 """A pad is supported where the surface is so near to it [m]."""
-_OPEN_HALF_WIDTH = 0.05
-"""Half of the open gripper along the tool's y, fingers included [m]."""
 _LEAST_SUPPORT = 0.12
 """Share of a pad that must meet the surface."""
 _MAX_DRAW_BACK = 0.008
@@ -45,8 +58,9 @@ class GraspAxes:
     vertices: Float
     surface: Float
     """(P, 3) points uniform on the surface"""
-    points_per_pad: float
-    """How many of them a pad covers on a flat surface"""
+    density: float
+    """Of those points [1/m²]"""
+    gripper: GripperShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +86,10 @@ class Grasp:
 def find_axes(
     vertices: ArrayLike,
     faces: ArrayLike,
+    gripper: GripperShape,
     *,
     rng: np.random.Generator,
     center_of_mass: ArrayLike | None = None,
-    max_width: float = 0.074,
     min_width: float = 0.004,
     friction_angle: float = 0.42,
     count: int = 500,
@@ -88,10 +102,10 @@ def find_axes(
     Args:
         vertices: (n, 3) [m].
         faces: (m, 3) triangles.
+        gripper: What is to close on it.
         rng: Decides the samples.
         center_of_mass: (3,), default the middle of the bounding box.
-        max_width: Largest distance of the contacts [m].
-        min_width: Smallest one.
+        min_width: Smallest distance of the contacts [m].
         friction_angle: Largest angle between an axis and the normals of its two contacts [rad].
         count: Rays to try.
     """
@@ -108,9 +122,8 @@ def find_axes(
     width, far = _last_hits(triangles, origins, directions)
     near_alignment = -np.einsum("ij,ij->i", directions, normals_there)
     alignment = np.minimum(near_alignment, np.einsum("ij,ij->i", directions, normals[far]))
-    good = (width >= min_width) & (width <= max_width) & (alignment >= np.cos(friction_angle))
+    good = (width >= min_width) & (width <= gripper.opening - _FINGER_ROOM) & (alignment >= np.cos(friction_angle))
     surface, _ = _sample(triangles, normals, double_area, _SURFACE_POINTS, rng)
-    pad = 4 * PAD_HALF_WIDTH * PAD_HALF_HEIGHT
     return GraspAxes(
         middles=(origins + 0.5 * width[:, None] * directions)[good],
         directions=directions[good],
@@ -120,7 +133,8 @@ def find_axes(
         radius=float(np.linalg.norm(points - center, axis=1).max()),
         vertices=points,
         surface=surface,
-        points_per_pad=_SURFACE_POINTS * pad / (0.5 * double_area.sum()),
+        density=_SURFACE_POINTS / (0.5 * double_area.sum()),
+        gripper=gripper,
     )
 
 
@@ -131,7 +145,6 @@ def rank_grasps(
     table_height: float = 0.0,
     max_tilt: float = 1.1,
     pad_clearance: float = 0.0015,
-    finger_depth: float = 0.042,
     limit: int = 40,
 ) -> list[Grasp]:
     """Hands that could close on an object where it is, best first.
@@ -142,25 +155,26 @@ def rank_grasps(
         table_height: Height of what the object lies on [m].
         max_tilt: Largest angle between the approach and straight down [rad].
         pad_clearance: The pads stay so far above the table [m].
-        finger_depth: How deep an object may reach between the fingers, from the pads' middle to the palm [m].
         limit: Grasps to return at most.
     """
     world = np.asarray(world_T_object, dtype=float)
     frames, origins, which, tilt = _hands(axes, world, max_tilt)
-    origins, drawn_back = _off_the_table(frames, origins, table_height + pad_clearance)
+    origins, drawn_back = _off_the_table(axes.gripper, frames, origins, table_height + pad_clearance)
     vertices = axes.vertices @ world[:3, :3].T + world[:3, 3]
-    keep = (drawn_back <= _MAX_DRAW_BACK) & (_depths(vertices, frames, origins) <= finger_depth)
+    keep = (drawn_back <= _MAX_DRAW_BACK) & (_depths(vertices, frames, origins) <= axes.gripper.finger_depth)
     frames, origins, which, tilt = frames[keep], origins[keep], which[keep], tilt[keep]
     center = world[:3, :3] @ axes.center + world[:3, 3]
     near = 1.0 - np.minimum(1.0, np.linalg.norm(origins - center, axis=1) / axes.radius)
-    roomy = np.clip((0.08 - axes.widths[which]) / 0.02, 0.0, 1.0)
+    roomy = np.clip((axes.gripper.opening - axes.widths[which]) / 0.02, 0.0, 1.0)
     score = 0.3 * axes.alignments[which] + 0.3 * near + 0.1 * roomy - 0.5 * tilt / max_tilt
     surface = axes.surface @ world[:3, :3].T + world[:3, 3]
     grasps: list[Grasp] = []
     object_T_world = np.linalg.inv(world)
     best = np.argsort(-score, kind="stable")[: 5 * limit]
-    support = np.array([_support(surface, frames[i], origins[i], axes.widths[which[i]]) for i in best])
-    support /= axes.points_per_pad
+    support = np.array(
+        [_support(axes.gripper, surface, frames[i], origins[i], float(axes.widths[which[i]])) for i in best]
+    )
+    support /= axes.density * axes.gripper.pad_width * axes.gripper.pad_height
     final = score[best] + 0.3 * np.minimum(support, 1.0)
     for place in np.argsort(-final, kind="stable"):
         index = best[place]
@@ -194,13 +208,14 @@ def _hands(axes: GraspAxes, world: Float, max_tilt: float) -> tuple[Float, Float
     which = np.tile(level, len(_TURNS))
     tilt = np.arccos(np.clip(-approach[:, 2], -1.0, 1.0))
     keep = tilt <= max_tilt
-    frames = np.stack([np.cross(closing, approach), closing, approach], axis=2)[keep]
+    frames = np.stack([np.cross(closing, approach), closing, approach], axis=2)[keep].astype(float, copy=False)
     return frames, middles[which[keep]], which[keep], tilt[keep]
 
 
-def _off_the_table(frames: Float, origins: Float, height: float) -> tuple[Float, Float]:
+def _off_the_table(gripper: GripperShape, frames: Float, origins: Float, height: float) -> tuple[Float, Float]:
     """Origins drawn back along the approach until the tips of the open fingers are above a height, and by how much."""
-    reach = np.abs(frames[:, 2]) @ (PAD_HALF_WIDTH, _OPEN_HALF_WIDTH, PAD_HALF_HEIGHT)
+    half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
+    reach = np.abs(frames[:, 2]) @ half
     missing = np.maximum(0.0, height + reach - origins[:, 2])
     back = missing / np.maximum(-frames[:, 2, 2], 0.1)
     return origins - back[:, None] * frames[:, :, 2], back
@@ -213,10 +228,10 @@ def _depths(vertices: Float, frames: Float, origins: Float) -> Float:
     return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
 
 
-def _support(surface: Float, frame: Float, origin: Float, width: float) -> float:
+def _support(gripper: GripperShape, surface: Float, frame: Float, origin: Float, width: float) -> float:
     """Surface points that the less supported of the two pads covers."""
     local = (surface - origin) @ frame
-    covered = (np.abs(local[:, 0]) < PAD_HALF_WIDTH) & (np.abs(local[:, 2]) < PAD_HALF_HEIGHT)
+    covered = (np.abs(local[:, 0]) < gripper.pad_width / 2) & (np.abs(local[:, 2]) < gripper.pad_height / 2)
     y = local[covered, 1]
     sides = [np.count_nonzero(np.abs(y - sign * 0.5 * width) < _SUPPORT_DEPTH) for sign in (-1, 1)]
     return float(min(sides))

@@ -82,6 +82,7 @@ class NewtonSimulation:
         target = np.append(action, action[-1])
         control, period = self.data.ctrl, 1.0 / self.rate
         first, second = self._previous, self._command
+        reference = second
         for step in range(self.steps_per_period):
             u = (step + 1) / self.steps_per_period
             reference = 0.5 * ((1 - u) ** 2 * first + (1 + 2 * u - 2 * u * u) * second + u * u * target)
@@ -142,7 +143,7 @@ def _start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> Flo
     for joint in range(model.njnt):
         address = model.jnt_qposadr[joint]
         if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
-            transform = builder.body_q[body_of[model.body(model.jnt_bodyid[joint]).name]]
+            transform: Any = builder.body_q[body_of[model.body(model.jnt_bodyid[joint]).name]]
             x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
             qpos[address : address + 7] = (x, y, z, qw, qx, qy, qz)
         else:
