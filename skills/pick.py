@@ -91,4 +91,4 @@ class Pick(Skill):
         scene = arm.look()
         with scene.allow(self.object):
             plan = arm.planner.plan_line(scene, arm.arm_command, pose)
-        arm.follow(plan)
+        arm.follow(plan, touching=[self.object])

@@ -54,7 +54,8 @@ class Place(Skill):
         arm.begin("release")
         arm.open(room=_FINGER_ROOM, steps=2)
         arm.begin("retreat")
-        arm.follow(self._retreat(arm), opening=arm.robot.gripper.open)
+        plan, touched = self._retreat(arm)
+        arm.follow(plan, opening=arm.robot.gripper.open, touching=touched)
 
     def _plan(self, arm: Workcell) -> tuple[MotionPlan, MotionPlan]:
         """A free motion to above a release pose and a straight one down to it."""
@@ -111,7 +112,7 @@ class Place(Skill):
             return shifts[:1]
         return sorted(shifts, key=lambda shift: -min(float(np.linalg.norm(shift - place)) for place in inside))[:3]
 
-    def _retreat(self, arm: Workcell) -> MotionPlan:
+    def _retreat(self, arm: Workcell) -> tuple[MotionPlan, set[str]]:
         """Straight up to above the rim, or as far as the arm reaches, or back along the fingers.
 
         What was just let go may be touched, and when nothing else helps, what lies in the fixture already.
@@ -127,5 +128,5 @@ class Place(Skill):
             with scene.allow(*touched):
                 plan = arm.planner.plan_line(scene, arm.arm_command, goal, speed=0.35)
             if plan:
-                break
-        return plan
+                return plan, touched
+        return plan, set()

@@ -7,15 +7,16 @@ import pytest
 import trimesh
 from numpy.typing import ArrayLike, NDArray
 
-from nimbus.datagen.plan.grasp import GraspAxes, find_axes, rank_grasps
+from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes, rank_grasps
 
+GRIPPER = GripperShape(opening=0.08, pad_width=0.0175, pad_height=0.018, finger_thickness=0.01, finger_depth=0.042)
 BOX = trimesh.creation.box((0.04, 0.06, 0.12))
 CYLINDER = trimesh.creation.cylinder(radius=0.03, height=0.1)
 BALL = trimesh.creation.icosphere(subdivisions=3, radius=0.03)
 
 
 def axes_of(mesh: trimesh.Trimesh, *, seed: int = 0, center_of_mass: ArrayLike | None = None) -> GraspAxes:
-    return find_axes(mesh.vertices, mesh.faces, rng=np.random.default_rng(seed), center_of_mass=center_of_mass)
+    return find_axes(mesh.vertices, mesh.faces, GRIPPER, rng=np.random.default_rng(seed), center_of_mass=center_of_mass)
 
 
 def standing(mesh: trimesh.Trimesh) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from nimbus.datagen import strict_yaml
 from nimbus.datagen.layout import Camera, Quaternion, Vector
+from nimbus.datagen.plan.grasp import GripperShape
 from nimbus.datagen.scene_files import scene_file
 from nimbus.datagen.strict_yaml import StrictModel
 
@@ -53,11 +54,21 @@ class Gripper(StrictModel):
     stiffness: float = Field(gt=0, description="[N/m]")
     damping: float = Field(ge=0, description="[N s/m]")
     armature: float = Field(default=0.0, ge=0, description="[kg]")
+    pad_width: float = Field(gt=0, description="extent of a pad along the tool's x [m]")
+    pad_height: float = Field(gt=0, description="extent of a pad along the tool's z [m]")
+    finger_thickness: float = Field(gt=0, description="extent of a finger outside its pad, along the tool's y [m]")
+    finger_depth: float = Field(gt=0, description="from the tool's origin back to the palm [m]")
 
     @property
-    def max_width(self) -> float:
-        """Distance between the pads when open [m]."""
-        return 2 * abs(self.open - self.closed)
+    def shape(self) -> GripperShape:
+        """What decides where it can close."""
+        return GripperShape(
+            opening=2 * abs(self.open - self.closed),
+            pad_width=self.pad_width,
+            pad_height=self.pad_height,
+            finger_thickness=self.finger_thickness,
+            finger_depth=self.finger_depth,
+        )
 
 
 class Robot(StrictModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.randomize.draft import Streams
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import pose
@@ -122,7 +123,7 @@ class Workcell:
     def grasps(self, name: str) -> list[Grasp]:
         """Ways to grasp an object where it is now, best first."""
         return rank_grasps(
-            grasp_axes(self.objects[name], max_width=self.robot.gripper.max_width),
+            grasp_axes(self.objects[name], self.robot.gripper.shape),
             self.pose(name),
             table_height=self.table_height,
         )
@@ -167,12 +168,13 @@ class Workcell:
         """
         return self.follow(self.planner.plan_joints(self.look(), self.arm_command, posture, rng=self.rng()))
 
-    def follow(self, plan: MotionPlan, *, opening: float | None = None) -> MotionPlan:
-        """Run a plan in physics.
+    def follow(self, plan: MotionPlan, *, opening: float | None = None, touching: Iterable[str] = ()) -> MotionPlan:
+        """Check a plan once more in the simulator's own geometry, and run it in physics.
 
         Args:
             plan: The motion.
             opening: Bring the fingers to this position [m] in the second half of the motion.
+            touching: Objects that the motion may touch.
 
         Raises:
             SkillFailure: It is no success, or the arm did not follow.
@@ -180,6 +182,11 @@ class Workcell:
         self.plan_statistics.append(dict(plan.statistics))
         if not plan:
             raise self.failure(plan)
+        scene = self.look()
+        with scene.allow(*touching):
+            collision = first_collision(scene, plan.positions)
+        if collision:
+            raise SkillFailure(Reason.PLAN_REJECTED, " touches ".join(collision))
         postures = plan.positions[1:]
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
