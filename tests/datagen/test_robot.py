@@ -34,7 +34,7 @@ def test_the_panda_is_known_by_name():
     panda = load_robot("panda")
     assert panda.name == "panda"
     assert len(panda.arm.joints) == len(panda.arm.home) == 7
-    assert panda.gripper.max_width == pytest.approx(0.08)
+    assert panda.gripper.shape.opening == pytest.approx(0.08)
 
 
 def test_home_is_within_the_limits_of_the_model():
