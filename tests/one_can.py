@@ -1,0 +1,113 @@
+"""A robot, a table, bins and a thing or two on it, for tests of physics, execution, conditions and skills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from nimbus.datagen.discover import discover_components
+from nimbus.datagen.execute.planner import make_motion_planner, settle
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.rotations import multiply, rotation_about
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.streams import stream
+from nimbus.datagen.task import Task, parse_task
+from nimbus.datagen.usd.loader import SceneAssets, load_assets
+from nimbus.datagen.usd.stage import read_stage
+
+TEXT = """\
+robot: panda
+scene: tabletop
+regions:
+  start: {on: table, center: [0.5, 0.0], size: [0.4, 0.5]}
+objects:
+  items: {library: trash, kinds: [can], count: 1, region: start, yaw: any}
+steps:
+  - for item in items:
+      - pick: item
+      - place: {object: item, into: "bins[item.class]"}
+  - home
+success:
+  - for item in items:
+      - inside: {object: item, container: "bins[item.class]"}
+      - at_rest: item
+  - gripper_clear
+  - fixtures_unmoved
+  - nothing_on_floor
+cameras:
+  front: {position: [1.5, 0.0, 0.9], look_at: [0.45, 0.0, 0.05], vertical_fov: 42 deg, size: [64, 48]}
+instructions: ["Sort the trash."]
+"""
+
+discover_components()
+
+
+@lru_cache
+def task(text: str = TEXT) -> Task:
+    return parse_task(text)
+
+
+@lru_cache
+def assets() -> SceneAssets:
+    return load_assets(task())
+
+
+def thing(
+    name: str = "items_0", *, kind: str = "can", x: float = 0.5, y: float = 0.0, z: float = 0.0, rest: str = "upright"
+) -> PlacedObject:
+    """An object on the table, or ``z`` [m] above it, its fingers' width across y."""
+    model = ObjectLibrary.open("trash").model(kind, 0)
+    pose = model.rest_pose(rest) or model.rest_poses[0]
+    return PlacedObject(
+        name=name,
+        group="items",
+        library="trash",
+        kind=kind,
+        variant=0,
+        object_class=model.object_class,
+        position=(x, y, z + pose.height + 0.0005),
+        wxyz=multiply(rotation_about((0, 0, 1), 0.3), pose.wxyz),
+        rest_pose=pose.name,
+        mass=model.mass,
+        friction=model.friction,
+    )
+
+
+def layout(*things: PlacedObject) -> PhysicalLayout:
+    return PhysicalLayout(objects=things)
+
+
+def simulation(*things: PlacedObject, rate: float = 15.0) -> NewtonSimulation:
+    """A simulation of its own, loaded and not yet settled."""
+    made = NewtonSimulation(read_stage("tabletop"), load_robot("panda"), rate=rate)
+    made.load(layout(*things))
+    return made
+
+
+def workcell(*things: PlacedObject, seed: int = 0) -> Workcell:
+    """A settled scene that skills can work in."""
+    made = simulation(*things)
+    settle(made)
+    planner = make_motion_planner("ompl", made.robot, rate=made.rate)
+    return Workcell(made, planner, layout(*things), streams=partial(stream, seed))
+
+
+def put(made: NewtonSimulation, name: str, position: Sequence[float], wxyz: Sequence[float] = (1, 0, 0, 0)) -> None:
+    """Put a free body somewhere by force, at rest."""
+    import mujoco
+
+    joint = int(made.model.body_jntadr[made.model.body(name).id])
+    address, degree = int(made.model.jnt_qposadr[joint]), int(made.model.jnt_dofadr[joint])
+    made.data.qpos[address : address + 7] = (*position, *wxyz)
+    made.data.qvel[degree : degree + 6] = 0.0
+    mujoco.mj_forward(made.model, made.data)
+
+
+def home_action(made: NewtonSimulation) -> np.ndarray:
+    """The action that keeps the arm at home with the fingers open."""
+    return np.append(made.robot.arm.home, made.robot.gripper.open)
