@@ -119,8 +119,8 @@ def summarize(folder: Path) -> Summary:
 
 
 def _phase(attempt: Attempt) -> str:
-    skill = attempt.phase.split(" ")[0] if attempt.phase else "start"
-    return f"{skill}: {attempt.reason}"
+    step = attempt.phase.split(" ")[0] if attempt.phase else "start"
+    return f"{step}: {attempt.reason}"
 
 
 def _kinds(plans: list[Attempt]) -> tuple[KindYield, ...]:

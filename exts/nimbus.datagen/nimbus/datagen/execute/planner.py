@@ -124,7 +124,7 @@ def judge(task: Task, cell: Workcell, names: dict[str, object], *, patience: int
     for step in unroll(task.success, names):
         failure = step.statement.failure(cell)
         if failure is not None:
-            phase = f"success: {step.name} {_target(step.statement)}".strip()
+            phase = f"success {step.name} {_target(step.statement)}".strip()
             return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
     return _unbelievable(cell.contact_extremes()) or Outcome(success=True)
 
@@ -134,7 +134,7 @@ def _unbelievable(extremes: dict[str, float]) -> Outcome | None:
         if extremes[name] > limit:
             unit = "mm/s" if name == "held_creep" else "mm"
             detail = f"{name.replace('_', ' ')} of {extremes[name] * 1e3:.2f} {unit}, at most {limit * 1e3:g}"
-            return Outcome(success=False, phase="success: contacts", reason=Reason.UNBELIEVABLE_CONTACT, detail=detail)
+            return Outcome(success=False, phase="success contacts", reason=Reason.UNBELIEVABLE_CONTACT, detail=detail)
     return None
 
 
