@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -22,8 +23,11 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = ()) -> None:
     Raises:
         InputError: A folder of skills does not exist, or a file in it cannot be imported.
     """
+    import mujoco
     import warp
 
+    # Left alone, it writes a file where the user happens to be; an unstable attempt has a reason of its own.
+    mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)
     warp.config.log_level = warp.LOG_ERROR  # it reports every kernel that it loads
     with _silent_stderr():  # and, past its own log, every machine without a GPU
         warp.init()
