@@ -58,19 +58,19 @@ class NewtonRenderer(Renderer):
         start = 0
         while start < trajectory.step_count:
             self._load(renderer, layout, times)
-            begin = time.process_time()
+            begin = time.thread_time()
             steps = slice(start, start + renderer.stack)
             positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
             cameras = renderer.render(trajectory.body_names, positions, wxyz)
-            times["render"] = times.get("render", 0.0) + time.process_time() - begin
+            times["render"] = times.get("render", 0.0) + time.thread_time() - begin
             yield Observation(start=start, cameras=cameras)
             start += len(positions)
 
     def _load(self, renderer: StackedRenderer, layout: Layout, times: dict[str, float]) -> Labels:
         """Prepare a layout, unless it is the one that was shown last."""
         if self._loaded is not layout:
-            begin = time.process_time()
+            begin = time.thread_time()
             renderer.load(layout)
             self._loaded = layout
-            times["render"] = times.get("render", 0.0) + time.process_time() - begin
+            times["render"] = times.get("render", 0.0) + time.thread_time() - begin
         return renderer.labels
