@@ -39,7 +39,7 @@ class Reason(StrEnum):
     UNBELIEVABLE_CONTACT = "unbelievable_contact"
     """A contact sank deeper, or a held object crept faster in the hand, than an expert would believe."""
     UNSTABLE = "unstable"
-    """The simulation left finite numbers or an object flew off."""
+    """The simulation left finite numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.planner import judge, make_motion_planner
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PhysicalLayout
@@ -12,7 +13,7 @@ from nimbus.datagen.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Trajectory
+from nimbus.datagen.trajectory import Outcome, Trajectory
 from nimbus.datagen.usd.stage import read_stage
 
 
@@ -29,7 +30,10 @@ def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Traject
     simulation.restore(stored.start)
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
     cell = Workcell(simulation, planner, layout, streams=partial(stream, 0))
-    for action in stored.actions:
-        cell.command(action[:-1], opening=float(action[-1]))
+    try:
+        for action in stored.actions:
+            cell.command(action[:-1], opening=float(action[-1]))
+    except SkillFailure as failure:
+        return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
     names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
     return cell.finish(judge(task, cell, names, patience=0))

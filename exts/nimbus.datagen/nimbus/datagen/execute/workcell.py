@@ -217,9 +217,9 @@ class Workcell:
         self._check()
 
     def _check(self) -> None:
+        if not self.simulation.is_stable:
+            raise SkillFailure(Reason.UNSTABLE, "a position, velocity or acceleration is not finite")
         actual = self.simulation.joint_positions()[: len(self.robot.arm.joints)]
-        if not np.all(np.isfinite(self.simulation.data.qpos)):
-            raise SkillFailure(Reason.UNSTABLE, "a position is not finite")
         lag = np.abs(actual - self.simulation.reference[: len(actual)]).max()
         if lag > _TRACKING_LIMIT:
             raise SkillFailure(Reason.TRACKING_ERROR, f"{lag:.3f} rad off its command")

@@ -21,6 +21,9 @@ Float = NDArray[np.float64]
 STEP_RATE = 2400.0
 """[Hz] A multiple of the usual record rates, so that records do not drift."""
 
+_UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL"))
+"""Warnings that a number is not finite, or huge."""
+
 
 @register("simulator", "newton")
 class NewtonSimulation:
@@ -105,6 +108,11 @@ class NewtonSimulation:
         self.data.qvel[:] = state.joint_velocities
         mujoco.mj_forward(self.model, self.data)
         self.restart_controller()
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether all numbers have stayed finite since the start; MuJoCo starts over silently when they do not."""
+        return not any(self.data.warning[warning].number for warning in _UNSTABLE)
 
     def joint_positions(self) -> Float:
         """(J,) arm and gripper joints [rad, m]."""
