@@ -139,7 +139,7 @@ def test_a_pipeline_with_an_unknown_component_or_setting(tmp_path: Path, refused
     path = tmp_path / "mine.yaml"
     path.write_text(text.replace("store: hdf5", "store: hdf6"))
     said = refused("robot: panda", f"robot: panda\npipeline: {path}")
-    assert said == "mine.yaml:6:1: store: unknown component 'hdf6' for store; did you mean 'hdf5'? known: hdf5"
+    assert said.startswith("mine.yaml:6:1: store: unknown component 'hdf6' for store; did you mean 'hdf5'? known: ")
     path.write_text(text.replace("store: hdf5", "store: {hdf5: {compression: a lot}}"))
     assert refused("robot: panda", f"robot: panda\npipeline: {path}").startswith("mine.yaml:6:")
 
