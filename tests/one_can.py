@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nimbus.datagen.discover import discover_components
 from nimbus.datagen.execute.planner import make_motion_planner, settle
@@ -16,6 +17,7 @@ from nimbus.datagen.robot import load_robot
 from nimbus.datagen.rotations import multiply, rotation_about
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.streams import stream
+from nimbus.datagen.strict_yaml import StrictModel
 from nimbus.datagen.task import Task, parse_task
 from nimbus.datagen.usd.loader import SceneAssets, load_assets
 from nimbus.datagen.usd.stage import read_stage
@@ -44,7 +46,14 @@ cameras:
 instructions: ["Sort the trash."]
 """
 
+Model = TypeVar("Model", bound=StrictModel)
+
 discover_components()
+
+
+def make(model: type[Model], **parameters: Any) -> Model:
+    """A skill, a condition or a randomizer; what is not given has its default."""
+    return model(**parameters)
 
 
 @lru_cache
@@ -97,13 +106,13 @@ def workcell(*things: PlacedObject, seed: int = 0) -> Workcell:
     return Workcell(made, planner, layout(*things), streams=partial(stream, seed))
 
 
-def put(made: NewtonSimulation, name: str, position: Sequence[float], wxyz: Sequence[float] = (1, 0, 0, 0)) -> None:
+def put(made: NewtonSimulation, name: str, position: ArrayLike, wxyz: ArrayLike = (1, 0, 0, 0)) -> None:
     """Put a free body somewhere by force, at rest."""
     import mujoco
 
     joint = int(made.model.body_jntadr[made.model.body(name).id])
     address, degree = int(made.model.jnt_qposadr[joint]), int(made.model.jnt_dofadr[joint])
-    made.data.qpos[address : address + 7] = (*position, *wxyz)
+    made.data.qpos[address : address + 7] = np.append(position, wxyz)
     made.data.qvel[degree : degree + 6] = 0.0
     mujoco.mj_forward(made.model, made.data)
 

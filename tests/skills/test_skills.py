@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from one_can import assets, thing, workcell
+from one_can import assets, make, thing, workcell
 
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
@@ -24,7 +24,7 @@ DONE = Outcome(success=True)
 def holding() -> tuple[Workcell, float]:
     """A can just picked up, and how high it was lifted [m]; read it."""
     cell = workcell(thing(), thing("items_1", kind="pear", x=0.6, y=-0.2))
-    Pick(object="items_0").run(cell)
+    make(Pick, object="items_0").run(cell)
     return cell, cell.pose("items_0")[2, 3] - cell.start_poses["items_0"][2, 3]
 
 
@@ -57,33 +57,33 @@ def test_fingers_that_hold_something_stay_together(holding: tuple[Workcell, floa
 
 def test_pick_lifts_as_high_as_it_is_told():
     cell = workcell(thing(kind="pear"))
-    Pick(object="items_0", lift=0.12).run(cell)
+    make(Pick, object="items_0", lift=0.12).run(cell)
     assert cell.pose("items_0")[2, 3] - cell.start_poses["items_0"][2, 3] == pytest.approx(0.12, abs=0.01)
 
 
 def test_pick_of_something_out_of_reach_is_no_grasp_and_says_what_was_tried():
     cell = workcell(thing(x=0.86, y=0.5))
     with pytest.raises(SkillFailure) as failure:
-        Pick(object="items_0").run(cell)
+        make(Pick, object="items_0").run(cell)
     assert failure.value.reason == Reason.NO_GRASP
     assert any(character.isdigit() for character in failure.value.detail)
 
 
 def test_pick_of_something_that_was_moved_out_of_reach_is_knocked_over():
-    from one_can import put
+    from one_can import make, put
 
     cell = workcell(thing())
     put(cell.simulation, "items_0", (0.86, 0.5, 0.06))
     with pytest.raises(SkillFailure) as failure:
-        Pick(object="items_0").run(cell)
+        make(Pick, object="items_0").run(cell)
     assert failure.value.reason == Reason.KNOCKED_OVER and "items_0 was moved by" in failure.value.detail
 
 
 @pytest.mark.parametrize("into", ["organic", "recycling"])
 def test_place_puts_the_object_into_the_fixture_that_is_named(into: str):
     cell = workcell(thing(kind="pear"))
-    Pick(object="items_0").run(cell)
-    Place(object="items_0", into=into).run(cell)
+    make(Pick, object="items_0").run(cell)
+    make(Place, object="items_0", into=into).run(cell)
     cell.wait(5)
     assert [name for name in assets().stage.fixtures if contains(cell, name, "items_0")] == [into]
     assert cell.is_at_rest("items_0") and cell.held is None and cell.released == {"items_0"}
@@ -95,13 +95,13 @@ def test_place_puts_the_object_into_the_fixture_that_is_named(into: str):
 def test_place_without_holding_the_object_says_so():
     cell = workcell(thing())
     with pytest.raises(SkillFailure) as failure:
-        Place(object="items_0", into="recycling").run(cell)
+        make(Place, object="items_0", into="recycling").run(cell)
     assert (failure.value.reason, failure.value.detail) == (Reason.MISSED_GRASP, "items_0 is not in the gripper")
 
 
 def test_home_ends_at_home():
     cell = workcell()
-    Move(to=(0.5, 0.2, 0.3)).run(cell)
+    make(Move, to=(0.5, 0.2, 0.3)).run(cell)
     cell.wait(2)
     away = cell.simulation.joint_positions()[:7]
     Home().run(cell)
@@ -113,14 +113,14 @@ def test_home_ends_at_home():
 @pytest.mark.parametrize("to", [(0.5, 0.2, 0.3), (0.4, -0.3, 0.15)])
 def test_move_brings_the_tool_to_the_point_pointing_down(to: tuple[float, float, float]):
     cell = workcell()
-    Move(to=to).run(cell)
+    make(Move, to=to).run(cell)
     distance, tilt = tool_error(cell, to)
     assert distance < 1e-3 and tilt < math.radians(0.5)
 
 
 def test_move_turns_to_the_heading_that_is_given():
     cell = workcell()
-    Move(to=(0.5, 0.1, 0.25), yaw=0.5).run(cell)
+    make(Move, to=(0.5, 0.1, 0.25), yaw=0.5).run(cell)
     distance, tilt = tool_error(cell, (0.5, 0.1, 0.25))
     assert distance < 1e-3 and tilt < math.radians(0.5)
     x, y, _ = cell.tool_pose()[:3, 0]
@@ -129,11 +129,11 @@ def test_move_turns_to_the_heading_that_is_given():
 
 def test_a_straight_move_keeps_to_the_line_and_the_orientation():
     cell = workcell()
-    Move(to=(0.5, 0.1, 0.3)).run(cell)
+    make(Move, to=(0.5, 0.1, 0.3)).run(cell)
     cell.wait(4)
     start = cell.tool_pose()
     first_row = len(cell.finish(DONE).time)
-    Move(to=(0.5, -0.1, 0.2), straight=True).run(cell)
+    make(Move, to=(0.5, -0.1, 0.2), straight=True).run(cell)
     distance, tilt = tool_error(cell, (0.5, -0.1, 0.2))
     assert distance < 1e-3 and tilt < math.radians(0.5)
     record = cell.finish(DONE)
@@ -149,7 +149,7 @@ def test_a_straight_move_keeps_to_the_line_and_the_orientation():
 def test_move_out_of_reach_is_refused(straight: bool):
     cell = workcell()
     with pytest.raises(SkillFailure) as failure:
-        Move(to=(1.5, 0.0, 0.3), straight=straight).run(cell)
+        make(Move, to=(1.5, 0.0, 0.3), straight=straight).run(cell)
     assert failure.value.reason in ((Reason.NO_IK, Reason.NO_PATH) if straight else (Reason.NO_IK,))
     assert len(cell.finish(DONE).time) == 0
 
@@ -157,5 +157,5 @@ def test_move_out_of_reach_is_refused(straight: bool):
 def test_move_into_the_table_is_refused():
     cell = workcell()
     with pytest.raises(SkillFailure) as failure:
-        Move(to=(0.5, 0.0, -0.02)).run(cell)
+        make(Move, to=(0.5, 0.0, -0.02)).run(cell)
     assert failure.value.reason == Reason.NO_IK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import mujoco
@@ -145,7 +146,7 @@ def test_a_condition_that_does_not_hold_ends_the_attempt_with_its_reason():
 def test_an_arm_that_cannot_follow_its_commands_is_noticed_also_in_a_replay(done: Trajectory):
     actions = done.actions.copy()
     actions[5:, 1] += np.minimum(0.2 * np.arange(1, len(actions) - 4), 1.2)  # down into the table
-    pushed = run_again(task(), physical(), Trajectory(**(vars(done) | {"actions": actions})))
+    pushed = run_again(task(), physical(), replace(done, actions=actions))
     assert (pushed.outcome.success, pushed.outcome.reason) == (False, Reason.TRACKING_ERROR)
     assert 0 < pushed.step_count < done.step_count
 
@@ -154,7 +155,7 @@ def test_a_simulation_that_blows_up_is_called_unstable(done: Trajectory):
     mujoco.set_mju_user_warning(lambda message: None)
     actions = done.actions.copy()
     actions[3] = np.nan
-    blown = run_again(task(), physical(), Trajectory(**(vars(done) | {"actions": actions})))
+    blown = run_again(task(), physical(), replace(done, actions=actions))
     assert blown.outcome.reason == Reason.UNSTABLE
 
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_can import thing
+from one_can import make, thing
 
 from nimbus.datagen.layout import Camera, Surface
 from nimbus.datagen.lighting import make_light, nominal_light
 from nimbus.datagen.randomize.camera import CameraRandomization
-from nimbus.datagen.randomize.draft import Draft, Streams
+from nimbus.datagen.randomize.draft import Draft
 from nimbus.datagen.randomize.friction import FrictionRandomization
 from nimbus.datagen.randomize.light import LightRandomization
 from nimbus.datagen.randomize.mass import MassRandomization
 from nimbus.datagen.randomize.material import MaterialRandomization
 from nimbus.datagen.rotations import look_at, multiply, to_matrix
-from nimbus.datagen.streams import stream
+from nimbus.datagen.streams import Streams, stream
 
 seeds = st.integers(0, 2**32)
 FAST = settings(max_examples=40, deadline=None)
@@ -47,7 +47,7 @@ def streams(seed: int) -> Streams:
 @given(seeds)
 def test_cameras_shift_turn_and_zoom_within_their_ranges(seed):
     draft = Draft(cameras=[FRONT, WRIST])
-    randomization = CameraRandomization(position=0.05, mounted=0.01, rotation=math.radians(5), fov=0.03)
+    randomization = make(CameraRandomization, position=0.05, mounted=0.01, rotation=math.radians(5), fov=0.03)
     drawn = randomization.draw(draft, streams(seed))
     for nominal, camera, limit in zip((FRONT, WRIST), draft.cameras, (0.05, 0.01), strict=True):
         shift = np.subtract(camera.position, nominal.position)
@@ -64,14 +64,14 @@ def test_cameras_use_their_whole_ranges():
     draws = []
     for seed in range(300):
         draft = Draft(cameras=[FRONT])
-        CameraRandomization(position=0.05).draw(draft, streams(seed))
+        make(CameraRandomization, position=0.05).draw(draft, streams(seed))
         draws.append(np.subtract(draft.cameras[0].position, FRONT.position))
     assert np.all(np.min(draws, axis=0) < -0.045) and np.all(np.max(draws, axis=0) > 0.045)
 
 
 def test_a_camera_that_may_not_move_stays():
     draft = Draft(cameras=[FRONT])
-    CameraRandomization(position=0, mounted=0, rotation=0, fov=0).draw(draft, streams(0))
+    make(CameraRandomization, position=0, mounted=0, rotation=0, fov=0).draw(draft, streams(0))
     assert draft.cameras == [FRONT]
 
 
@@ -79,7 +79,7 @@ def test_a_camera_that_may_not_move_stays():
 @given(seeds)
 def test_light_is_within_its_ranges_and_follows_from_what_was_drawn(seed):
     draft = Draft()
-    randomization = LightRandomization(intensity=(0.6, 1.2), temperature=(3200, 8000), elevation=(0.7, 1.4))
+    randomization = make(LightRandomization, intensity=(0.6, 1.2), temperature=(3200, 8000), elevation=(0.7, 1.4))
     drawn = randomization.draw(draft, streams(seed))
     assert draft.light == make_light(**drawn) != nominal_light()
     assert 0.6 <= max(draft.light.color) <= 1.2
@@ -92,7 +92,7 @@ def test_light_is_within_its_ranges_and_follows_from_what_was_drawn(seed):
 def test_materials_are_chosen_from_the_lists(seed):
     names = ("table", "floor", "backdrop", "items_0", "recycling")
     draft = Draft(surfaces={name: Surface() for name in names})
-    randomization = MaterialRandomization(table=("wood", "marble"), floor=("tiles",), tint=0.25)
+    randomization = make(MaterialRandomization, table=("wood", "marble"), floor=("tiles",), tint=0.25)
     drawn = randomization.draw(draft, streams(seed))
     assert draft.surfaces["table"].texture in ("wood", "marble")
     assert draft.surfaces["floor"].texture == "tiles"
@@ -107,14 +107,14 @@ def test_all_materials_of_a_list_occur():
     chosen = set()
     for seed in range(60):
         draft = Draft(surfaces={"table": Surface()})
-        MaterialRandomization().draw(draft, streams(seed))
+        make(MaterialRandomization).draw(draft, streams(seed))
         chosen.add(draft.surfaces["table"].texture)
-    assert chosen == set(MaterialRandomization().table)
+    assert chosen == set(make(MaterialRandomization).table)
 
 
 def test_without_tint_colours_stay():
     draft = Draft(surfaces={"items_0": Surface()})
-    MaterialRandomization(tint=0).draw(draft, streams(0))
+    make(MaterialRandomization, tint=0).draw(draft, streams(0))
     assert draft.surfaces["items_0"].color == (1, 1, 1)
 
 
@@ -122,7 +122,10 @@ def test_without_tint_colours_stay():
 @given(seeds)
 @pytest.mark.parametrize(
     ("randomization", "field"),
-    [(MassRandomization(factor=(0.8, 1.25)), "mass"), (FrictionRandomization(factor=(0.8, 1.25)), "friction")],
+    [
+        (make(MassRandomization, factor=(0.8, 1.25)), "mass"),
+        (make(FrictionRandomization, factor=(0.8, 1.25)), "friction"),
+    ],
 )
 def test_factors_are_in_range_and_change_one_property(randomization, field, seed):
     draft = Draft(objects=[CAN, PEAR])
@@ -135,10 +138,10 @@ def test_factors_are_in_range_and_change_one_property(randomization, field, seed
 
 
 DRAWS: list[Callable[[Draft, Streams], object]] = [
-    MassRandomization().draw,
-    FrictionRandomization().draw,
-    CameraRandomization().draw,
-    MaterialRandomization().draw,
+    make(MassRandomization).draw,
+    make(FrictionRandomization).draw,
+    make(CameraRandomization).draw,
+    make(MaterialRandomization).draw,
 ]
 
 

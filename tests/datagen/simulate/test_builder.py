@@ -12,11 +12,12 @@ from nimbus.datagen.usd.stage import read_stage
 
 def test_an_asset_is_read_once_and_not_changed_by_the_worlds_made_of_it():
     panda = load_robot("panda")
-    parsed = parse_usd(robot_usd(panda), visuals=False)
+    usd = robot_usd(panda)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+    parsed = parse_usd(usd, visuals=False)
     labels, count = list(parsed.body_label), parsed.shape_count
     scenes = SceneBuilder(read_stage("tabletop"), panda, visuals=False)
     worlds = [scenes.world([thing()]), scenes.world([thing(), thing("items_1", y=0.2)]), scenes.world([])]
-    assert parse_usd(robot_usd(panda), visuals=False) is parsed
+    assert parse_usd(usd, visuals=False) is parsed
     assert (list(parsed.body_label), parsed.shape_count) == (labels, count)
     assert [world.body_count - worlds[2].body_count for world in worlds] == [1, 2, 0]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
 from one_can import home_action, layout, put, simulation, thing
 
 from nimbus.datagen.execute.planner import settle
-from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.robot import load_robot
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
@@ -80,7 +81,7 @@ def test_poses_are_those_of_the_layout(settled: NewtonSimulation):
 
 
 def test_bodies_have_the_mass_and_friction_of_the_layout():
-    heavy = PlacedObject(**(vars(NEAR) | {"mass": 0.3, "friction": 0.35}))
+    heavy = replace(NEAR, mass=0.3, friction=0.35)
     made = simulation(heavy)
     body = made.model.body("items_0")
     assert body.mass[0] == pytest.approx(0.3)

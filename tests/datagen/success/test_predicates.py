@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 import pytest
-from one_can import put, thing, workcell
+from one_can import make, put, thing, workcell
 
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.rotations import rotation_about
@@ -19,7 +19,7 @@ from nimbus.datagen.success.inside import Inside
 from nimbus.datagen.success.nothing_on_floor import NothingOnFloor
 from nimbus.datagen.trajectory import Reason
 
-IN_RECYCLING = Inside(object="items_0", container="recycling")
+IN_RECYCLING = make(Inside, object="items_0", container="recycling")
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +85,12 @@ def test_inside_is_asked_in_the_frame_of_a_bin_that_was_turned(cell: Workcell):
 
 @pytest.mark.parametrize(("column", "speed", "why"), [(0, 0.05, Reason.NOT_AT_REST), (3, 1.0, Reason.NOT_AT_REST)])
 def test_what_moves_or_turns_is_not_at_rest(column: int, speed: float, why: Reason, cell: Workcell):
-    assert reason(cell, AtRest(object="items_0")) == Reason.NONE
+    assert reason(cell, make(AtRest, object="items_0")) == Reason.NONE
     model, data = cell.simulation.model, cell.simulation.data
     data.qvel[int(model.body("items_0").dofadr[0]) + column] = speed
     mujoco.mj_forward(model, data)
-    assert reason(cell, AtRest(object="items_0")) == why
-    assert reason(cell, AtRest(object="items_1")) == Reason.NONE
+    assert reason(cell, make(AtRest, object="items_0")) == why
+    assert reason(cell, make(AtRest, object="items_1")) == Reason.NONE
 
 
 def test_an_open_gripper_that_touches_nothing_is_clear(cell: Workcell):
@@ -125,13 +125,13 @@ def test_fixtures_are_unmoved_within_a_tolerance(
 ):
     position = np.add(cell.start_poses["organic"][:3, 3], shift)
     put(cell.simulation, "organic", position, rotation_about(axis, angle))
-    assert reason(cell, FixturesUnmoved()) == why
-    assert reason(cell, FixturesUnmoved(tolerance=0.05, turn=0.5)) == Reason.NONE
+    assert reason(cell, make(FixturesUnmoved)) == why
+    assert reason(cell, make(FixturesUnmoved, tolerance=0.05, turn=0.5)) == Reason.NONE
 
 
 def test_the_fixture_that_moved_is_named(cell: Workcell):
     put(cell.simulation, "residual", cell.start_poses["residual"][:3, 3] + (0, 0.03, 0))
-    failure = FixturesUnmoved().failure(cell)
+    failure = make(FixturesUnmoved).failure(cell)
     assert failure is not None and failure.detail == "residual moved 3.0 cm and turned 0.00 rad"
 
 

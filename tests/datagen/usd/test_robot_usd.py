@@ -1,0 +1,111 @@
+"""A robot's USD file: converted once, and never half."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.robot import Robot, load_robot
+from nimbus.datagen.usd import robot as conversion
+from nimbus.datagen.usd.robot import package_folder, robot_hash, robot_usd
+
+CONVERT = "from nimbus.datagen.robot import load_robot\nfrom nimbus.datagen.usd.robot import robot_usd\n"
+CONVERT += "print(robot_usd(load_robot('panda')))"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache of its own."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
+    robot_usd.cache_clear()
+    yield tmp_path
+    robot_usd.cache_clear()
+
+
+def path_of(robot: Robot) -> Path:
+    return robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+
+
+def changed(**fields: object) -> Robot:
+    return load_robot("panda").model_copy(update=fields)
+
+
+def start() -> subprocess.Popen[str]:
+    """A conversion in a process of its own."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, "-c", CONVERT], env=env, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_robot_is_converted_once(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    first = path_of(load_robot("panda"))
+    assert first.is_relative_to(cache) and first.stat().st_size > 0
+    assert [path.name for path in (cache / "robots").iterdir()] == [f"panda-{robot_hash(load_robot('panda'))}"]
+    written = first.stat().st_mtime_ns
+    robot_usd.cache_clear()
+    monkeypatch.setattr(conversion, "_convert", None)  # would fail if it were called
+    assert path_of(load_robot("panda")) == first
+    assert first.stat().st_mtime_ns == written
+
+
+def test_a_killed_conversion_leaves_no_robot_and_the_next_one_works(cache: Path):
+    process = start()
+    deadline = time.monotonic() + 60
+    while not list(cache.glob("robots/.convert-*")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not list(cache.glob("robots/panda-*"))
+    assert path_of(load_robot("panda")).is_file()
+
+
+def test_a_conversion_that_fails_leaves_nothing(cache: Path, tmp_path: Path):
+    with pytest.raises(Exception, match=r".+"):
+        conversion._convert(tmp_path / "none.urdf", tmp_path, "none", tmp_path / "target")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hash_follows_the_urdf():
+    panda = load_robot("panda")
+    other = changed(urdf=panda.urdf.replace("panda.urdf", "panda_collision.urdf"))
+    same = changed(description="something else")
+    assert robot_hash(same) == robot_hash(panda)
+    if (package_folder(other.package) / other.urdf).is_file():
+        assert robot_hash(other) != robot_hash(panda)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"package": "no-such-robots"},
+            "robot: the package 'no-such-robots' is not installed; pip install no-such-robots",
+        ),
+        ({"package": "numpy"}, "robot: the package 'numpy' carries no share/numpy folder"),
+        (
+            {"urdf": "robots/none.urdf"},
+            "robot panda: urdf: 'robots/none.urdf' is not in the package 'example-robot-data'",
+        ),
+    ],
+)
+def test_a_missing_package_or_model_is_one_line(fields: dict[str, str], said: str, cache: Path):
+    with pytest.raises(InputError) as error:
+        path_of(changed(**fields))
+    assert str(error.value) == said
+
+
+def test_a_link_that_the_model_does_not_have_is_one_line(cache: Path):
+    tool = load_robot("panda").tool.model_copy(update={"link": "panda_hnd"})
+    with pytest.raises(InputError) as error:
+        path_of(changed(tool=tool))
+    line = "robot panda: tool.link: its URDF has no link 'panda_hnd'; did you mean 'panda_hand'? known: "
+    assert str(error.value).startswith(line)
+    assert not (cache / "robots").exists()
