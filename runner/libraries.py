@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Threaded BLAS would change the last bits of a plan; read when numpy is first imported.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Threaded BLAS would change the last bits of a plan, whatever the shell says; read when numpy is first imported.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def prepare_libraries(*, skill_folders: Iterable[Path] = ()) -> None:

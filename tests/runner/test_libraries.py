@@ -1,12 +1,24 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import mujoco
 import pytest
 
 from nimbus.runner.libraries import prepare_libraries
+
+
+@pytest.mark.parametrize("module", ["run", "replay", "rerender"])
+def test_the_shell_does_not_decide_on_threads(module: str):
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    code = f"import os, sys, nimbus.runner.{module}; assert 'numpy' not in sys.modules; print(*map(os.getenv, {names}))"
+    env = os.environ | dict.fromkeys(names, "8") | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 1 1\n"
 
 
 def test_an_unstable_simulation_leaves_no_file_where_the_user_is(
