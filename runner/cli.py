@@ -182,7 +182,9 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         args = parse_arguments(sys.argv[1:] if words is None else words)
         if args.version:
-            sys.stdout.write(f"nimbus {_version()}\n")
+            from nimbus.datagen.version import nimbus_version
+
+            sys.stdout.write(f"nimbus {nimbus_version()}\n")
             return 0
         if args.command is None:
             build_parser().print_help()
@@ -201,14 +203,3 @@ def main(words: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         return BUG
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("nimbus-datagen")
-    except PackageNotFoundError:
-        text = (Path(__file__).resolve().parents[1] / "exts/nimbus.datagen/config/extension.toml").read_text()
-        match = re.search(r'(?m)^version = "([^"]+)"', text)
-        return match[1] if match else "unknown"

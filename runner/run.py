@@ -30,8 +30,14 @@ def command(args: argparse.Namespace) -> int:
     context = run_context(task, pipeline, args)
     check_components(pipeline, offered=(*context, "dataset"))
     with Dataset.create_or_open(
-        args.out, task=task.name, task_hash=task.content_hash, seed=args.seed, robot=task.robot
+        args.out,
+        task=task.name,
+        task_hash=task.content_hash,
+        seed=args.seed,
+        robot=task.robot,
+        inputs=_inputs(task, pipeline, context),
     ) as dataset:
+        tell_orphans(dataset)
         variants = tuple(range(args.variants))
         already = sum(len(dataset.ledger.finished(index, variants)) for index in range(args.episodes))
         target = args.episodes * args.variants
@@ -61,6 +67,23 @@ def command(args: argparse.Namespace) -> int:
         sys.stderr.write(f"ended short: {stored_count} of {target} episodes stored; the reasons are in the table\n")
         return SHORT
     return 0
+
+
+def tell_orphans(dataset: Any) -> None:
+    """Say in one line that files were put aside which the ledger does not know."""
+    if count := len(dataset.orphans):
+        from nimbus.datagen.store.dataset import ORPHANS
+
+        what = f"{count} episode files" if count > 1 else "an episode file"
+        sys.stderr.write(f"{dataset.folder}: put {what} aside that the ledger does not know, in {ORPHANS}/\n")
+
+
+def _inputs(task: Any, pipeline: Any, context: dict[str, Any]) -> dict[str, str]:
+    from nimbus.datagen.content import asset_hashes, content_inputs
+
+    assets = context.get("assets")
+    hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values()) if assets else {}
+    return content_inputs(task, assets=hashes, settings=context["run_settings"], pipeline=pipeline)
 
 
 def run_context(task: Any, pipeline: Any, args: argparse.Namespace) -> dict[str, Any]:

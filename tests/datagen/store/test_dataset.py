@@ -140,7 +140,65 @@ def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:
     assert not verify(tmp_path / "data").problems
 
 
-def test_what_a_killed_run_left_is_removed_when_the_folder_is_opened(tmp_path: Path) -> None:
+def test_a_second_run_that_is_refused_leaves_the_first_in_peace(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with open_dataset(folder):
+        staged = folder / "dataset.json.tmp"  # what the first run is about to move over dataset.json
+        staged.write_text("{}")
+        with pytest.raises(InputError, match="another run writes into this folder"):
+            make(folder)
+        assert staged.read_text() == "{}"
+
+
+def test_a_dataset_made_with_something_else_is_refused_and_named(tmp_path: Path) -> None:
+    def made_with(**inputs: str) -> Dataset:
+        return Dataset.create_or_open(tmp_path / "data", task=TASK, task_hash=TASK_HASH, seed=0, inputs=inputs)
+
+    made_with(robot="0123", mujoco="3.1").close()
+    made_with(robot="0123", mujoco="3.1").close()
+    for other, said in (
+        ({"robot": "4567", "mujoco": "3.1"}, r"made with another robot \(0123, now 4567\); choose another --out"),
+        ({"robot": "0123", "mujoco": "3.2"}, r"made with another mujoco \(3.1, now 3.2\)"),
+        ({"robot": "0123"}, r"made with another mujoco \(3.1, now none\)"),
+    ):
+        with pytest.raises(InputError, match=said):
+            made_with(**other)
+
+
+def test_dataset_json_is_learned_again_from_the_episodes_when_a_killed_run_left_it_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    write_dataset(folder)
+    before = read_info(folder)
+    empty = json.loads((folder / "dataset.json").read_text())
+    empty |= {"rate": 0, "features": {}, "cameras": {}, "episode_count": 0, "step_count": 0, "byte_count": 0}
+    empty |= {"joint_names": [], "action_names": [], "instance_names": [], "semantic_names": []}
+    (folder / "dataset.json").write_text(json.dumps(empty))
+    problems = verify(folder).problems
+    assert {problem.split(";")[0] for problem in problems} >= {"dataset.json: no rate", "dataset.json: no features"}
+    open_dataset(folder).close()
+    assert read_info(folder) == before
+    assert not verify(folder).problems
+
+
+def test_episodes_that_an_older_ledger_does_not_know_are_put_aside_and_never_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    write_dataset(folder, [make_rendered(0)])
+    old = (folder / "ledger.sqlite").read_bytes()
+    (stored,) = write_dataset(folder, [make_rendered(1)])
+    content = (folder / stored.path).read_bytes()
+    for name in (f"{stored.episode_id}.hdf5", f"{stored.episode_id}-1.hdf5"):
+        (folder / "ledger.sqlite").write_bytes(old)
+        with open_dataset(folder) as dataset:
+            assert dataset.orphans == (folder / "orphans" / name,)
+        assert (folder / "orphans" / name).read_bytes() == content
+        assert not verify(folder).problems
+        write_dataset(folder, [make_rendered(1)])
+        content = (folder / stored.path).read_bytes()
+    open_dataset(folder).close()
+    assert len(list((folder / "episodes").iterdir())) == 2
+
+
+def test_what_a_killed_run_left_is_cleared_when_the_folder_is_opened(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write_dataset(folder)
     (folder / "stage" / "half.hdf5.tmp").write_bytes(b"half")

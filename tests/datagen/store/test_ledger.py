@@ -71,6 +71,13 @@ def test_a_plan_that_failed_for_good_finishes_all_variants_and_one_that_may_be_t
     ledger.close()
 
 
+def test_an_episode_is_found_without_reading_the_whole_table(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    plan = ledger._connection.execute("EXPLAIN QUERY PLAN SELECT variant FROM attempts WHERE idx = 3").fetchall()
+    assert "SEARCH attempts USING" in str(plan) and "SCAN" not in str(plan)
+    ledger.close()
+
+
 def test_a_reader_sees_each_row_while_a_writer_is_at_work(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     for index in range(3):

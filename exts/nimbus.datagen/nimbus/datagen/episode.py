@@ -6,7 +6,13 @@ import importlib.metadata
 import platform
 from dataclasses import dataclass, field
 
-_WATCHED = ("nimbus-datagen", "newton", "mujoco", "warp-lang", "ompl", "mink", "toppra", "ruckig", "numpy", "h5py")
+from nimbus.datagen.version import nimbus_version
+
+_DECISIVE = (
+    *("newton", "mujoco", "warp-lang", "ompl", "mink", "daqp", "toppra", "ruckig", "numpy", "scipy"),
+    *("usd-exchange", "urdf-usd-converter"),
+)
+_FURTHER = ("h5py",)
 
 
 def _version(package: str) -> str:
@@ -17,8 +23,13 @@ def _version(package: str) -> str:
 
 
 def installed_versions() -> dict[str, str]:
+    """Versions of Python, Nimbus and the libraries below it; empty where not installed."""
+    return {"python": platform.python_version()} | decisive_versions() | {name: _version(name) for name in _FURTHER}
+
+
+def decisive_versions() -> dict[str, str]:
     """Versions of what decides an episode's content; empty where not installed."""
-    return {"python": platform.python_version()} | {package: _version(package) for package in _WATCHED}
+    return {"nimbus-datagen": nimbus_version()} | {name: _version(name) for name in _DECISIVE}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,6 @@ from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.strict_yaml import load
 
-GENERATOR_VERSION = 1
-"""Raised whenever the same file gives other objects: generated files of older versions are left alone."""
-
 _FOLDER = Path(__file__).parents[2] / "scenes" / "objects"
 
 
@@ -111,5 +108,12 @@ class ObjectLibrary:
 @lru_cache(maxsize=8)
 def _open(path: Path) -> ObjectLibrary:
     file = load(path, LibraryFile)
-    digest = hashlib.sha256(path.read_bytes() + f"\n{path.stem} {GENERATOR_VERSION}".encode()).hexdigest()
+    digest = hashlib.sha256(path.read_bytes() + f"\n{path.stem} {_generator_hash()}".encode()).hexdigest()
     return ObjectLibrary(path.stem, file, digest)
+
+
+@lru_cache
+def _generator_hash() -> str:
+    """Of the code that makes objects: generated files of other code are left alone."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()

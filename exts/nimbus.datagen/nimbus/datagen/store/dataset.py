@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,12 +14,15 @@ from pydantic import ValidationError
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.learn import learned_from_file
 from nimbus.datagen.store.ledger import FILE_NAME as LEDGER_NAME
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.publish import disk, replace_text, stage_text, sync_folder
 from nimbus.datagen.store.schema import FORMAT_VERSION
 
 INFO_NAME = "dataset.json"
+ORPHANS = "orphans"
+"""Folder of episode files that the ledger does not know."""
 _OTHER_OUT = "choose another --out"
 
 
@@ -30,6 +34,8 @@ class DatasetInfo:
     task: str
     task_hash: str
     seed: int
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What else decides the content: assets, code, settings and versions by name, see ``content.content_inputs``."""
     robot: str = ""
     rate: float = 0.0
     """[Hz]; 0 until an episode is stored, like the rest below."""
@@ -70,7 +76,10 @@ def read_info(folder: Path) -> DatasetInfo:
 
 
 class Dataset:
-    """A dataset that this process writes into; see :meth:`create_or_open`."""
+    """A dataset that this process writes into; see :meth:`create_or_open`.
+
+    ``orphans`` are the files that the ledger did not know when the folder was opened, where they are now.
+    """
 
     def __init__(self, folder: Path, info: DatasetInfo, lock: int) -> None:
         self.folder = folder
@@ -78,6 +87,7 @@ class Dataset:
         self.episodes = folder / "episodes"
         self.stage = folder / "stage"
         self._lock = lock
+        self.orphans: tuple[Path, ...] = ()
         self.ledger = Ledger(folder)
         try:
             self._recover()
@@ -86,17 +96,35 @@ class Dataset:
             raise
 
     @classmethod
-    def create_or_open(cls, folder: Path | str, *, task: str, task_hash: str, seed: int, robot: str = "") -> Dataset:
-        """Make a dataset in a new or empty folder, or go on with the same task's and seed's dataset.
+    def create_or_open(
+        cls,
+        folder: Path | str,
+        *,
+        task: str,
+        task_hash: str,
+        seed: int,
+        robot: str = "",
+        inputs: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Make a dataset in a new or empty folder, or go on with one that was made from the same.
+
+        Args:
+            folder: Its folder.
+            task: Name of the task.
+            task_hash: Content hash of the task.
+            seed: The run's seed.
+            robot: Name of the robot.
+            inputs: What else decides the content.
 
         Raises:
-            InputError: The folder is a file, cannot be written, holds something else, or another run writes into it.
+            InputError: The folder is a file, cannot be written, holds something else, was made from something else, or
+                another run writes into it.
             StorageError: The disk is full.
         """
         folder = Path(folder).absolute()
         lock = _open_folder(folder)
         try:
-            wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot)
+            wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot, inputs=dict(inputs or {}))
             if (folder / INFO_NAME).exists():
                 info = _same_dataset(folder, read_info(folder), wanted)
             else:
@@ -150,24 +178,28 @@ class Dataset:
         self.close()
 
     def _recover(self) -> None:
-        """Remove what an interrupted run left: staged files, and files that never got their ledger row."""
+        """Clear what an interrupted run left: staged files go, files without a ledger row are put aside."""
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
                 subfolder.mkdir(exist_ok=True)
             for staged in self.stage.iterdir():
                 staged.unlink()
-            known = {attempt.path for attempt in self.ledger.stored()}
-            for path in self.episodes.glob("*.hdf5"):
-                if f"episodes/{path.name}" not in known:
-                    path.unlink()
+            stored = self.ledger.stored()
+            known = {attempt.path for attempt in stored}
+            strays = [path for path in self.episodes.glob("*.hdf5") if f"episodes/{path.name}" not in known]
+            self.orphans = tuple(_put_aside(path, self.folder / ORPHANS) for path in sorted(strays))
             sync_folder(self.folder)
-        self._recount()
+        self._recount(stored)
 
-    def _recount(self) -> None:
+    def _recount(self, stored: list[Attempt]) -> None:
         """Follow the ledger: a run that was killed may have left ``dataset.json`` one episode behind."""
-        stored = self.ledger.stored()
+        info = self.info
+        behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
+        for attempt in sorted(stored, key=lambda attempt: -attempt.ended)[: max(0, behind)]:
+            with suppress(InputError):  # a file that cannot be read is for `nimbus verify` to tell
+                info = merge(info, learned_from_file(info, self.folder / attempt.path))
         info = replace(
-            self.info,
+            info,
             episode_count=len(stored),
             step_count=sum(attempt.step_count for attempt in stored),
             byte_count=sum(attempt.byte_count for attempt in stored),
@@ -193,30 +225,58 @@ def _text(info: DatasetInfo) -> str:
     return to_json(asdict(info), indent=2) + "\n"
 
 
+def _put_aside(path: Path, folder: Path) -> Path:
+    """Move a file into a folder, over no other one."""
+    folder.mkdir(exist_ok=True)
+    names = (folder / f"{path.stem}{mark}{path.suffix}" for mark in ("", *(f"-{count}" for count in range(1, 10**6))))
+    target = next(name for name in names if not name.exists())
+    path.rename(target)
+    return target
+
+
 def _open_folder(folder: Path) -> int:
+    """Make and lock the folder; only its one writer then tries whether it can be written."""
     if folder.exists() and not folder.is_dir():
         raise InputError("this is a file", where=str(folder), instead=f"{_OTHER_OUT}, a folder")
-    probe = folder / f"{INFO_NAME}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
         lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        with suppress(OSError):
-            probe.unlink()
-        reason = os.strerror(error.errno or 0)
-        raise InputError(f"cannot write here: {reason}", where=str(folder), instead=_OTHER_OUT) from None
+        raise _unwritable(folder, error) from None
+    try:
+        _lock(folder, lock)
+        _probe(folder)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _lock(folder: Path, lock: int) -> None:
     if sys.platform != "win32":
         import fcntl
 
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(lock)
             line = "wait for it, or choose another --out"
             raise InputError("another run writes into this folder", where=str(folder), instead=line) from None
-    return lock
+
+
+def _probe(folder: Path) -> None:
+    probe = folder / f"{INFO_NAME}.tmp"
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        with suppress(OSError):
+            probe.unlink()
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    reason = os.strerror(error.errno or 0)
+    return InputError(f"cannot write here: {reason}", where=str(folder), instead=_OTHER_OUT)
 
 
 def _same_dataset(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> DatasetInfo:
@@ -228,6 +288,11 @@ def _same_dataset(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> Data
     if found.seed != wanted.seed:
         what = f"holds a dataset of seed {found.seed}, not {wanted.seed}"
         raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or --seed {found.seed}")
+    for name in sorted({*found.inputs, *wanted.inputs}):
+        then, now = (inputs.get(name) or "none" for inputs in (found.inputs, wanted.inputs))
+        if then != now:
+            what = f"holds a dataset made with another {name} ({then[:16]}, now {now[:16]})"
+            raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or restore what it was made with")
     if found.episode_count and not (folder / LEDGER_NAME).exists():
         what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is missing"
         raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {_OTHER_OUT}")

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from nimbus.datagen.errors import StorageError
@@ -14,6 +14,7 @@ from nimbus.datagen.registry import register
 from nimbus.datagen.stages import Rendered, Stored, Writer
 from nimbus.datagen.store.dataset import Dataset, DatasetInfo
 from nimbus.datagen.store.encode import EpisodeEncoder
+from nimbus.datagen.store.learn import learned
 from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.publish import disk, publish
 
@@ -83,7 +84,7 @@ class Hdf5Writer(Writer):
             byte_count=byte_count,
             sha256=encoder.hash.hexdigest(),
             times={"store": jobs.cpu_time, "store_wait": jobs.wait_time},
-            learned=_learned(self.dataset.info, item, encoder.features),
+            learned=learned(self.dataset.info, item.layout, item.trajectory, item.labels, encoder.features),
         )
 
 
@@ -140,20 +141,6 @@ class _Jobs:
             job(*args, **options)
         finally:
             self.cpu_time += time.thread_time() - start
-
-
-def _learned(info: DatasetInfo, item: Rendered, features: dict[str, dict[str, Any]]) -> DatasetInfo:
-    trajectory, labels = item.trajectory, item.labels
-    return replace(
-        info,
-        rate=trajectory.rate,
-        cameras={camera.name: (camera.width, camera.height) for camera in item.layout.visual.cameras},
-        joint_names=trajectory.joint_names,
-        action_names=trajectory.action_names,
-        instance_names=labels.instance_names if labels else (),
-        semantic_names=labels.semantic_names if labels else (),
-        features=features,
-    )
 
 
 def _attempt(item: Rendered, written: _Written, *, started: float) -> Attempt:

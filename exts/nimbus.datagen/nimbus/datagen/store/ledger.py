@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     PRIMARY KEY (episode_id, attempt)
 ) WITHOUT ROWID
 """
+_INDEX = "CREATE INDEX IF NOT EXISTS attempts_by_idx ON attempts (idx)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +145,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(_TABLE)
+            connection.execute(_INDEX)
             connection.commit()
     except InputError:
         connection.close()

@@ -126,6 +126,9 @@ def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:
     for name, count in found.items():
         if getattr(info, name) != count:
             yield f"dataset.json: {name} {getattr(info, name)}, the ledger says {count}; the next run mends this"
+    for name in ("rate", "features"):
+        if stored and not getattr(info, name):
+            yield f"dataset.json: no {name}; the next run mends this"
 
 
 def _strays(folder: Path, stored: list[Attempt]) -> Iterator[str]:
@@ -133,7 +136,7 @@ def _strays(folder: Path, stored: list[Attempt]) -> Iterator[str]:
     for path in sorted((folder / "episodes").glob("*")):
         relative = path.relative_to(folder).as_posix()
         if relative not in known:
-            yield f"{relative}: not in the ledger; the next run removes it"
+            yield f"{relative}: not in the ledger; the next run puts it aside"
 
 
 def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:

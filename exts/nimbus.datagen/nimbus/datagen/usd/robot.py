@@ -52,10 +52,14 @@ def robot_usd(robot: Robot) -> Path:
 
 
 def robot_hash(robot: Robot) -> str:
-    """Content hash of the robot's URDF and of what converts it."""
+    """Content hash of what the robot file says, of its URDF and of what converts it.
+
+    The meshes enter by the version of the package that carries them.
+    """
+    said = robot.model_dump_json(exclude={"description"}).encode()
     urdf = _urdf(robot).read_bytes()
     version = importlib.metadata.version(robot.package) + importlib.metadata.version("urdf-usd-converter")
-    return hashlib.sha256(urdf + version.encode()).hexdigest()[:12]
+    return hashlib.sha256(said + urdf + version.encode()).hexdigest()[:12]
 
 
 def _urdf(robot: Robot) -> Path:
