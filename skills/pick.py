@@ -34,6 +34,8 @@ class Pick(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is in the air."""
+        if arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         failure = SkillFailure(Reason.NO_GRASP)
         tried: list[Grasp] = []
         for _ in range(self.retries + 1):

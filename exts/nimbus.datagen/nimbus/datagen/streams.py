@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
+
+Streams: TypeAlias = Callable[..., np.random.Generator]
+"""Generators by address, below one that is given: ``streams("pose")``."""
 
 
 def stream(seed: int, *address: int | str) -> np.random.Generator:
@@ -19,8 +24,3 @@ def stream(seed: int, *address: int | str) -> np.random.Generator:
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (seed, *address))
     digest = hashlib.sha256(text.encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
-
-
-def integer_seed(seed: int, *address: int | str) -> int:
-    """A 31-bit seed for a library that keeps its own generator."""
-    return int(stream(seed, *address).integers(1, 2**31 - 1))

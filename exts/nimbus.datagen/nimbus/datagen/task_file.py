@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.layout import Camera, Quaternion, Vector
 from nimbus.datagen.quantities import Hertz, Metres, Radians, Range, Ratio
+from nimbus.datagen.rotations import look_at
 from nimbus.datagen.strict_yaml import StrictModel
 
 Length = Annotated[Metres, Field(gt=0)]
@@ -118,17 +119,6 @@ class CameraSettings(StrictModel):
             width=width,
             height=height,
         )
-
-
-def look_at(position: Vector, target: Vector, *, up: Vector = (0.0, 0.0, 1.0)) -> Quaternion:
-    """Rotation of a camera (OpenGL axes: looks along -z, +y up) at ``position`` that looks at ``target``."""
-    from scipy.spatial.transform import Rotation
-
-    backward = np.subtract(position, target) / np.linalg.norm(np.subtract(position, target))
-    right = np.cross(up, backward)
-    right /= np.linalg.norm(right)
-    x, y, z, w = Rotation.from_matrix(np.stack([right, np.cross(backward, right), backward], axis=1)).as_quat()
-    return float(w), float(x), float(y), float(z)
 
 
 class TaskFile(StrictModel):

@@ -105,7 +105,7 @@ class Trajectory:
     contacts: dict[str, Float] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     plan_statistics: dict[str, Float] = field(default_factory=dict)
-    """One row a motion plan: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m]."""
+    """One row an executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m]."""
 
     @property
     def step_count(self) -> int:

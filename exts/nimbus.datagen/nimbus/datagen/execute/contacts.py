@@ -21,32 +21,39 @@ class ContactMeter:
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
         self._still = self._model.body_weldid == 0
         self._tool = self._model.body(robot.tool.link).id
-        self._fingers = self._data.qfrc_actuator[simulation.dof_index[-2:]]
         self._finger_dofs = simulation.dof_index[-2:]
+        self.closing_on: str | None = None
+        """The object between the fingers, from when they begin to close on it."""
         self.held: str | None = None
         self.carried = False
         """The held object is in the air and at rest in the hand: from now on it should not move in it."""
         self._carried_at: np.ndarray | None = None
+        self._held_depth = self._table_depth = 0.0
+
+    def observe(self) -> None:
+        """Take note of the depths of this instant; the next reading tells the largest since the one before."""
+        depth = -np.asarray(self._data.contact.dist)
+        if not (depth > 0.0).any():
+            return
+        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        on_still = self._still[bodies].any(axis=1) & ~self._still[bodies].all(axis=1)
+        self._table_depth = max(self._table_depth, float(depth[on_still].max(initial=0.0)))
+        target = self.held or self.closing_on
+        if target is not None:
+            pressed = (bodies == self._model.body(target).id).any(axis=1) & self._gripper[bodies].any(axis=1)
+            self._held_depth = max(self._held_depth, float(depth[pressed].max(initial=0.0)))
 
     def read(self) -> dict[str, float]:
-        """Measures of this instant; zero where there is no such contact."""
-        contact = self._data.contact
-        bodies = self._model.geom_bodyid[contact.geom].reshape(-1, 2)
-        depth = -np.minimum(np.asarray(contact.dist), 0.0)
-        moving_into_still = self._still[bodies].any(axis=1) & ~self._still[bodies].all(axis=1)
+        """Measures since the last reading; zero where there was no such contact."""
+        self.observe()
+        held_depth, table_depth = self._held_depth, self._table_depth
+        self._held_depth = self._table_depth = 0.0
         return {
-            "held_penetration": self._held_depth(bodies, depth),
-            "table_penetration": float(depth[moving_into_still].max(initial=0.0)),
+            "held_penetration": held_depth,
+            "table_penetration": table_depth,
             "held_slip": self._slip(),
             "grip_force": float(np.abs(self._data.qfrc_actuator[self._finger_dofs]).max()) if self.held else 0.0,
         }
-
-    def _held_depth(self, bodies: np.ndarray, depth: np.ndarray) -> float:
-        if self.held is None:
-            return 0.0
-        held = self._model.body(self.held).id
-        between = (bodies == held).any(axis=1) & self._gripper[bodies].any(axis=1)
-        return float(depth[between].max(initial=0.0))
 
     def _slip(self) -> float:
         """How far the held object has moved in the hand since the carry began [m]."""
@@ -58,6 +65,15 @@ class ContactMeter:
         if self._carried_at is None:
             self._carried_at = place
         return float(np.linalg.norm(place - self._carried_at))
+
+    def touched_by_gripper(self) -> set[str]:
+        """Names of the bodies that the gripper touches, ``world`` for what stands still; not the robot itself."""
+        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        bodies = bodies[np.asarray(self._data.contact.dist) <= 0.0]
+        touching = bodies[self._gripper[bodies].any(axis=1)]
+        names = {self._model.body(int(body)).name for body in touching.ravel()}
+        root = self._model.body_rootid[self._tool]
+        return {name for name in names if self._model.body_rootid[self._model.body(name).id] != root}
 
     def touching(self, name: str, links: tuple[str, ...]) -> bool:
         """Whether an object touches every one of some robot links."""

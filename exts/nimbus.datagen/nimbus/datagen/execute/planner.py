@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from nimbus.datagen import registry
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.plan.motion import MotionPlanner
-from nimbus.datagen.randomize.draft import Streams
 from nimbus.datagen.references import environment
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.steps import unroll
-from nimbus.datagen.streams import stream
+from nimbus.datagen.streams import Streams, stream
 from nimbus.datagen.task import Task
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
 
@@ -28,6 +30,9 @@ _PATIENCE_PERIODS = 15
 """Record periods in which what was put down may come to rest after the last step."""
 _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
 """Contact that an expert would believe: depths [m], and the mean speed of a carried object in the hand [m/s]."""
+
+
+Attempts = Annotated[int, Field(ge=1, le=100)]
 
 
 @register("plan", "skills")
@@ -43,7 +48,9 @@ class SkillPlanner(Planner):
         attempts: Attempts at one layout at most.
     """
 
-    def __init__(self, task: Task, seed: int, planner: str = "ompl", attempts: int = 3) -> None:
+    def __init__(
+        self, task: Task, seed: int, planner: str = "ompl", attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    ) -> None:
         self._task, self._seed, self._planner, self._attempts = task, seed, planner, attempts
         self._simulation: NewtonSimulation | None = None
 
@@ -87,9 +94,10 @@ def run_attempt(
         for step in unroll(task.steps, names):
             with cell.step(step.name, _target(step.statement)):
                 step.statement.run(cell)
+        outcome = judge(task, cell, names)
     except SkillFailure as failure:
-        return cell.finish(Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail))
-    return cell.finish(judge(task, cell, names))
+        outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
+    return cell.finish(outcome)
 
 
 def settle(simulation: NewtonSimulation) -> None:

@@ -20,9 +20,9 @@ from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
-from nimbus.datagen.randomize.draft import Streams
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import pose
+from nimbus.datagen.streams import Streams
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.usd.stage import Fixture, StageInfo
 
@@ -63,6 +63,7 @@ class Workcell:
         self._skill, self._target, self._phase = "", "", ""
         self._command = simulation.joint_positions()[:-1].copy()
         self._plan_count = 0
+        self._start_heights = {name: self.lowest_point(name) for name in self.objects}
         self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
 
     # Where things are
@@ -115,17 +116,21 @@ class Workcell:
         """A fixture of the scene."""
         return self.stage.fixtures[name]
 
-    @property
-    def table_height(self) -> float:
-        """Height of the surface that the robot stands on [m]."""
-        return self.stage.robot_position[2]
+    def lowest_point(self, name: str) -> float:
+        """Height of an object's lowest point: of what it lies on, when it lies [m]."""
+        pose = self.pose(name)
+        return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
+
+    def has_fallen(self, name: str) -> bool:
+        """Whether an object is clearly below what it lay on at the start."""
+        return self.lowest_point(name) < self._start_heights[name] - 0.1
 
     def grasps(self, name: str) -> list[Grasp]:
         """Ways to grasp an object where it is now, best first."""
         return rank_grasps(
             grasp_axes(self.objects[name], self.robot.gripper.shape),
             self.pose(name),
-            table_height=self.table_height,
+            table_height=self.lowest_point(name),
         )
 
     # Motion
@@ -134,7 +139,7 @@ class Workcell:
     def step(self, skill: str, target: str) -> Iterator[None]:
         """Inside, everything that is recorded belongs to one skill step."""
         self._skill, self._target, self._phase = skill, target, ""
-        yield
+        yield  # after a failure the phase stays, it says where that happened
         self._skill, self._target, self._phase = "", "", ""
 
     def begin(self, phase: str) -> None:
@@ -213,7 +218,7 @@ class Workcell:
         if opening is not None:
             self._command[-1] = opening
         self._recorder.record(self._command, skill=self._skill, target=self._target, phase=self._phase)
-        self.simulation.advance(self._command)
+        self.simulation.advance(self._command, observe=self.meter.observe)
         self._check()
 
     def _check(self) -> None:
@@ -242,12 +247,13 @@ class Workcell:
             target = min(target, float(self.simulation.joint_positions()[-2:].max()) + room)
         if self.held:
             self.released.add(self.held)
-        self.meter.held, self.meter.carried = None, False
+        self.meter.held, self.meter.carried, self.meter.closing_on = None, False, None
         for value in np.linspace(self.opening, target, steps + 1)[1:]:
             self.command(opening=float(value))
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
         """Close the fingers on an object; True when both hold it."""
+        self.meter.closing_on = name
         for value in np.linspace(self.opening, self.robot.gripper.closed, steps + 1)[1:]:
             self.command(opening=float(value))
         for _ in range(patience):

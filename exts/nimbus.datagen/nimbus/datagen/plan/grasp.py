@@ -35,7 +35,7 @@ _SUPPORT_DEPTH = 0.0015
 """A pad is supported where the surface is so near to it [m]."""
 _LEAST_SUPPORT = 0.12
 """Share of a pad that must meet the surface."""
-_MAX_DRAW_BACK = 0.008
+_MAX_DRAW_BACK = 0.009
 """The hand may be drawn back so far along its approach to keep the pads off the table [m]."""
 
 
@@ -144,7 +144,7 @@ def rank_grasps(
     *,
     table_height: float = 0.0,
     max_tilt: float = 1.1,
-    pad_clearance: float = 0.0015,
+    pad_clearance: float = 0.0025,
     limit: int = 40,
 ) -> list[Grasp]:
     """Hands that could close on an object where it is, best first.

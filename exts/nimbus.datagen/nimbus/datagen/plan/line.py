@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from nimbus.datagen.plan.ik import trace_line
 from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
-from nimbus.datagen.plan.path import IsFree, thin_path
+from nimbus.datagen.plan.path import IsFree, path_length, thin_path
 from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 from nimbus.datagen.plan.timing import join_motions
 
@@ -69,8 +69,15 @@ def join_plans(planner: OmplPlanner, scene: PlanningScene, plans: Sequence[Motio
     halting = join_motions(plans)
     if flowing and flowing.duration < halting.time[-1]:
         return flowing
+    timing_time = sum(plan.statistics.get("timing_time", 0.0) for plan in plans)
+    clearance = min((plan.statistics["clearance"] for plan in plans if "clearance" in plan.statistics), default=np.nan)
     return replace(
-        plans[-1], time=halting.time, positions=halting.positions, velocities=halting.velocities, waypoints=path
+        plans[-1],
+        time=halting.time,
+        positions=halting.positions,
+        velocities=halting.velocities,
+        waypoints=path,
+        statistics=spent | {"timing_time": timing_time, "clearance": clearance, "path_length": path_length(path)},
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.quantities import Metres, Radians
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import multiply, rotation_about
+from nimbus.datagen.streams import Streams
 
 
 @register("randomizer", "camera")
@@ -39,7 +40,7 @@ class CameraRandomization(LayoutRandomization):
                 camera,
                 position=(x, y, z),
                 wxyz=multiply(camera.wxyz, turn),
-                vertical_fov=camera.vertical_fov + zoom,
+                vertical_fov=max(camera.vertical_fov + zoom, 0.2 * camera.vertical_fov),
             )
             drawn[camera.name] = {"shift": shift.tolist(), "turn_wxyz": list(turn), "fov_change": zoom}
         return drawn

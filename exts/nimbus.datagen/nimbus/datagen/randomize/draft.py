@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
-
-import numpy as np
 
 from nimbus.datagen.layout import Camera, Light, PlacedObject, Surface
 from nimbus.datagen.lighting import nominal_light
 from nimbus.datagen.skill import Randomization
+from nimbus.datagen.streams import Streams
 
 Draws: TypeAlias = dict[str, Any]
-Streams: TypeAlias = Callable[..., np.random.Generator]
-"""A stream by address below the randomizer's own: ``streams(item.name)``."""
 
 
 @dataclass

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 from pydantic import Field
 
 from nimbus.datagen.quantities import Range, Ratio
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
+from nimbus.datagen.streams import Streams
 
 
 @register("randomizer", "friction")
@@ -16,7 +18,7 @@ class FrictionRandomization(LayoutRandomization):
     """Multiplies the sliding friction of each object."""
 
     part = "physical"
-    factor: Range[Ratio] = Field((0.85, 1.2), description="range of the factor")
+    factor: Range[Annotated[Ratio, Field(gt=0, le=10)]] = Field((0.85, 1.2), description="range of the factor")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 from pydantic import Field
 
 from nimbus.datagen.lighting import make_light
 from nimbus.datagen.quantities import Kelvin, Radians, Range, Ratio
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
+from nimbus.datagen.streams import Streams
+
+_Brightness = Annotated[Ratio, Field(ge=0, le=10)]
+_Elevation = Annotated[Radians, Field(gt=0, le=math.pi / 2)]
+_Temperature = Annotated[Kelvin, Field(ge=1667, le=25000)]
 
 
 @register("randomizer", "light")
@@ -18,10 +24,10 @@ class LightRandomization(LayoutRandomization):
 
     part = "visual"
     azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where the light stands, about the vertical")
-    elevation: Range[Radians] = Field((0.7, 1.4), description="how high it stands")
-    intensity: Range[Ratio] = Field((0.6, 1.2), description="brightness of the direct light")
-    temperature: Range[Kelvin] = Field((3200.0, 8000.0), description="colour temperature")
-    ambient: Range[Ratio] = Field((0.3, 0.6), description="light that comes from everywhere")
+    elevation: Range[_Elevation] = Field((0.7, 1.4), description="how high it stands")
+    intensity: Range[_Brightness] = Field((0.6, 1.2), description="brightness of the direct light")
+    temperature: Range[_Temperature] = Field((3200.0, 8000.0), description="colour temperature")
+    ambient: Range[_Brightness] = Field((0.3, 0.6), description="light that comes from everywhere")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw each property from its own range."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 from pydantic import Field
 
 from nimbus.datagen.quantities import Range, Ratio
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
+from nimbus.datagen.streams import Streams
 
 
 @register("randomizer", "mass")
@@ -16,7 +18,7 @@ class MassRandomization(LayoutRandomization):
     """Multiplies each object's mass, and its inertia with it."""
 
     part = "physical"
-    factor: Range[Ratio] = Field((0.8, 1.25), description="range of the factor")
+    factor: Range[Annotated[Ratio, Field(gt=0, le=10)]] = Field((0.8, 1.25), description="range of the factor")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import colorsys
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
+from nimbus.datagen.errors import nearest
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.quantities import Ratio
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization, Streams
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
+from nimbus.datagen.streams import Streams
 
 TABLE = ("wood", "laminate", "concrete", "fabric", "marble", "paint")
 FLOOR = ("tiles", "wood", "concrete", "paint")
 BACKDROP = ("paint", "plaster", "concrete", "tiles")
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    from nimbus.datagen.render.textures import texture_names
+
+    for name in names:
+        if name not in texture_names():
+            context = {"name": name, "instead": nearest(name, texture_names())}
+            raise PydanticCustomError("texture", "unknown texture '{name}'", context)
+    return names
+
+
+Textures = Annotated[tuple[str, ...], AfterValidator(_known)]
 
 
 @register("randomizer", "materials")
@@ -22,9 +39,9 @@ class MaterialRandomization(LayoutRandomization):
     """Procedural textures for table, floor and backdrop, and a tint for objects and fixtures."""
 
     part = "visual"
-    table: tuple[str, ...] = Field(TABLE, min_length=1, description="procedural textures to choose from")
-    floor: tuple[str, ...] = Field(FLOOR, min_length=1, description="procedural textures to choose from")
-    backdrop: tuple[str, ...] = Field(BACKDROP, min_length=1, description="procedural textures to choose from")
+    table: Textures = Field(TABLE, min_length=1, description="procedural textures to choose from")
+    floor: Textures = Field(FLOOR, min_length=1, description="procedural textures to choose from")
+    backdrop: Textures = Field(BACKDROP, min_length=1, description="procedural textures to choose from")
     tint: Ratio = Field(0.25, ge=0, le=1, description="how far objects' and fixtures' colours stray, 0 to 1")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:

@@ -9,9 +9,10 @@ from typing import Any
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.randomize.draft import Draws, Streams
+from nimbus.datagen.randomize.draft import Draws
 from nimbus.datagen.randomize.placement import Float, NoRoomError, find_places, footprint, moved, rectangle
 from nimbus.datagen.rotations import multiply, rotation_about
+from nimbus.datagen.streams import Streams
 from nimbus.datagen.task import Task
 from nimbus.datagen.task_file import ObjectGroup
 from nimbus.datagen.usd.stage import StageInfo
@@ -45,10 +46,7 @@ def draw_objects(
     """
     objects: list[PlacedObject] = []
     drawn: Draws = {}
-    taken = [
-        rectangle(*(_shifted(corner, fixture.position) for corner in fixture.bounds))
-        for fixture in stage.fixtures.values()
-    ]
+    taken = [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()]
     for name, group in task.objects.items():
         placed, values = _draw_group(name, group, task, stage, streams, reachable[group.region], taken)
         objects += placed
@@ -65,34 +63,51 @@ def _draw_group(
     reachable: Callable[[float, float], bool],
     taken: list[Float],
 ) -> tuple[list[PlacedObject], Draws]:
+    low, high = group.count
+    asked = int(streams(name, "count").integers(low, high + 1))
+    # A crowded layout does without its last objects, as far as the task allows.
+    for count in range(asked, low - 1, -1):
+        try:
+            return _place_group(name, group, task, stage, streams, reachable, taken, count=count)
+        except NoRoomError:
+            continue
+    width, depth = task.regions[group.region].size
+    raise task.error(
+        ("regions", group.region),
+        f"{width:g} x {depth:g} m do not hold {low} of '{name}' {CLEARANCE * 100:g} cm apart within reach",
+        instead="enlarge it, bring it nearer to the robot, or lower the count",
+    )
+
+
+def _place_group(
+    name: str,
+    group: ObjectGroup,
+    task: Task,
+    stage: StageInfo,
+    streams: Streams,
+    reachable: Callable[[float, float], bool],
+    taken: list[Float],
+    *,
+    count: int,
+) -> tuple[list[PlacedObject], Draws]:
     library = ObjectLibrary.open(group.library)
     region, surface = task.regions[group.region], stage.surfaces[task.regions[group.region].on]
-    low, high = group.count
-    count = int(streams(name, "count").integers(low, high + 1))
     kinds = list(library.kinds if group.kinds == "all" else group.kinds)
     chosen = streams(name, "kinds").choice(len(kinds), size=count, replace=not group.distinct)
     names = [f"{name}_{place}" for place in range(count)]
     choices = [_choose(library, kinds[kind], group, streams, item) for kind, item in zip(chosen, names, strict=True)]
     yaw = (-math.pi, math.pi) if group.yaw == "any" else group.yaw
     outlines = [footprint(model.vertices, rest.wxyz) for model, rest in choices]
-    try:
-        places = find_places(
-            outlines,
-            [streams(item, "pose") for item in names],
-            center=region.center,
-            size=region.size,
-            yaw=yaw,
-            clearance=CLEARANCE,
-            obstacles=taken,
-            reachable=reachable,
-        )
-    except NoRoomError:
-        raise task.error(
-            ("regions", group.region),
-            f"{region.size[0]:g} x {region.size[1]:g} m do not hold {count} of '{name}' "
-            f"{CLEARANCE * 100:g} cm apart within reach",
-            instead="enlarge it, bring it nearer to the robot, or lower the count",
-        ) from None
+    places = find_places(
+        outlines,
+        [streams(item, "pose") for item in names],
+        center=region.center,
+        size=region.size,
+        yaw=yaw,
+        clearance=CLEARANCE,
+        obstacles=taken,
+        reachable=reachable,
+    )
     taken += map(moved, outlines, places)
     objects = []
     for item, (model, rest), place in zip(names, choices, places, strict=True):
@@ -125,7 +140,3 @@ def _choose(
     lies = bool(streams(item, "rest").uniform() < group.lying)
     rest = model.rest_pose("lying" if lies else "upright") or model.rest_poses[0]
     return model, rest
-
-
-def _shifted(corner: tuple[float, float, float], by: tuple[float, float, float]) -> tuple[float, float]:
-    return corner[0] + by[0], corner[1] + by[1]

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, PlacedObject, Surface, VisualLayout
-from nimbus.datagen.randomize.draft import Draft, LayoutRandomization, Streams
+from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
-from nimbus.datagen.streams import stream
+from nimbus.datagen.streams import Streams, stream
 from nimbus.datagen.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -87,7 +87,7 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams) -> dict[str, A
     """Let the task's randomizers of one part change the draft; what each drew, by name."""
     chosen = {
         name: settings
-        for name, settings in task.randomize.items()
+        for name, settings in sorted(task.randomize.items())
         if isinstance(settings, LayoutRandomization) and settings.part == part
     }
     return {name: settings.draw(draft, partial(streams, name)) for name, settings in chosen.items()}

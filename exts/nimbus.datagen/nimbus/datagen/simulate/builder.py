@@ -65,7 +65,8 @@ class SceneBuilder:
         builder.add_builder(parse_usd(self.stage.path, visuals=self.visuals))
         builder.body_label[:] = [_leaf(label) for label in builder.body_label]
         first_body, first_joint = builder.body_count, builder.joint_count
-        place = wp.transform(wp.vec3(*self.stage.robot_position), wp.quat_identity())
+        w, x, y, z = self.stage.robot_wxyz
+        place = wp.transform(wp.vec3(*self.stage.robot_position), wp.quat(x, y, z, w))
         usd = robot_usd(self.robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
         builder.add_builder(parse_usd(usd, visuals=self.visuals), xform=place)
         for body in range(first_body, builder.body_count):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -23,6 +24,9 @@ STEP_RATE = 2400.0
 
 _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL"))
 """Warnings that a number is not finite, or huge."""
+
+_OBSERVED_EVERY = 10
+"""Physics steps between two looks at contacts."""
 
 
 @register("simulator", "newton")
@@ -82,8 +86,13 @@ class NewtonSimulation:
         """Arm joints in order, then ``gripper``: the commanded position of both fingers [m]."""
         return (*self.robot.arm.joints, "gripper")
 
-    def advance(self, action: Float) -> None:
-        """Run physics for one record period towards an action (A,) [rad, m]."""
+    def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
+        """Run physics for one record period.
+
+        Args:
+            action: (A,) commanded positions [rad, m].
+            observe: Called several times on the way, to look at what is not recorded.
+        """
         target = np.append(action, action[-1])
         control, period = self.data.ctrl, 1.0 / self.rate
         first, second = self._previous, self._command
@@ -94,6 +103,8 @@ class NewtonSimulation:
             velocity = ((u - 1) * first + (1 - 2 * u) * second + u * target) / period
             control[self._actuators] = reference + self._lead_time * velocity
             mujoco.mj_step(self.model, self.data)
+            if observe and step % _OBSERVED_EVERY == 0:
+                observe()
         self._previous, self._command = second, target
         self.reference = reference
 

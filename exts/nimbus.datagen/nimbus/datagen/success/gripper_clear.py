@@ -18,7 +18,6 @@ class GripperClear(Predicate):
         positions = world.simulation.joint_positions()[-len(gripper.joints) :]
         if abs(positions - gripper.open).max() > 0.005:
             return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail="the fingers are not open")
-        for name in world.objects:
-            if any(world.meter.touching(name, (link,)) for link in gripper.links):
-                return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail=f"the hand touches {name}")
+        for name in sorted(world.meter.touched_by_gripper()):
+            return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail=f"the hand touches {name}")
         return None

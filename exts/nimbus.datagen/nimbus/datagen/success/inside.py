@@ -35,6 +35,6 @@ class Inside(Predicate):
             if contains(world, name, self.object):
                 detail = f"{self.object} is in {name}, not in {self.container}"
                 return Outcome(success=False, reason=Reason.WRONG_BIN, detail=detail)
-        if world.pose(self.object)[2, 3] < world.table_height - 0.05:
+        if world.has_fallen(self.object):
             return Outcome(success=False, reason=Reason.ON_FLOOR, detail=f"{self.object} fell")
         return Outcome(success=False, reason=Reason.NOT_IN_BIN, detail=f"{self.object} is not in {self.container}")

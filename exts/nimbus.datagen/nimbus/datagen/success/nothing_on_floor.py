@@ -13,8 +13,8 @@ class NothingOnFloor(Predicate):
     """No object fell off the table."""
 
     def failure(self, world: Workcell) -> Outcome | None:
-        """The first object below the table top."""
+        """The first object that lies deeper than it did."""
         for name in world.objects:
-            if world.pose(name)[2, 3] < world.table_height - 0.05:
+            if world.has_fallen(name):
                 return Outcome(success=False, reason=Reason.ON_FLOOR, detail=f"{name} fell")
         return None

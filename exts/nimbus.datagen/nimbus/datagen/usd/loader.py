@@ -15,7 +15,7 @@ from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot, load_robot
 from nimbus.datagen.rotations import pose, rotation_about
-from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
@@ -101,6 +101,10 @@ def load_assets(task: Task) -> SceneAssets:
         for name, group in task.objects.items()
     }
     check_task(task, stage, robot.camera_links, libraries)
+    if STEP_RATE % task.rate:
+        near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
+        what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"
+        raise task.error(("rate",), what, instead=f"write {near}")
     return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
 
 
@@ -109,9 +113,8 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
     simulation.load(PhysicalLayout(objects=()))
     scene = planning_scene(simulation)
     scene.set_world(simulation.data.qpos)
-    rng = stream(0, "reach")
 
-    def reaches(x: float, y: float, z: float) -> bool:
+    def reaches(x: float, y: float, z: float, rng: np.random.Generator) -> bool:
         goals = (pose((x, y, z), rotation_about((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS)
         return any(solve_ik(scene, goal, seed_q=np.array(robot.arm.home), rng=rng, solutions=1) for goal in goals)
 
@@ -123,7 +126,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         cells = np.zeros(shape, dtype=bool)
         for i, j in np.ndindex(*shape):
             x, y = low + (np.array([i, j]) + 0.5) * _CELL
-            cells[i, j] = reaches(float(x), float(y), height)
+            cells[i, j] = reaches(float(x), float(y), height, stream(0, "reach", name, int(i), int(j)))
         if not cells.any():
             raise task.error(
                 ("regions", name),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Quaternion, Vector
 from nimbus.datagen.scene_files import scene_file
 
 
@@ -23,8 +24,10 @@ class Fixture:
     object_class: str
     position: tuple[float, float, float]
     """Origin of its frame at the start, world frame [m]."""
-    bounds: tuple[tuple[float, float, float], tuple[float, float, float]]
+    bounds: tuple[Vector, Vector]
     """Lower and upper corner in its own frame [m]."""
+    world_bounds: tuple[Vector, Vector]
+    """The same at the start, along the axes of the world [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,7 @@ class StageInfo:
     path: Path
     content_hash: str
     robot_position: tuple[float, float, float]
+    robot_wxyz: Quaternion
     fixtures: Mapping[str, Fixture]
     surfaces: Mapping[str, Surface]
     roles: Mapping[str, tuple[str, ...]]
@@ -102,7 +106,7 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
     fixtures: dict[str, Fixture] = {}
     surfaces: dict[str, Surface] = {}
     roles: dict[str, list[str]] = {}
-    mount: tuple[float, float, float] | None = None
+    mount: tuple[Vector, Quaternion] | None = None
     for prim in stage.Traverse():
         role = prim.GetCustomDataByKey("nimbus:role")
         if role is None:
@@ -110,7 +114,7 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
         box = bounds.ComputeWorldBound(prim).ComputeAlignedRange()
         lower, upper = tuple(box.GetMin()), tuple(box.GetMax())
         if role == "robot_mount":
-            mount = _origin(prim)
+            mount = _origin(prim), _turn(prim)
         elif role == "fixture":
             fixtures[prim.GetName()] = _fixture(prim, bounds)
             roles.setdefault(prim.GetName(), []).append(str(prim.GetPath()))
@@ -126,7 +130,8 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
         name=name,
         path=path,
         content_hash=_content_hash(path),
-        robot_position=mount,
+        robot_position=mount[0],
+        robot_wxyz=mount[1],
         fixtures=fixtures,
         surfaces=surfaces,
         roles={role: tuple(paths) for role, paths in roles.items()},
@@ -141,13 +146,24 @@ def _origin(prim: Any) -> tuple[float, float, float]:
     return x, y, z
 
 
+def _turn(prim: Any) -> Quaternion:
+    from pxr import UsdGeom
+
+    world_T_prim: Any = UsdGeom.XformCache().GetLocalToWorldTransform(prim)
+    rotation = world_T_prim.ExtractRotationQuat()
+    x, y, z = rotation.GetImaginary()
+    return rotation.GetReal(), x, y, z
+
+
 def _fixture(prim: Any, bounds: Any) -> Fixture:
-    box = bounds.ComputeUntransformedBound(prim).ComputeAlignedRange()
+    own = bounds.ComputeUntransformedBound(prim).ComputeAlignedRange()
+    world = bounds.ComputeWorldBound(prim).ComputeAlignedRange()
     return Fixture(
         name=prim.GetName(),
         prim_path=str(prim.GetPath()),
         group=prim.GetCustomDataByKey("nimbus:group") or "",
         object_class=prim.GetCustomDataByKey("nimbus:class") or "",
         position=_origin(prim),
-        bounds=(tuple(box.GetMin()), tuple(box.GetMax())),
+        bounds=(tuple(own.GetMin()), tuple(own.GetMax())),
+        world_bounds=(tuple(world.GetMin()), tuple(world.GetMax())),
     )
