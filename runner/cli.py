@@ -191,7 +191,8 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0
         return importlib.import_module(f"nimbus.runner.{args.command}").command(args)
     except InputError as error:
-        sys.stderr.write(" ".join(str(error).split("\n")) + "\n")
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        sys.stderr.write(" ".join(f"{error}{notes}".split("\n")) + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")

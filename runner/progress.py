@@ -16,8 +16,8 @@ from nimbus.datagen.store.publish import replace_text
 
 FILE_NAME = "status.json"
 STAGES = ("load", "randomize", "plan", "render", "store")
-SHARED_STAGES = STAGES[:3]
-"""Stages that all variants of an episode share: their time counts once an attempt."""
+_SHARED = STAGES[:3]
+"""Stages that all variants of an episode share."""
 _WRITE_INTERVAL = 0.5
 
 
@@ -117,11 +117,9 @@ class Progress:
             status.stored += 1
             status.byte_count += stored.byte_count
             status.step_count += stored.step_count
-        reached = (SHARED_STAGES if is_new else ()) + (() if failed else STAGES[3:])
+        reached = (_SHARED if is_new else ()) + (() if failed else STAGES[3:])
         status.counts = dict(Counter(status.counts) + Counter(reached))
         for name, seconds in stored.times.items():
-            if name in SHARED_STAGES and not is_new:
-                continue
             table = status.waits if name.endswith("_wait") else status.cpu_times
             table[name] = table.get(name, 0.0) + seconds
         self._touch()

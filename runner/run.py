@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,9 @@ def command(args: argparse.Namespace) -> int:
     task = load_task(args.task, skill_folders=args.skills)
     prepare_libraries()
     pipeline = load_pipeline(task.pipeline, where=task.where("pipeline"))
+    begin = time.thread_time()
     context = run_context(task, pipeline, args)
+    load_time = time.thread_time() - begin
     check_components(pipeline, offered=(*context, "dataset"))
     with Dataset.create_or_open(
         args.out,
@@ -50,7 +53,7 @@ def command(args: argparse.Namespace) -> int:
                 build(pipeline, dataset=dataset, **context) as chain,
             ):
                 dashboard.note("loading; a first run compiles the renderer (about half a minute, once)")
-                for stored in chain.run(_requests(dataset, args.episodes, variants)):
+                for stored in chain.run(_requests(dataset, args.episodes, variants, load_time=load_time)):
                     dashboard.add(stored)
                     if interruption.requested:
                         raise KeyboardInterrupt
@@ -120,15 +123,17 @@ def _refuse_unavailable(args: argparse.Namespace) -> None:
         raise InputError("cuRobo is not supported by this version", where="--planner", instead="use --planner ompl")
 
 
-def _requests(dataset: Any, count: int, variants: tuple[int, ...]) -> Iterator[Any]:
-    """The episodes that are still to be made, in order."""
+def _requests(dataset: Any, count: int, variants: tuple[int, ...], *, load_time: float) -> Iterator[Any]:
+    """The episodes that are still to be made, in order; the first tells what loading for all of them took."""
     from nimbus.datagen.stages import Request
 
+    times = {"load": load_time}
     for index in range(count):
         finished = dataset.ledger.finished(index, variants)
         missing = tuple(variant for variant in variants if variant not in finished)
         if missing:
-            yield Request(index=index, variants=missing)
+            yield Request(index=index, variants=missing, times=times)
+            times = {}
 
 
 def _stored_count(dataset: Any, count: int, variants: tuple[int, ...]) -> int:

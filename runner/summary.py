@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.runner.progress import SHARED_STAGES, STAGES, read_status
+from nimbus.runner.progress import STAGES, read_status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +136,10 @@ def _kinds(plans: list[Attempt]) -> tuple[KindYield, ...]:
 
 def _totals(attempts: list[Attempt], *, waits: bool) -> dict[str, float]:
     totals: dict[str, float] = {}
-    plans: set[tuple[int, int]] = set()
     for attempt in attempts:
-        plan = (attempt.idx, attempt.attempt)
         for name, seconds in attempt.times.items():
-            if name.endswith("_wait") is waits and not (name in SHARED_STAGES and plan in plans):
+            if name.endswith("_wait") is waits:
                 totals[name] = totals.get(name, 0.0) + seconds
-        plans.add(plan)
     return totals
 
 

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,6 +159,44 @@ def test_closing_ends_what_is_under_way_before_the_stages_close():
         next(running)
     assert ended == ["end last", "end first", "close last", "close first"]
     assert list(running) == []
+
+
+def test_times_are_told_once_so_that_their_sum_is_the_total():
+    def burn(seconds: float) -> None:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+
+    class Busy(Stage[Any, Any]):
+        def __init__(self, name: str, *, count: int) -> None:
+            self.name, self.count = name, count
+
+        def process(self, item: Any) -> Iterator[Any]:
+            for _ in range(self.count):
+                burn(0.05)
+                yield Request(index=item.index)
+
+    stages: list[Stage[Any, Any]] = [Busy("load", count=1), Busy("plan", count=2), Busy("render", count=2)]
+    first = Request(index=0, times={"load": 1.0})
+    results = list(Chain(stages).run(iter([first, Request(index=1)])))
+    assert [sorted(result.times) for result in results] == [["load", "plan", "render"], ["render"]] * 1 + [
+        ["plan", "render"],
+        ["render"],
+    ] + [["load", "plan", "render"], ["render"], ["plan", "render"], ["render"]]
+    totals = {name: sum(result.times.get(name, 0.0) for result in results) for name in ("load", "plan", "render")}
+    assert totals == pytest.approx({"load": 1.1, "plan": 0.2, "render": 0.4}, rel=0.2)
+
+
+def test_waiting_costs_no_cpu_time():
+    class Sleepy(Stage[Any, Any]):
+        name = "load"
+
+        def process(self, item: Any) -> Iterator[Any]:
+            time.sleep(0.2)
+            yield Request(index=item.index)
+
+    (result,) = Chain([Sleepy()]).run(requests(1))
+    assert result.times["load"] < 0.1
 
 
 def test_components_get_what_they_ask_for_and_nothing_else(tmp_path):

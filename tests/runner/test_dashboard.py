@@ -62,8 +62,11 @@ def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
 
 def test_variants_of_one_plan_count_its_planning_once(tmp_path: Path) -> None:
     kept = progress(tmp_path)
-    for stored in (good(0), replace(good(0), variant=1), bad(1, final=True), replace(bad(1, final=True), variant=1)):
-        kept.add(stored)
+    further = {"render": 20.0, "store": 1.0, "store_wait": 0.25}  # the first variant told of the rest
+    kept.add(good(0))
+    kept.add(replace(good(0), variant=1, times=further))
+    kept.add(bad(1, final=True))
+    kept.add(replace(bad(1, final=True), variant=1, times={}))
     status = kept.status
     assert (status.attempts, status.stored, status.given_up) == (2, 2, 2)
     assert status.failures == {"slipped_in_transit": 1}

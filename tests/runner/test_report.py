@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
         target,
         [
             make_rendered(0),
-            make_rendered(0, variant=1),
+            make_rendered(0, variant=1, times={"render": 3.0}),
             make_rendered(1, outcome=failure(Reason.NO_PATH), attempt=0, final=False),
             make_rendered(1, attempt=1, steps=40),
             make_rendered(2, outcome=failure(Reason.NO_IK)),

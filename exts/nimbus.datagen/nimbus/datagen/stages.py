@@ -6,10 +6,11 @@ process, or in a worker that feeds it from a queue.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from nimbus.datagen.episode import Provenance
@@ -17,12 +18,29 @@ from nimbus.datagen.layout import Layout
 from nimbus.datagen.observation import Labels, Observation
 from nimbus.datagen.trajectory import Outcome, Trajectory
 
-In = TypeVar("In")
-Out = TypeVar("Out")
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """What passes from one stage to the next."""
+
+    times: dict[str, float] = field(default_factory=dict, compare=False)
+    """[s] CPU by stage of the work that led here and that no result before has told of: totals are sums over results.
+
+    Time spent waiting has names that end with ``_wait``.
+    """
+
+    @property
+    def label(self) -> str:
+        """How errors name it."""
+        return "an item"
+
+
+In = TypeVar("In", bound=Item)
+Out = TypeVar("Out", bound=Item)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Item):
     """One episode asked for: its index in the run, and which visual variants of it."""
 
     index: int
@@ -35,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class Scene(Item):
     """A loaded and validated scene, ready for layouts; ``assets`` belongs to the component that made it."""
 
     request: Request
@@ -49,7 +67,7 @@ class Scene:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Randomized:
+class Randomized(Item):
     """A scene with its layouts: one physical part, a visual part for each variant."""
 
     scene: Scene
@@ -62,7 +80,7 @@ class Randomized:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class Planned(Item):
     """One executed attempt at a layout, successful or not."""
 
     scene: Scene
@@ -71,8 +89,6 @@ class Planned:
     attempt: int = 0
     final: bool = True
     """No further attempt follows for this layout."""
-    times: dict[str, float] = field(default_factory=dict)
-    """CPU seconds by stage so far."""
 
     @property
     def label(self) -> str:
@@ -81,8 +97,8 @@ class Planned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rendered:
-    """One visual variant of a plan. ``observations`` is lazy: a chunk is rendered when the writer asks for it."""
+class Rendered(Item):
+    """One visual variant of a plan. ``observations`` is lazy, take it through :class:`OnDemand`."""
 
     scene: Scene
     layout: Layout
@@ -91,7 +107,6 @@ class Rendered:
     observations: Iterator[Observation]
     attempt: int = 0
     final: bool = True
-    times: dict[str, float] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -100,7 +115,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class Stored(Item):
     """What became of one attempt at one episode."""
 
     episode_id: str
@@ -114,12 +129,43 @@ class Stored:
     """File of the stored episode, relative to the dataset; empty for a failed attempt."""
     step_count: int = 0
     byte_count: int = 0
-    times: dict[str, float] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """How errors name it."""
         return self.episode_id
+
+
+@contextmanager
+def named_errors(stage: str, item: Item) -> Iterator[None]:
+    """Let an error say in which stage it happened, and to which episode; the innermost stage knows best."""
+    try:
+        yield
+    except Exception as error:
+        if not hasattr(error, "__notes__"):
+            error.add_note(f"in stage {stage}, {item.label}")
+        raise
+
+
+class OnDemand:
+    """An episode's observations, as a writer takes them: what renders them has its own CPU time and its own errors."""
+
+    def __init__(self, item: Rendered) -> None:
+        self.cpu_time = 0.0
+        """[s] spent rendering so far."""
+        self._item = item
+
+    def __iter__(self) -> Iterator[Observation]:
+        while True:
+            begin = time.thread_time()
+            try:
+                with named_errors("render", self._item):
+                    observation = next(self._item.observations, None)
+            finally:
+                self.cpu_time += time.thread_time() - begin
+            if observation is None:
+                return
+            yield observation
 
 
 class Stage(ABC, Generic[In, Out]):
@@ -132,15 +178,27 @@ class Stage(ABC, Generic[In, Out]):
         """Yield what becomes of one item."""
 
     def __call__(self, items: Iterator[In]) -> Generator[Out, None, None]:
-        """Process items one after another; an error carries the stage and the episode it happened in."""
+        """Process items one after another.
+
+        A result carries the CPU time of this stage and of those before it, unless the stage gave times itself; an
+        error carries the stage and the episode it happened in.
+        """
         for item in items:
+            untold = item.times
+            results = self.process(item)
             try:
-                yield from self.process(item)
-            except Exception as error:
-                note = f"in stage {self.name}, {getattr(item, 'label', item)}"
-                if note not in getattr(error, "__notes__", ()):
-                    error.add_note(note)
-                raise
+                while True:
+                    begin = time.thread_time()
+                    with named_errors(self.name, item):
+                        result = next(results, None)
+                    if result is None:
+                        break
+                    own = untold.get(self.name, 0.0) + time.thread_time() - begin
+                    yield replace(result, times=untold | {self.name: own} | result.times)
+                    untold = {}
+            finally:
+                if isinstance(results, Generator):
+                    results.close()
 
     def close(self) -> None:
         """Release what the stage holds; called once, also after an error."""

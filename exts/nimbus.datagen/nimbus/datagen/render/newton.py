@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -37,40 +36,32 @@ class NewtonRenderer(Renderer):
         if self._renderer is None:
             self._renderer = self._make(item.scene.assets.stage, item.scene.assets.robot)
         for layout in item.layouts:
-            times = dict(item.times)
             failed = not item.trajectory.outcome.success
-            shown = self._observe(self._renderer, layout, item.trajectory, times)
+            shown = self._observe(self._renderer, layout, item.trajectory)
             yield Rendered(
                 scene=item.scene,
                 layout=layout,
                 trajectory=item.trajectory,
-                labels=None if failed else self._load(self._renderer, layout, times),
+                labels=None if failed else self._load(self._renderer, layout),
                 observations=iter(()) if failed else shown,
                 attempt=item.attempt,
                 final=item.final,
-                times=times,
             )
 
-    def _observe(
-        self, renderer: StackedRenderer, layout: Layout, trajectory: Trajectory, times: dict[str, float]
-    ) -> Iterator[Observation]:
+    def _observe(self, renderer: StackedRenderer, layout: Layout, trajectory: Trajectory) -> Iterator[Observation]:
         """Render the steps of a trajectory; a chunk when it is asked for."""
         start = 0
         while start < trajectory.step_count:
-            self._load(renderer, layout, times)
-            begin = time.thread_time()
+            self._load(renderer, layout)
             steps = slice(start, start + renderer.stack)
             positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
             cameras = renderer.render(trajectory.body_names, positions, wxyz)
-            times["render"] = times.get("render", 0.0) + time.thread_time() - begin
             yield Observation(start=start, cameras=cameras)
             start += len(positions)
 
-    def _load(self, renderer: StackedRenderer, layout: Layout, times: dict[str, float]) -> Labels:
+    def _load(self, renderer: StackedRenderer, layout: Layout) -> Labels:
         """Prepare a layout, unless it is the one that was shown last."""
         if self._loaded is not layout:
-            begin = time.thread_time()
             renderer.load(layout)
             self._loaded = layout
-            times["render"] = times.get("render", 0.0) + time.thread_time() - begin
         return renderer.labels

@@ -11,7 +11,7 @@ from typing import Any
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.registry import register
-from nimbus.datagen.stages import Rendered, Stored, Writer
+from nimbus.datagen.stages import OnDemand, Rendered, Stored, Writer
 from nimbus.datagen.store.dataset import Dataset, DatasetInfo
 from nimbus.datagen.store.encode import EpisodeEncoder
 from nimbus.datagen.store.learn import learned
@@ -61,13 +61,15 @@ class Hdf5Writer(Writer):
         episode_id = item.layout.key.id
         staged = self.dataset.stage / f"{episode_id}.hdf5.tmp"
         final = self.dataset.episodes / f"{episode_id}.hdf5"
+        begin = time.thread_time()
+        shown = OnDemand(item)
         jobs = _Jobs(self._thread, length=self._queue_length)
         try:
             with disk(staged):
                 encoder = EpisodeEncoder(staged, compression=self._compression)
             try:
                 jobs.put(encoder.episode, item.layout, item.trajectory, item.labels, item.scene.provenance)
-                for observation in item.observations:
+                for observation in shown:
                     jobs.put(encoder.observation, observation, step_count=item.trajectory.step_count)
                     encoder.check()
                 jobs.put(encoder.finish, step_count=item.trajectory.step_count)
@@ -83,7 +85,11 @@ class Hdf5Writer(Writer):
             path=final.relative_to(self.dataset.folder).as_posix(),
             byte_count=byte_count,
             sha256=encoder.hash.hexdigest(),
-            times={"store": jobs.cpu_time, "store_wait": jobs.wait_time},
+            times={
+                "render": item.times.get("render", 0.0) + shown.cpu_time,
+                "store": jobs.cpu_time + time.thread_time() - begin - shown.cpu_time,
+                "store_wait": jobs.wait_time,
+            },
             learned=learned(self.dataset.info, item.layout, item.trajectory, item.labels, encoder.features),
         )
 
