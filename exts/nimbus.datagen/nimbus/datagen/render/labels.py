@@ -17,12 +17,20 @@ from nimbus.datagen.usd.stage import StageInfo
 BACKGROUND = "background"
 
 
-def make_labels(stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequence[Part]) -> Labels:
+def make_labels(
+    stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequence[Part], *, libraries: Sequence[str]
+) -> Labels:
     """Name everything that can be seen.
 
     Instances: the background, the objects, the fixtures, the robot, then what stands still. Semantic names depend on
     the stage and the libraries alone, so that an index means the same in every episode of a task. The robot, which has
-    no single frame, has a NaN box.
+    no single frame, has a NaN box and no body.
+
+    Args:
+        stage: The scene.
+        objects: What is in this episode.
+        parts: All that can be seen.
+        libraries: Those that the task draws from, in its order.
     """
     drawn = list(dict.fromkeys(part.instance for part in parts))
     moving = [item.name for item in objects] + [name for name in stage.fixtures if name in drawn]
@@ -30,7 +38,6 @@ def make_labels(stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequen
     instances = [BACKGROUND, *moving, ROBOT, *still]
     kinds = {item.name: item.kind for item in objects}
     groups = {name: fixture.group or name for name, fixture in stage.fixtures.items()}
-    libraries = dict.fromkeys(item.library for item in objects)
     known = [kind for name in libraries for kind in ObjectLibrary.open(name).kinds]
     semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *still, *groups.values(), *known]))
     if max(len(instances), len(semantics)) > 255:

@@ -40,6 +40,7 @@ class StackedRenderer:
     Args:
         stage: The scene.
         robot: The robot on its mount.
+        libraries: Object libraries of the task, whose kinds are the semantic names; default those of each episode.
         stack: K, the number of steps rendered together; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
@@ -53,11 +54,12 @@ class StackedRenderer:
         stage: StageInfo,
         robot: Robot,
         *,
+        libraries: Sequence[str] = (),
         stack: int | None = None,
         device: str | wp.Device = "cpu",
         shadows: bool = True,
     ) -> None:
-        self.stage, self.robot, self.shadows = stage, robot, shadows
+        self.stage, self.robot, self.libraries, self.shadows = stage, robot, tuple(libraries), shadows
         self.device = find_device(device)
         self._stack = stack
         self._scene_parts = scene_parts(stage, robot)
@@ -69,7 +71,8 @@ class StackedRenderer:
         self.cameras = visual.cameras
         self.stack = self._stack or self._choose_stack(visual.cameras)
         parts = [part for item in layout.physical.objects for part in object_parts(item)] + list(self._scene_parts)
-        self.labels: Labels = make_labels(self.stage, layout.physical.objects, parts)
+        libraries = self.libraries or tuple(dict.fromkeys(item.library for item in layout.physical.objects))
+        self.labels: Labels = make_labels(self.stage, layout.physical.objects, parts, libraries=libraries)
         self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device)
         self._outlines = self._find_outlines(parts)
         self._light = light = Light()
