@@ -76,6 +76,7 @@ def replay(path: Path) -> Replay:
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
+        check_assets(task, episode)
         again = run_again(task, layout.physical, stored)
         return Replay(
             episode_id=episode.episode_id,
@@ -93,6 +94,26 @@ def stored_task(episode: Any) -> Any:
     from nimbus.datagen.task import parse_task
 
     return parse_task(episode.provenance.task_text, name=episode.layout().key.task)
+
+
+def check_assets(task: Any, episode: Any) -> None:
+    """Check that the scene, the robot and the objects are those that an episode was made with.
+
+    Raises:
+        InputError: One of them changed since.
+    """
+    from nimbus.datagen.content import asset_hashes
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.robot import load_robot
+    from nimbus.datagen.usd.stage import read_stage
+
+    libraries = [ObjectLibrary.open(group.library) for group in task.objects.values()]
+    now = asset_hashes(read_stage(task.scene), load_robot(task.robot), libraries)
+    for name, digest in episode.provenance.assets.items():
+        if now.get(name) != digest:
+            what = f"the {name} changed since this episode was made ({digest[:16]}, now {now.get(name, 'none')[:16]})"
+            instead = "replay needs the same assets: restore it, or use the Nimbus that made the episode"
+            raise InputError(what, where=str(episode.path), instead=instead)
 
 
 def _verdict(outcome: Any) -> str:

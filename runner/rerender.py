@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,10 +14,12 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.runner.libraries import prepare_libraries
 from nimbus.runner.replay import episode_paths, stored_task
+from nimbus.runner.run import tell_orphans
 
 
 def command(args: argparse.Namespace) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
+    from nimbus.datagen.content import asset_hashes, content_inputs
     from nimbus.datagen.render.stacked import find_device
     from nimbus.datagen.store.dataset import Dataset, read_info
     from nimbus.datagen.store.read import EpisodeFile
@@ -37,15 +41,31 @@ def command(args: argparse.Namespace) -> int:
     if task.robot != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{task.robot}'"
         raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
+    hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
+    settings = {"device": args.device, "plans": plans_hash(source)}
     with Dataset.create_or_open(
-        args.out, task=task.name, task_hash=task.content_hash, seed=source.seed, robot=task.robot
+        args.out,
+        task=task.name,
+        task_hash=task.content_hash,
+        seed=source.seed,
+        robot=task.robot,
+        inputs=content_inputs(task, assets=hashes, settings=settings),
     ) as dataset:
-        _render(paths, dataset, task, assets, args)
+        tell_orphans(dataset)
+        _render(paths, dataset, task, assets, hashes, args)
     sys.stdout.write(f"dataset: {args.out}\n")
     return 0
 
 
-def _render(paths: list[Path], dataset: Any, task: Any, assets: Any, args: argparse.Namespace) -> None:
+def plans_hash(source: Any) -> str:
+    """One hash of what the plans of a dataset follow from."""
+    text = json.dumps([source.task_hash, source.seed, source.inputs], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _render(
+    paths: list[Path], dataset: Any, task: Any, assets: Any, hashes: dict[str, str], args: argparse.Namespace
+) -> None:
     from nimbus.datagen.render.newton import NewtonRenderer
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.store.hdf5 import Hdf5Writer
@@ -54,13 +74,20 @@ def _render(paths: list[Path], dataset: Any, task: Any, assets: Any, args: argpa
     renderer = NewtonRenderer(stack=args.stack, device=args.device)
     already = {attempt.episode_id for attempt in dataset.ledger.stored()}
     with Chain([renderer, writer]) as chain:
-        planned = _planned(paths, task, assets, variant=args.variant)
+        planned = _planned(paths, task, assets, hashes, device=args.device, variant=args.variant)
         for stored in chain.run(item for item in planned if item.label not in already):
             sys.stdout.write(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
 
 
-def _planned(paths: list[Path], task: Any, assets: Any, *, variant: int | None) -> Iterator[Any]:
-    """Stored trajectories with the layouts that are to be seen."""
+def _planned(
+    paths: list[Path], task: Any, assets: Any, hashes: dict[str, str], *, device: str, variant: int | None
+) -> Iterator[Any]:
+    """Stored trajectories with the layouts that are to be seen.
+
+    What is made anew has its own provenance; its ``source`` is the episode whose motion it shows, and what planned and
+    executed that motion is in the source's file.
+    """
+    from nimbus.datagen.episode import Provenance
     from nimbus.datagen.layout import Layout
     from nimbus.datagen.randomize.tabletop import draw_visual
     from nimbus.datagen.stages import Planned, Request, Scene
@@ -68,13 +95,15 @@ def _planned(paths: list[Path], task: Any, assets: Any, *, variant: int | None) 
 
     for path in paths:
         with EpisodeFile(path) as episode:
-            before, trajectory, provenance = episode.layout(), episode.trajectory(), episode.provenance
+            before, trajectory, settings = episode.layout(), episode.trajectory(), episode.provenance.settings
         key = replace(
             before.key,
             task=task.name,
             task_hash=task.content_hash,
             variant=before.key.variant if variant is None else variant,
         )
+        if key.plan_id != before.key.plan_id:
+            key = replace(key, plan=before.key.plan_id)
         layout = Layout(
             key=key,
             physical=before.physical,
@@ -83,6 +112,11 @@ def _planned(paths: list[Path], task: Any, assets: Any, *, variant: int | None) 
         scene = Scene(
             request=Request(index=key.index, variants=(key.variant,)),
             assets=assets,
-            provenance=replace(provenance, task_text=task.text, task_hash=task.content_hash),
+            provenance=Provenance(
+                task_text=task.text,
+                task_hash=task.content_hash,
+                assets=hashes,
+                settings=settings | {"device": device, "source": before.key.id},
+            ),
         )
         yield Planned(scene=scene, layouts=(layout,), trajectory=trajectory)

@@ -34,6 +34,20 @@ def test_actions_that_were_changed_end_differently(copy: Path, capsys):
     assert total == "0 of 1 with the same outcome"
 
 
+def test_an_episode_made_with_another_robot_is_not_replayed(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    with h5py.File(path, "r+") as file:
+        text: Any = file["provenance"]
+        stored = json.loads(text[()].decode())
+        stored["assets"]["robot panda"] = "0123456789abcdef"
+        del file["provenance"]
+        file["provenance"] = json.dumps(stored)
+    assert main(["replay", str(copy), path.stem]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: the robot panda changed since this episode was made (0123456789abcdef, now ")
+    assert line.count("\n") == 1 and "replay needs the same assets" in line
+
+
 def test_an_unknown_episode_is_answered_with_the_known_ones(tiny: Path):
     known = min(tiny.glob("episodes/*")).stem
     with pytest.raises(InputError, match=f"no episode '{known}x'; did you mean '{known}'"):

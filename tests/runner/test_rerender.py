@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
 from runs import sound
 
+from nimbus.datagen.episode import installed_versions
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.cli import main
 
@@ -57,6 +61,36 @@ def test_another_task_gives_other_cameras_to_the_same_motion(tiny: Path, tmp_pat
         assert b.cameras == ("front",)
         assert b["observations/images/front"].shape[1:] == (32, 48, 3)
         np.testing.assert_array_equal(a.array("action"), b.array("action"))
+        assert b.file.attrs["plan_id"] == a.file.attrs["plan_id"] == before.stem
+        assert b.layout().key.plan_id == before.stem
+
+
+def test_new_pixels_have_a_provenance_of_their_own(copy: Path, tmp_path: Path):
+    before = min(copy.glob("episodes/*"))
+    with h5py.File(before, "r+") as file:  # as if it had been made elsewhere, long ago
+        text: Any = file["provenance"]
+        old = json.loads(text[()].decode())
+        old |= {"versions": {"newton": "0.1"}, "assets": {"robot panda": "0"}}
+        old["settings"] |= {"device": "cuda", "planner": "curobo"}
+        del file["provenance"]
+        file["provenance"] = json.dumps(old)
+    assert rerender(copy, before.stem, tmp_path / "new") == 0
+    with EpisodeFile(tmp_path / "new" / "episodes" / before.name) as episode:
+        made = episode.provenance
+    assert made.versions == installed_versions()
+    assert made.assets.keys() == {"scene tabletop", "robot panda", "library trash"}
+    assert made.assets["robot panda"] != "0"
+    assert made.settings == {"sim": "newton", "planner": "curobo", "device": "cpu", "source": before.stem}
+
+
+def test_plans_of_another_origin_are_not_mixed_in(copy: Path, tmp_path: Path, capsys):
+    before = min(copy.glob("episodes/*"))
+    assert rerender(copy, before.stem, tmp_path / "new") == 0
+    described = json.loads((copy / "dataset.json").read_text())
+    described["inputs"]["mujoco"] = "0.1"
+    (copy / "dataset.json").write_text(json.dumps(described))
+    assert rerender(copy, before.stem, tmp_path / "new") == 2
+    assert "holds a dataset made with another plans (" in capsys.readouterr().err
 
 
 def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):

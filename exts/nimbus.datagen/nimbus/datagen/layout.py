@@ -20,6 +20,8 @@ class EpisodeKey:
     seed: int
     index: int
     variant: int = 0
+    plan: str = ""
+    """Id of the plan that it shows, where that was made for another task; not part of the address."""
 
     @property
     def id(self) -> str:
@@ -30,8 +32,8 @@ class EpisodeKey:
 
     @property
     def plan_id(self) -> str:
-        """Id of the episode whose plan this one shows: the first variant of the same index."""
-        return EpisodeKey(task=self.task, task_hash=self.task_hash, seed=self.seed, index=self.index).id
+        """Id of the episode whose plan this one shows: the first variant of the same index, unless said otherwise."""
+        return self.plan or EpisodeKey(task=self.task, task_hash=self.task_hash, seed=self.seed, index=self.index).id
 
 
 @dataclass(frozen=True, kw_only=True)

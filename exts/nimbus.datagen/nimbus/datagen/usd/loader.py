@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nimbus.datagen.content import asset_hashes
 from nimbus.datagen.episode import Provenance
 from nimbus.datagen.execute.workcell import planning_scene
 from nimbus.datagen.layout import PhysicalLayout
@@ -20,7 +21,6 @@ from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
 from nimbus.datagen.task_check import check_task
-from nimbus.datagen.usd.robot import robot_hash
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 _CELL = 0.05
@@ -76,11 +76,7 @@ class UsdSceneLoader(SceneLoader):
         if self._assets is None:
             self._assets = load_assets(self._task)
         assets = self._assets
-        hashes = {
-            f"scene {assets.stage.name}": assets.stage.content_hash,
-            f"robot {assets.robot.name}": robot_hash(assets.robot),
-        }
-        hashes |= {f"library {name}": library.content_hash for name, library in assets.libraries.items()}
+        hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
         task = self._task
         provenance = Provenance(
             task_text=task.text, task_hash=task.content_hash, assets=hashes, settings=self._run_settings
