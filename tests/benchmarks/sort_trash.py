@@ -58,6 +58,7 @@ def measure_plans(count: int) -> Figures:
             _say(f"{attempt.label} attempt {attempt.attempt}: {attempt.trajectory.outcome.reason}")
     first = [item for item in attempts if item.attempt == 0]
     stored = [item for item in attempts if item.trajectory.outcome.success]
+    failures = [item.trajectory.outcome for item in attempts if not item.trajectory.outcome.success]
     plans: dict[str, list[float]] = defaultdict(list)
     for item in attempts:
         for name, values in item.trajectory.plan_statistics.items():
@@ -73,11 +74,10 @@ def measure_plans(count: int) -> Figures:
         "first attempts that succeed": _share(item.trajectory.outcome.success for item in first),
         "by kind": _by_kind(first),
         "episodes stored": len(stored),
-        "reasons": dict(Counter(str(item.trajectory.outcome.reason) for item in attempts if item not in stored)),
-        "phases": dict(Counter(f"{item.trajectory.outcome.phase}: {item.trajectory.outcome.reason}" for item in attempts
-                               if not item.trajectory.outcome.success)),
+        "reasons": dict(Counter(str(outcome.reason) for outcome in failures)),
+        "phases": dict(Counter(f"{outcome.phase}: {outcome.reason}" for outcome in failures)),
         "attempts whose plan touched something on re-check": sum(
-            item.trajectory.outcome.reason == "plan_rejected" for item in attempts
+            outcome.reason == "plan_rejected" for outcome in failures
         ),
         "plan CPU per stored episode [s]": sum(item.times["plan"] for item in attempts) / max(1, len(stored)),
         "median motion plan [ms]": 1e3 * float(np.median(motion)),
