@@ -14,8 +14,9 @@ from nimbus.datagen.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.rotations import look_at
 from nimbus.datagen.strict_yaml import StrictModel
 
-Length = Annotated[Metres, Field(gt=0)]
-Point = tuple[Metres, Metres, Metres]
+Length = Annotated[Metres, Field(gt=0, le=100)]
+Coordinate = Annotated[Metres, Field(ge=-100, le=100)]
+Point = tuple[Coordinate, Coordinate, Coordinate]
 Value = TypeVar("Value")
 
 
@@ -40,7 +41,7 @@ class Region(StrictModel):
     """A rectangle on a surface, where objects start or are put."""
 
     on: str = Field("table", description="Surface of the scene that it lies on.")
-    center: tuple[Metres, Metres] = Field(description="x, y of its middle in the world frame [m].")
+    center: tuple[Coordinate, Coordinate] = Field(description="x, y of its middle in the world frame [m].")
     size: tuple[Length, Length] = Field(description="Extent along x and y [m].")
 
 
@@ -88,7 +89,7 @@ class CameraSettings(StrictModel):
         None, description="Instead of look_at: mount_T_camera rotation, OpenGL axes (looks along -z, y up)."
     )
     up: Vector = Field((0.0, 0.0, 1.0), description="Direction that is up in the picture, with look_at.")
-    vertical_fov: Annotated[Radians, Field(gt=0, lt=3.0)] = Field(description="Vertical field of view [rad].")
+    vertical_fov: Annotated[Radians, Field(ge=0.01, lt=3.0)] = Field(description="Vertical field of view [rad].")
     size: tuple[Annotated[int, Field(ge=8, le=4096)], Annotated[int, Field(ge=8, le=4096)]] = Field(
         (320, 240), description="Width and height [px]."
     )

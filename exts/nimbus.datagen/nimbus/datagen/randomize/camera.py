@@ -20,10 +20,12 @@ class CameraRandomization(LayoutRandomization):
     """Moves, turns and zooms every camera a little about its nominal pose."""
 
     part = "visual"
-    position: Metres = Field(0.05, ge=0, description="largest shift along each axis, either way")
-    mounted: Metres = Field(0.01, ge=0, description="the same for cameras on the robot, which are bolted on")
-    rotation: Radians = Field(math.radians(5), ge=0, description="largest turn, about any axis")
-    fov: Radians = Field(math.radians(2), ge=0, description="largest change of the vertical field of view, either way")
+    position: Metres = Field(0.05, ge=0, le=10, description="largest shift along each axis, either way")
+    mounted: Metres = Field(0.01, ge=0, le=1, description="the same for cameras on the robot, which are bolted on")
+    rotation: Radians = Field(math.radians(5), ge=0, le=math.pi, description="largest turn, about any axis")
+    fov: Radians = Field(
+        math.radians(2), ge=0, le=1, description="largest change of the vertical field of view, either way"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a shift, a turn and a zoom for each camera."""

@@ -18,7 +18,7 @@ class FrictionRandomization(LayoutRandomization):
     """Multiplies the sliding friction of each object."""
 
     part = "physical"
-    factor: Range[Annotated[Ratio, Field(gt=0, le=10)]] = Field((0.85, 1.2), description="range of the factor")
+    factor: Range[Annotated[Ratio, Field(ge=0.01, le=10)]] = Field((0.85, 1.2), description="range of the factor")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""

@@ -18,7 +18,7 @@ class MassRandomization(LayoutRandomization):
     """Multiplies each object's mass, and its inertia with it."""
 
     part = "physical"
-    factor: Range[Annotated[Ratio, Field(gt=0, le=10)]] = Field((0.8, 1.25), description="range of the factor")
+    factor: Range[Annotated[Ratio, Field(ge=0.01, le=10)]] = Field((0.8, 1.25), description="range of the factor")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""
