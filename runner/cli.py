@@ -20,8 +20,8 @@ DEVICES = ("cpu", "cuda")
 
 INTERRUPTED, BUG = 130, 70
 
-_EXIT_CODES = """exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one line; 130 interrupted;
-70 a bug in Nimbus, with a traceback"""
+_EXIT_CODES = """exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one line; 130 interrupted
+(Ctrl-C, SIGTERM); 70 a bug in Nimbus, with a traceback"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -179,6 +179,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    _open_closed_streams()
     try:
         args = parse_arguments(sys.argv[1:] if words is None else words)
         if args.version:
@@ -192,7 +193,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return importlib.import_module(f"nimbus.runner.{args.command}").command(args)
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        sys.stderr.write(" ".join(f"{error}{notes}".split("\n")) + "\n")
+        sys.stderr.write(_one_line(f"{error}{notes}") + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
@@ -204,3 +205,20 @@ def main(words: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         return BUG
+
+
+def _open_closed_streams() -> None:
+    """Give what the caller closed (``>&-``) the null device, before a data file takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)
+
+
+def _one_line(text: str) -> str:
+    """Text on one line, what is not printable written as an escape: messages quote files, terminals obey them."""
+    letters = text.replace("\n", " ")
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in letters)

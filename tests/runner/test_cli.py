@@ -164,3 +164,20 @@ def test_the_version_is_the_extensions(capsys):
 def test_no_arguments_show_the_help(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("usage: nimbus")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_the_caller_closed_are_no_error(closed: str):
+    assert subprocess.run(f"'{sys.executable}' '{RUNNER}' tasks {closed}", shell=True, check=False).returncode == 0
+    assert subprocess.run(f"'{sys.executable}' '{RUNNER}' task {closed}", shell=True, check=False).returncode == 2
+
+
+def test_what_a_message_quotes_cannot_command_the_terminal(tmp_path: Path, capsys):
+    assert main(["schema", "--skills", f"{tmp_path}/\x1b[31m\ud800\r\nred"]) == 2
+    assert capsys.readouterr().err.endswith("/\\x1b[31m\\ud800\\r red: no such folder\n")
+
+
+def test_a_skill_that_ends_the_program_is_named(tmp_path: Path, capsys):
+    (tmp_path / "mine.py").write_text("raise SystemExit(3)\n")
+    assert main(["skills", "--skills", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"{tmp_path}/mine.py: cannot be imported: SystemExit: 3\n"

@@ -76,7 +76,7 @@ def _import_file(path: Path) -> None:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
         what = f"cannot be imported: {type(error).__name__}: {error}"
