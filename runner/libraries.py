@@ -36,6 +36,18 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = ()) -> None:
     discover(skill_folders)
 
 
+def kernels_are_compiled(device: str) -> bool:
+    """Whether the renderer's kernels for a device are in Warp's cache; compiling them takes about half a minute.
+
+    Call :func:`prepare_libraries` before.
+    """
+    import warp
+
+    block = 1 if warp.get_device(device).is_cpu else None
+    name = warp.get_module("nimbus.datagen.render.raytrace").get_module_identifier(block)
+    return Path(str(warp.config.kernel_cache_dir), name).is_dir()
+
+
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
     """Drop what native code writes to the standard error."""

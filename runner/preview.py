@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int
     Returns:
         The files written; none when no stored episode has images.
     """
-    paths = episodes_with_images(folder)
+    paths = list(islice(episodes_with_images(folder), max(sheet_episodes, video_episodes)))
     target = folder / FOLDER_NAME
     if not paths:
         return []
@@ -54,14 +55,14 @@ def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int
     return [sheet, *videos]
 
 
-def episodes_with_images(folder: Path) -> list[Path]:
-    """Files of the stored episodes that have cameras, by index and variant."""
+def episodes_with_images(folder: Path) -> Iterator[Path]:
+    """Files of the stored episodes that have cameras, by index and variant; each is opened when it is asked for."""
     ledger = Ledger(folder, read_only=True)
     try:
         paths = [folder / attempt.path for attempt in ledger.stored()]
     finally:
         ledger.close()
-    return [path for path in paths if _has_images(path)]
+    return filter(_has_images, paths)
 
 
 def contact_sheet(paths: list[Path]) -> Image.Image:

@@ -29,7 +29,7 @@ class Status:
     state: str = "running"
     """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``."""
     activity: str = ""
-    """What the run is doing now, in a few words."""
+    """What the run is doing now, in a few words; empty once results come."""
     pid: int = 0
     target: int = 0
     """Episodes asked for."""
@@ -106,6 +106,7 @@ class Progress:
         status = self.status
         plan = (stored.index, stored.attempt)
         is_new = plan not in self._plans
+        status.activity = ""
         self._plans.add(plan)
         failed = not stored.outcome.success
         status.attempts += is_new

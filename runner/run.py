@@ -11,7 +11,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner.interruption import Interruption
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.runner.libraries import kernels_are_compiled, prepare_libraries
 
 SHORT = 1
 
@@ -26,12 +26,13 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.runner.progress import Progress
 
     task = load_task(args.task, skill_folders=args.skills)
-    prepare_libraries()
-    pipeline = load_pipeline(task.pipeline, where=task.where("pipeline"))
-    begin = time.thread_time()
-    context = run_context(task, pipeline, args)
-    load_time = time.thread_time() - begin
-    check_components(pipeline, offered=(*context, "dataset"))
+    with _loading():
+        prepare_libraries()
+        pipeline = load_pipeline(task.pipeline, where=task.where("pipeline"))
+        begin = time.thread_time()
+        context = run_context(task, pipeline, args)
+        load_time = time.thread_time() - begin
+        check_components(pipeline, offered=(*context, "dataset"))
     with Dataset.create_or_open(
         args.out,
         task=task.name,
@@ -52,7 +53,8 @@ def command(args: argparse.Namespace) -> int:
                 Interruption() as interruption,
                 build(pipeline, dataset=dataset, **context) as chain,
             ):
-                dashboard.note("loading; a first run compiles the renderer (about half a minute, once)")
+                if not kernels_are_compiled(args.device):
+                    dashboard.note("the first episode compiles the renderer (about half a minute, once)")
                 for stored in chain.run(_requests(dataset, args.episodes, variants, load_time=load_time)):
                     dashboard.add(stored)
                     if interruption.requested:
@@ -70,6 +72,14 @@ def command(args: argparse.Namespace) -> int:
         sys.stderr.write(f"ended short: {stored_count} of {target} episodes stored; the reasons are in the table\n")
         return SHORT
     return 0
+
+
+def _loading() -> contextlib.AbstractContextManager[Any]:
+    """Say so in a terminal while libraries and scene are loaded; elsewhere a mistake is the only line."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status("loading") if console.is_terminal else contextlib.nullcontext()
 
 
 def tell_orphans(dataset: Any) -> None:
@@ -132,8 +142,21 @@ def _requests(dataset: Any, count: int, variants: tuple[int, ...], *, load_time:
         finished = dataset.ledger.finished(index, variants)
         missing = tuple(variant for variant in variants if variant not in finished)
         if missing:
-            yield Request(index=index, variants=missing, times=times)
+            plan = _stored_plan(dataset, index) if finished else None
+            yield Request(index=index, variants=missing, plan=plan, times=times)
             times = {}
+
+
+def _stored_plan(dataset: Any, index: int) -> Any:
+    """The plan that a stored variant of an episode shows; None where no file of one can be read."""
+    from nimbus.datagen.stages import StoredPlan
+    from nimbus.datagen.store.read import EpisodeFile
+
+    for attempt in dataset.ledger.stored(index):
+        with contextlib.suppress(InputError), EpisodeFile(dataset.folder / attempt.path) as episode:
+            physical, trajectory = episode.layout().physical, episode.trajectory()
+            return StoredPlan(physical=physical, trajectory=trajectory, attempt=attempt.attempt)
+    return None
 
 
 def _stored_count(dataset: Any, count: int, variants: tuple[int, ...]) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen import content
 from nimbus.datagen.content import asset_hashes, content_inputs
 from nimbus.datagen.discover import discover_components
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -55,6 +56,7 @@ def test_a_changed_skill_is_seen(tmp_path: Path):
     task = load_task(tmp_path / "mine.yaml", skill_folders=[tmp_path])
     before = inputs(task)
     (tmp_path / "pause.py").write_text(PAUSE.replace("wait(1)", "wait(2)"))
+    content._file_hash.cache_clear()  # as in another process
     after = inputs(task)
     assert {name for name in before if before[name] != after[name]} == {"skill pause_for_content"}
 

@@ -112,6 +112,15 @@ def test_without_a_terminal_each_attempt_is_one_plain_line(tmp_path: Path) -> No
     ]
 
 
+def test_what_the_run_is_doing_is_said_until_the_first_result(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    dashboard = Dashboard(kept, console=Console(file=io.StringIO()))
+    dashboard.note("compiling kernels (10-20 s, once)")
+    assert kept.status.activity == "compiling kernels (10-20 s, once)"
+    dashboard.add(good(0))
+    assert kept.status.activity == ""
+
+
 def test_on_a_terminal_the_dashboard_shows_stages_reasons_and_time_left(tmp_path: Path) -> None:
     output = io.StringIO()
     kept = progress(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import mujoco
 import pytest
 
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.runner.libraries import kernels_are_compiled, prepare_libraries
 
 
 @pytest.mark.parametrize("module", ["run", "replay", "rerender"])
@@ -19,6 +19,14 @@ def test_the_shell_does_not_decide_on_threads(module: str):
     env = os.environ | dict.fromkeys(names, "8") | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout == "1 1 1\n"
+
+
+def test_kernels_are_compiled_once_the_renderer_has_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import warp
+
+    assert kernels_are_compiled("cpu")
+    monkeypatch.setattr(warp.config, "kernel_cache_dir", str(tmp_path))
+    assert not kernels_are_compiled("cpu")
 
 
 def test_an_unstable_simulation_leaves_no_file_where_the_user_is(

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import av
 import numpy as np
+import pytest
 from PIL import Image
 from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner import preview
 from nimbus.runner.preview import camera_order, depth_colors, mask_colors, write_previews
 
 
@@ -52,6 +54,20 @@ def test_a_dataset_without_pictures_has_no_previews(tmp_path: Path) -> None:
     blind = replace(make_rendered(0), observations=iter(()), labels=None)
     write_dataset(tmp_path / "data", [blind, make_rendered(1, outcome=failure())])
     assert write_previews(tmp_path / "data") == []
+
+
+def test_no_more_episodes_are_opened_than_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_dataset(tmp_path / "data", [make_rendered(index, steps=4) for index in range(5)])
+    opened: list[Path] = []
+
+    class Counted(EpisodeFile):
+        def __init__(self, path: Path | str) -> None:
+            opened.append(Path(path))
+            super().__init__(path)
+
+    monkeypatch.setattr(preview, "EpisodeFile", Counted)
+    assert len(write_previews(tmp_path / "data", sheet_episodes=2, video_episodes=1)) == 2
+    assert len(set(opened)) == 2
 
 
 def test_cameras_fixed_in_the_world_come_first(tmp_path: Path) -> None:

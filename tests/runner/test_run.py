@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 from runs import run, sound, start_run
 
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.interruption import Interruption
+from nimbus.runner.progress import STAGES
 
 ASKED = ("--episodes", "2", "--variants", "2")
 
@@ -59,6 +61,47 @@ def test_variants_show_one_plan_in_different_looks(tiny: Path):
         for path in (*shared, "observations/qpos", "observations/body_positions"):
             np.testing.assert_array_equal(one.array(path), other.array(path))
         assert (one.array(pixels) != other.array(pixels)).mean() > 0.2
+
+
+def test_further_variants_show_the_plan_that_is_stored(tiny: Path, tmp_path: Path):
+    assert run("--episodes", "1", out=tmp_path / "data") == 0
+    assert run("--episodes", "1", "--variants", "2", out=tmp_path / "data") == 0
+    sound(tmp_path / "data")
+    first, second = rows(tmp_path / "data")
+    assert second.times["plan"] < 0.05 * first.times["plan"]
+    assert (first.attempt, first.objects) == (second.attempt, second.objects)
+    assert [first.sha256, second.sha256] == [row.sha256 for row in rows(tiny)[:2]]
+
+
+def test_a_dataset_made_with_another_robot_or_mujoco_is_not_continued(copy: Path, capsys):
+    before = sound(copy)
+    path = copy / "dataset.json"
+    described = json.loads(path.read_text())
+    assert described["inputs"].keys() >= {"robot panda", "library trash", "skill pick", "mujoco", "planner", "sim"}
+    for name in ("robot panda", "mujoco", "pipeline manipulation", "predicate inside"):
+        path.write_text(json.dumps(described | {"inputs": described["inputs"] | {name: "other"}}))
+        assert run("--episodes", "3", out=copy) == 2
+        line = capsys.readouterr().err
+        assert line.startswith(f"{copy}: holds a dataset made with another {name} (other, now ")
+        assert line.count("\n") == 1
+        assert "choose another --out" in line
+    path.write_text(json.dumps(described))
+    assert sound(copy) == before
+
+
+def test_every_stages_time_is_told(tiny: Path):
+    totals = {name: sum(row.times.get(name, 0.0) for row in rows(tiny)) for name in STAGES}
+    assert all(seconds > 0 for seconds in totals.values()), totals
+    assert totals["load"] > 0.1 and max(row.times.get("load", 0.0) for row in rows(tiny)) > 0.9 * totals["load"]
+
+
+def rows(folder: Path) -> list[Attempt]:
+    """Stored attempts."""
+    ledger = Ledger(folder, read_only=True)
+    try:
+        return ledger.stored()
+    finally:
+        ledger.close()
 
 
 def test_a_run_that_is_killed_is_continued_to_the_same_dataset(tiny: Path, tmp_path: Path):

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,13 @@ def _plugged_in(task: Task) -> Iterator[tuple[str, str]]:
 
 
 def _source_hash(kind: str, name: str) -> str:
-    return _digest(Path(inspect.getfile(registry.lookup(kind, name))).read_bytes())
+    return _file_hash(inspect.getfile(registry.lookup(kind, name)))
+
+
+@cache
+def _file_hash(path: str) -> str:
+    """Taken once: what this process has imported stays as it is."""
+    return _digest(Path(path).read_bytes())
 
 
 def _digest(content: bytes) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Layout
+from nimbus.datagen.layout import Layout, PhysicalLayout
 from nimbus.datagen.observation import Labels, Observation
 from nimbus.datagen.trajectory import Outcome, Trajectory
 
@@ -40,11 +40,22 @@ Out = TypeVar("Out", bound=Item)
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredPlan:
+    """A plan that the dataset holds already; what was stored is the truth, further variants show it."""
+
+    physical: PhysicalLayout
+    trajectory: Trajectory
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request(Item):
     """One episode asked for: its index in the run, and which visual variants of it."""
 
     index: int
     variants: tuple[int, ...] = (0,)
+    plan: StoredPlan | None = None
+    """To be shown instead of planning, where another variant of this episode is stored."""
 
     @property
     def label(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -55,7 +56,11 @@ class SkillPlanner(Planner):
         self._simulation: NewtonSimulation | None = None
 
     def process(self, item: Randomized) -> Iterator[Planned]:
-        """Attempts until one succeeds."""
+        """Attempts until one succeeds, or the plan that is stored already."""
+        if (plan := item.scene.request.plan) is not None:
+            layouts = tuple(replace(layout, physical=plan.physical) for layout in item.layouts)
+            yield Planned(scene=item.scene, layouts=layouts, trajectory=plan.trajectory, attempt=plan.attempt)
+            return
         assets, physical = item.scene.assets, item.layouts[0].physical
         if self._simulation is None:
             self._simulation = NewtonSimulation(assets.stage, assets.robot, rate=self._task.rate)

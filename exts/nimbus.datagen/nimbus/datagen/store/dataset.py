@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.folder import OTHER_OUT, open_folder, put_aside
 from nimbus.datagen.store.json_text import from_json, to_json
 from nimbus.datagen.store.learn import learned_from_file
 from nimbus.datagen.store.ledger import FILE_NAME as LEDGER_NAME
@@ -23,7 +23,6 @@ from nimbus.datagen.store.schema import FORMAT_VERSION
 INFO_NAME = "dataset.json"
 ORPHANS = "orphans"
 """Folder of episode files that the ledger does not know."""
-_OTHER_OUT = "choose another --out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +64,7 @@ def read_info(folder: Path) -> DatasetInfo:
     except (FileNotFoundError, NotADirectoryError):
         raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run") from None
     except (ValueError, ValidationError):
-        raise InputError("not a Nimbus dataset description", where=str(path), instead=_OTHER_OUT) from None
+        raise InputError("not a Nimbus dataset description", where=str(path), instead=OTHER_OUT) from None
     if info.format_version != FORMAT_VERSION:
         raise InputError(
             f"format version {info.format_version}, this Nimbus reads {FORMAT_VERSION}",
@@ -122,7 +121,7 @@ class Dataset:
             StorageError: The disk is full.
         """
         folder = Path(folder).absolute()
-        lock = _open_folder(folder)
+        lock = open_folder(folder, probe=f"{INFO_NAME}.tmp")
         try:
             wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot, inputs=dict(inputs or {}))
             if (folder / INFO_NAME).exists():
@@ -187,7 +186,7 @@ class Dataset:
             stored = self.ledger.stored()
             known = {attempt.path for attempt in stored}
             strays = [path for path in self.episodes.glob("*.hdf5") if f"episodes/{path.name}" not in known]
-            self.orphans = tuple(_put_aside(path, self.folder / ORPHANS) for path in sorted(strays))
+            self.orphans = tuple(put_aside(path, self.folder / ORPHANS) for path in sorted(strays))
             sync_folder(self.folder)
         self._recount(stored)
 
@@ -225,77 +224,23 @@ def _text(info: DatasetInfo) -> str:
     return to_json(asdict(info), indent=2) + "\n"
 
 
-def _put_aside(path: Path, folder: Path) -> Path:
-    """Move a file into a folder, over no other one."""
-    folder.mkdir(exist_ok=True)
-    names = (folder / f"{path.stem}{mark}{path.suffix}" for mark in ("", *(f"-{count}" for count in range(1, 10**6))))
-    target = next(name for name in names if not name.exists())
-    path.rename(target)
-    return target
-
-
-def _open_folder(folder: Path) -> int:
-    """Make and lock the folder; only its one writer then tries whether it can be written."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError("this is a file", where=str(folder), instead=f"{_OTHER_OUT}, a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
-        _lock(folder, lock)
-        _probe(folder)
-    except BaseException:
-        os.close(lock)
-        raise
-    return lock
-
-
-def _lock(folder: Path, lock: int) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            line = "wait for it, or choose another --out"
-            raise InputError("another run writes into this folder", where=str(folder), instead=line) from None
-
-
-def _probe(folder: Path) -> None:
-    probe = folder / f"{INFO_NAME}.tmp"
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        with suppress(OSError):
-            probe.unlink()
-        raise _unwritable(folder, error) from None
-
-
-def _unwritable(folder: Path, error: OSError) -> InputError:
-    reason = os.strerror(error.errno or 0)
-    return InputError(f"cannot write here: {reason}", where=str(folder), instead=_OTHER_OUT)
-
-
 def _same_dataset(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> DatasetInfo:
     if found.task != wanted.task:
-        raise InputError(f"holds a dataset of task '{found.task}'", where=str(folder), instead=_OTHER_OUT)
+        raise InputError(f"holds a dataset of task '{found.task}'", where=str(folder), instead=OTHER_OUT)
     if found.task_hash != wanted.task_hash:
         what = f"holds a dataset of another version of task '{found.task}'"
-        raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or restore the task file")
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the task file")
     if found.seed != wanted.seed:
         what = f"holds a dataset of seed {found.seed}, not {wanted.seed}"
-        raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or --seed {found.seed}")
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or --seed {found.seed}")
     for name in sorted({*found.inputs, *wanted.inputs}):
         then, now = (inputs.get(name) or "none" for inputs in (found.inputs, wanted.inputs))
         if then != now:
             what = f"holds a dataset made with another {name} ({then[:16]}, now {now[:16]})"
-            raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, or restore what it was made with")
+            raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
     if found.episode_count and not (folder / LEDGER_NAME).exists():
         what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is missing"
-        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {_OTHER_OUT}")
+        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
     return found
 
 
@@ -303,4 +248,4 @@ def _refuse_foreign(folder: Path) -> None:
     strangers = sorted(path.name for path in folder.iterdir())
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"
-        raise InputError(what, where=str(folder), instead=f"{_OTHER_OUT}, new or empty")
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, new or empty")

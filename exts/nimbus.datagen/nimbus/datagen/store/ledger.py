@@ -107,14 +107,15 @@ class Ledger:
                 f"INSERT OR REPLACE INTO attempts ({', '.join(_COLUMNS)}) VALUES ({marks})", values
             )
 
-    def attempts(self) -> list[Attempt]:
-        """Every attempt, by index, variant and attempt."""
-        query = f"SELECT {', '.join(_COLUMNS)} FROM attempts ORDER BY seed, idx, variant, attempt"
-        return [_attempt(row) for row in self._connection.execute(query)]
+    def attempts(self, index: int | None = None) -> list[Attempt]:
+        """Every attempt, at one episode or at all, by index, variant and attempt."""
+        which, values = ("", ()) if index is None else ("WHERE idx = ?", (index,))
+        query = f"SELECT {', '.join(_COLUMNS)} FROM attempts {which} ORDER BY seed, idx, variant, attempt"
+        return [_attempt(row) for row in self._connection.execute(query, values)]
 
-    def stored(self) -> list[Attempt]:
-        """The attempts that have a file, by index and variant."""
-        return [attempt for attempt in self.attempts() if attempt.path]
+    def stored(self, index: int | None = None) -> list[Attempt]:
+        """The attempts that have a file, of one episode or of all, by index and variant."""
+        return [attempt for attempt in self.attempts(index) if attempt.path]
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
         """Which of the variants of an episode need no more work: stored, or their plan failed for good."""
