@@ -1,84 +1,100 @@
 import numpy as np
+import warp as wp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.render import culling
-from nimbus.datagen.render.kernel_data import GRID, TILE
+from nimbus.datagen.render.kernel_data import GRID, TILE, Boxes, Steps, Views
 from nimbus.datagen.rotations import look_at, to_matrix
 
 seeds = st.integers(0, 2**32 - 1)
-PICK = np.array([[(corner >> axis) & 1 for axis in range(3)] for corner in range(8)])
 
 
-def boxes(rng, count):
-    """Turned boxes around the origin: corners (1, count, 8, 3)."""
+def turned_boxes(rng, count):
+    """Boxes around the origin in frames of their own: poses, halves of their sides, and what the device takes."""
     wxyz = rng.normal(size=(count, 4))
     rotations = to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))
-    size, place = rng.uniform(0.02, 1.0, (count, 1, 3)), rng.uniform(-1, 1, (count, 1, 3))
-    return (((PICK - 0.5) * size) @ np.swapaxes(rotations, 1, 2) + place)[None]
+    half, place = rng.uniform(0.01, 0.5, (count, 3)), rng.uniform(-1, 1, (count, 3))
+    boxes = Boxes()
+    boxes.count, boxes.eight = count, 8
+    boxes.mesh = wp.array(np.arange(count), dtype=wp.int32)
+    boxes.lower, boxes.upper = wp.array(-half, dtype=wp.vec3), wp.array(half, dtype=wp.vec3)
+    return rotations, place, half, boxes
 
 
-def inside(rng, corners, count=50):
+def inside(rng, rotations, place, half, count=50):
     """Random points in each box (G, count, 3)."""
-    share = rng.dirichlet(np.ones(8), (corners.shape[1], count))
-    return share @ corners[0]
+    local = rng.uniform(-1, 1, (len(half), count, 3)) * half[:, None]
+    return local @ np.swapaxes(rotations, 1, 2) + place[:, None]
+
+
+def view(eye, rotation, rotations, place, *, width=70, height=50, focal=45.0):
+    shown = Views()
+    shown.width, shown.height, shown.focal = width, height, focal
+    local = np.swapaxes(rotations, 1, 2)
+    shown.origins = wp.array((local @ (eye - place)[..., None])[..., 0], dtype=wp.vec3)
+    shown.mesh_R_camera = wp.array(local @ rotation, dtype=wp.mat33)
+    return shown
 
 
 @settings(max_examples=60, deadline=None)
 @given(seeds)
-def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_list(seed):
+def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_set(seed):
     rng = np.random.default_rng(seed)
-    width, height, focal = 70, 50, 45.0
-    corners = boxes(rng, 4)
+    rotations, place, half, boxes = turned_boxes(rng, 4)
     eye = rng.uniform(-1.2, 1.2, 3)
     rotation = to_matrix(look_at(eye, rng.uniform(-0.3, 0.3, 3)))
-    nearest, (start, members) = culling.image_tiles(
-        corners, np.ones((1, 4), dtype=bool), eye[None], rotation[None], focal=focal, width=width, height=height
-    )
-    columns = -(-width // TILE)
-    for box, points in enumerate(inside(rng, corners)):
+    shown = view(eye, rotation, rotations, place)
+    culling.cover_image(boxes, np.ones((1, 4), dtype=bool), shown, np.zeros(4, dtype=bool))
+    shape = -(-shown.height // TILE), -(-shown.width // TILE)
+    members = culling.members(shown.tiles, shown.order.numpy().reshape(1, -1), shape)
+    nearest = shown.nearest.numpy()
+    for box, points in enumerate(inside(rng, rotations, place, half)):
         seen = (points - eye) @ rotation
         seen = seen[seen[:, 2] < -0.01]
-        x, y = 0.5 * width - focal * seen[:, 0] / seen[:, 2], 0.5 * height + focal * seen[:, 1] / seen[:, 2]
-        shown = (x >= 0) & (x < width) & (y >= 0) & (y < height)
-        for tile in set((y[shown] // TILE * columns + x[shown] // TILE).astype(int)):
-            assert box in members[start[tile] : start[tile + 1]]
-        assert np.all(-seen[:, 2] >= nearest[0, box] - 1e-5)
+        x, y = (0.5 * size - turn * 45.0 * seen[:, axis] / seen[:, 2] for axis, size, turn in ((0, 70, 1), (1, 50, -1)))
+        within = (x >= 0) & (x < 70) & (y >= 0) & (y < 50)
+        for tile in set((y[within] // TILE * shape[1] + x[within] // TILE).astype(int)):
+            assert box in members[tile]
+        assert np.all(-seen[:, 2] >= nearest[box] - 1e-5)
 
 
 @settings(max_examples=60, deadline=None)
 @given(seeds)
-def test_lists_run_from_near_to_far(seed):
+def test_sets_run_from_near_to_far_after_the_rectangles(seed):
     rng = np.random.default_rng(seed)
-    rotation = to_matrix(look_at((3, 0, 0), (0, 0, 0)))
-    nearest, (start, members) = culling.image_tiles(
-        boxes(rng, 5),
-        np.ones((1, 5), dtype=bool),
-        np.array([[3.0, 0, 0]]),
-        rotation[None],
-        focal=45.0,
-        width=70,
-        height=50,
-    )
-    for first, last in zip(start[:-1], start[1:], strict=True):
-        assert np.all(np.diff(nearest[0, members[first:last]]) >= 0)
+    rotations, place, _, boxes = turned_boxes(rng, 40)
+    flat = np.arange(40) % 3 == 0
+    eye = np.array([3.0, 0, 0])
+    shown = view(eye, to_matrix(look_at(eye, (0, 0, 0))), rotations, place)
+    culling.cover_image(boxes, np.ones((1, 40), dtype=bool), shown, flat)
+    shape = -(-shown.height // TILE), -(-shown.width // TILE)
+    nearest = shown.nearest.numpy()
+    for found in culling.members(shown.tiles, shown.order.numpy().reshape(1, -1), shape):
+        assert np.all(np.diff(flat[found].astype(int)) <= 0)
+        solid = [mesh for mesh in found if not flat[mesh]]
+        assert np.all(np.diff(nearest[solid]) >= 0)
 
 
 @settings(max_examples=60, deadline=None)
 @given(seeds)
 def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     rng = np.random.default_rng(seed)
-    corners, casts = boxes(rng, 4), np.array([True, False, True, True])
+    rotations, place, half, boxes = turned_boxes(rng, 4)
+    casts, order = np.array([True, False, True, True]), rng.permutation(4)
     towards = rng.normal(size=3)
     towards /= np.linalg.norm(towards)
     across = np.cross(towards, (0.3, 0.5, 0.8))
     across /= np.linalg.norm(across)
     along = np.cross(towards, across)
-    corner, scale, (start, members) = culling.light_grid(corners, casts[None], across, along)
-    assert 1 not in members
-    for box, points in enumerate(inside(rng, corners)):
+    steps = Steps()
+    steps.world_R_mesh, steps.positions = wp.array(rotations, dtype=wp.mat33), wp.array(place, dtype=wp.vec3)
+    culling.cover_light(boxes, casts[None], steps, (along, across), order)
+    members = culling.members(steps.cells, order[None], (GRID, GRID))
+    assert not any(1 in found for found in members)
+    corner, scale = steps.grid_corner.numpy()[0], steps.grid_scale.numpy()[0]
+    for box, points in enumerate(inside(rng, rotations, place, half)):
         behind = points - rng.uniform(0, 2, (len(points), 1)) * towards
-        cell = ((np.stack([behind @ across, behind @ along], -1) - corner[0]) * scale[0]).astype(int)
-        for x, y in cell if casts[box] else ():
-            place = min(y, GRID - 1) * GRID + min(x, GRID - 1)
-            assert box in members[start[place] : start[place + 1]]
+        cell = ((np.stack([behind @ along, behind @ across], -1) - corner) * scale).astype(int)
+        for y, x in np.clip(cell, 0, GRID - 1) if casts[box] else ():
+            assert box in members[y * GRID + x]

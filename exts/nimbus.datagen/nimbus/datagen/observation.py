@@ -25,7 +25,8 @@ class CameraFrames:
     boxes_2d: NDArray[np.float32]
     """(K, N, 4) tight visible box [px]: x_min, y_min, x_max, y_max (exclusive); NaN where not seen"""
     visibility: NDArray[np.float32]
-    """(K, N) visible pixels over the pixels of the projected 3-d box that lie in the image, 0 to 1"""
+    """(K, N) visible pixels over the area of the projected convex outline, clipped to the image, 0 to 1; NaN for what
+    has no outline: the robot and what stands still"""
     intrinsics: NDArray[np.float64]
     """(3, 3) pinhole matrix [px]"""
     world_T_camera: NDArray[np.float64]

@@ -1,31 +1,62 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """Tight boxes around what is seen in a mask."""
 
 from __future__ import annotations
 
 import numpy as np
+import warp as wp
 from numpy.typing import NDArray
 
+wp.set_module_options({"enable_backward": False})
 
-def visible_boxes(instance: NDArray[np.uint8], count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Tight boxes (K, N, 4) [px] and pixel counts (K, N) of the instances in masks (K, H, W).
+
+@wp.kernel
+def _measure(
+    instance: wp.array(dtype=wp.uint8),
+    width: int,
+    height: int,
+    count: int,
+    pixels: wp.array(dtype=wp.int32),
+    lower: wp.array2d(dtype=wp.int32),
+    upper: wp.array2d(dtype=wp.int32),
+):
+    """One thread a line; a run of pixels of the same instance is counted at once."""
+    line = wp.tid()
+    y = line % height
+    first = wp.int32(0)
+    for x in range(width):
+        here = instance[line * width + x]
+        if x + 1 == width or instance[line * width + x + 1] != here:
+            place = (line // height) * count + wp.int32(here)
+            wp.atomic_add(pixels, place, x + 1 - first)
+            wp.atomic_min(lower, place, 0, first)
+            wp.atomic_min(lower, place, 1, y)
+            wp.atomic_max(upper, place, 0, x + 1)
+            wp.atomic_max(upper, place, 1, y + 1)
+            first = x + 1
+
+
+def visible_boxes(
+    instance: wp.array, steps: int, width: int, height: int, *, count: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Tight boxes (K, N, 4) [px] and pixel counts (K, N) of the N instances in K masks.
 
     Instances that are not seen have NaN boxes.
+
+    Args:
+        instance: At least K * height * width pixels on a device, mask after mask.
+        steps: K
+        width: [px]
+        height: [px]
+        count: N
     """
-    steps, height, width = instance.shape
-    key = instance.astype(np.int64)
-    key += (np.arange(steps) * count)[:, None, None]
-    columns = np.bincount((key * width + np.arange(width)).ravel(), minlength=steps * count * width)
-    rows = np.bincount((key * height + np.arange(height)[:, None]).ravel(), minlength=steps * count * height)
-    columns = columns.reshape(steps, count, width)
-    pixels = columns.sum(axis=-1)
-    x_min, x_max = _extent(columns > 0)
-    y_min, y_max = _extent(rows.reshape(steps, count, height) > 0)
-    boxes = np.stack([x_min, y_min, x_max, y_max], axis=-1).astype(np.float32)
-    boxes[pixels == 0] = np.nan
-    return boxes, pixels
-
-
-def _extent(occupied: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    first = occupied.argmax(axis=-1)
-    last = occupied.shape[-1] - occupied[..., ::-1].argmax(axis=-1)
-    return first, last
+    device, size = instance.device, steps * count
+    pixels = wp.zeros(size, dtype=wp.int32, device=device)
+    lower = wp.full((size, 2), max(width, height), dtype=wp.int32, device=device)
+    upper = wp.zeros((size, 2), dtype=wp.int32, device=device)
+    inputs = [instance, width, height, count, pixels, lower, upper]
+    wp.launch(_measure, dim=steps * height, inputs=inputs, device=device)
+    seen = pixels.numpy().astype(np.int64)
+    boxes = np.concatenate([lower.numpy(), upper.numpy()], axis=1).astype(np.float32)
+    boxes[seen == 0] = np.nan
+    return boxes.reshape(steps, count, 4), seen.reshape(steps, count)

@@ -1,120 +1,208 @@
-"""Which meshes a ray can meet at all: by tile of the image, and by cell of a grid across the light."""
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""Which meshes a ray can meet at all: by tile of the image, and by cell of a grid across the light.
+
+A mesh is looked for in the boxes around its pieces. What covers a tile or a cell is a set of bits in ``Sets``: bit
+``i`` stands for the mesh that is ``i``-th in the order of the step, which for a camera runs from near to far.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.kernel_data import GRID, TILE
+from nimbus.datagen.render.kernel_data import GRID, TILE, Boxes, Sets, Steps, Views
 
-Float = NDArray[np.float64]
+wp.set_module_options({"enable_backward": False})
 
-Bool = NDArray[np.bool_]
-
-Lists = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""Where each list starts, and one more for the end of the last; and the members of all lists in a row."""
-
-_NEAR = 2e-3
+_NEAR = wp.constant(2.0e-3)
 """[m] What is closer to the camera than this is not looked for."""
-_EDGES = np.array([(one, one | 1 << axis) for axis in range(3) for one in range(8) if not one >> axis & 1])
-"""(12, 2) corners at the ends of a box's edges."""
+_NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
 
 
-def image_tiles(
-    corners: Float,
-    active: Bool,
-    positions: Float,
-    rotations: Float,
-    *,
-    focal: float,
-    width: int,
-    height: int,
-) -> tuple[Float, Lists]:
-    """The meshes whose boxes cover each tile, from near to far.
-
-    Args:
-        corners: (K, G, 8, 3) of each mesh's box, world frame [m].
-        active: (K, G) which meshes to look at.
-        positions: (K, 3) of the camera.
-        rotations: (K, 3, 3) ``world_R_camera``, OpenGL axes.
-        focal: [px]
-        width: Of the image [px].
-        height: Of the image [px].
-
-    Returns:
-        A lower bound of each mesh's distance (K, G) [m], and the meshes of each of the K * tiles tiles.
-    """
-    steps, count = corners.shape[:2]
-    seen = np.matmul(corners.reshape(steps, -1, 3) - positions[:, None], rotations).reshape(steps, count, 8, 3)
-    depth = -seen[..., 2]
-    nearest = np.maximum(depth.min(axis=-1), 0.0)
-    points, ahead = _cut_in_front(seen)
-    x = 0.5 * width - focal * points[..., 0] / points[..., 2]
-    y = 0.5 * height + focal * points[..., 1] / points[..., 2]
-    shape = -(-height // TILE), -(-width // TILE)
-    lower = np.stack([np.where(ahead, value, np.inf).min(axis=-1) / TILE for value in (y, x)], axis=-1)
-    upper = np.stack([np.where(ahead, value, -np.inf).max(axis=-1) / TILE for value in (y, x)], axis=-1)
-    order = np.argsort(nearest, axis=1, kind="stable")
-    return nearest.astype(np.float32), _lists(lower, upper, active, shape, order=order)
-
-
-def _cut_in_front(corners: Float) -> tuple[Float, Bool]:
-    """Corners (K, G, 20, 3) of boxes cut at the near plane, and which of them exist."""
-    ahead = corners[..., 2] < -_NEAR
-    if ahead.all():
-        return corners, ahead
-    one, other = corners[:, :, _EDGES[:, 0]], corners[:, :, _EDGES[:, 1]]
-    low, high = one[..., 2] + _NEAR, other[..., 2] + _NEAR
-    crossing = (low < 0) != (high < 0)
-    share = low / np.where(crossing, low - high, 1.0)
-    points = np.concatenate([corners, one + share[..., None] * (other - one)], axis=2)
-    exist = np.concatenate([ahead, crossing], axis=2)
-    points[..., 2] = np.where(exist, points[..., 2], -1.0)
-    return points, exist
-
-
-def light_grid(corners: Float, casts: Bool, across: Float, along: Float) -> tuple[Float, Float, Lists]:
-    """Cells of a grid across the light that the boxes of shadow casters cover.
-
-    Args:
-        corners: (K, G, 8, 3) world frame [m].
-        casts: (K, G) which meshes cast shadows.
-        across: (3,) a unit vector normal to the light.
-        along: (3,) the other one.
-
-    Returns:
-        Corner (K, 2) [m] and cells per metre (K, 2) of each grid, and the casters over each of the K * cells cells.
-    """
-    flat = np.stack([corners @ along, corners @ across], axis=-1)
-    lower, upper = flat.min(axis=2), flat.max(axis=2)
-    corner = np.where(casts[..., None], lower, np.inf).min(axis=1)
-    far = np.where(casts[..., None], upper, -np.inf).max(axis=1)
-    corner, far = np.where(np.isfinite(corner), corner, 0.0), np.where(np.isfinite(far), far, 1.0)
-    scale = GRID / np.maximum(far - corner, 1e-6)
-    lists = _lists(
-        (lower - corner[:, None]) * scale[:, None], (upper - corner[:, None]) * scale[:, None], casts, (GRID, GRID)
+@wp.func
+def _corner(boxes: Boxes, box: int, corner: int) -> wp.vec3:
+    low = boxes.lower[box]
+    high = boxes.upper[box]
+    return wp.vec3(
+        wp.where((corner & 1) != 0, high[0], low[0]),
+        wp.where((corner & 2) != 0, high[1], low[1]),
+        wp.where((corner & 4) != 0, high[2], low[2]),
     )
-    return corner[:, ::-1], scale[:, ::-1], lists
 
 
-def _lists(
-    lower: Float, upper: Float, active: Bool, shape: tuple[int, int], *, order: NDArray[np.intp] | None = None
-) -> Lists:
-    """What covers each cell of K grids, from the lower and upper ends (K, G, 2) of ranges of rows and columns."""
-    size = np.array(shape)
-    active = active & np.all((upper >= 0) & (lower < size), axis=-1)
-    if order is None:
-        step, mesh = np.nonzero(active)
-    else:
-        step, place = np.nonzero(np.take_along_axis(active, order, axis=1))
-        mesh = order[step, place]
-    first = np.clip(np.floor(lower[step, mesh]), 0, size - 1).astype(np.int64)
-    counts = np.clip(np.floor(upper[step, mesh]), 0, size - 1).astype(np.int64) - first + 1
-    total = counts.prod(axis=1)
-    pair = np.repeat(np.arange(len(total)), total)
-    within = np.arange(len(pair)) - np.repeat(np.cumsum(total) - total, total)
-    row, column = first[pair, 0] + within // counts[pair, 1], first[pair, 1] + within % counts[pair, 1]
-    cell = (step[pair] * shape[0] + row) * shape[1] + column
-    start = np.zeros(len(lower) * shape[0] * shape[1] + 1, dtype=np.int32)
-    np.cumsum(np.bincount(cell, minlength=len(start) - 1), out=start[1:])
-    return start, mesh[pair[np.argsort(cell, kind="stable")]].astype(np.int32)
+@wp.func
+def _widened(bounds: wp.vec4, row: float, column: float) -> wp.vec4:
+    return wp.vec4(wp.min(bounds[0], row), wp.min(bounds[1], column), wp.max(bounds[2], row), wp.max(bounds[3], column))
+
+
+@wp.func
+def _projected(views: Views, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
+    row = (0.5 * float(views.height) + views.focal * seen[1] / seen[2]) / float(TILE)
+    column = (0.5 * float(views.width) - views.focal * seen[0] / seen[2]) / float(TILE)
+    return _widened(bounds, row, column)
+
+
+@wp.kernel
+def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(dtype=wp.vec4)):
+    """Rows and columns of the tiles that each box covers, and a lower bound of each mesh's depth."""
+    step, box = wp.tid()
+    row = step * mesh_count + boxes.mesh[box]
+    origin = views.origins[row]
+    turn = views.mesh_R_camera[row]
+    found = wp.vec4(_NOTHING)
+    nearest = wp.float32(1.0e9)
+    behind = wp.int32(0)
+    for corner in range(boxes.eight):
+        seen = (_corner(boxes, box, corner) - origin) * turn
+        nearest = wp.min(nearest, -seen[2])
+        if seen[2] < -_NEAR:
+            found = _projected(views, seen, found)
+        else:
+            behind += 1
+    if behind > 0 and behind < 8:
+        for edge in range(3 * boxes.eight):
+            axis = 1 << (edge >> 3)
+            corner = edge & 7
+            if (corner & axis) == 0:
+                one = (_corner(boxes, box, corner) - origin) * turn
+                other = (_corner(boxes, box, corner | axis) - origin) * turn
+                if (one[2] < -_NEAR) != (other[2] < -_NEAR):
+                    share = (one[2] + _NEAR) / (one[2] - other[2])
+                    found = _projected(views, one + share * (other - one), found)
+    bounds[step * boxes.count + box] = found
+    wp.atomic_min(views.nearest, row, wp.max(nearest, 0.0))
+
+
+@wp.kernel
+def _light_bounds(
+    boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
+):
+    """Where each box lies across the light [m]."""
+    step, box = wp.tid()
+    row = step * mesh_count + boxes.mesh[box]
+    found = wp.vec4(_NOTHING)
+    for corner in range(boxes.eight):
+        point = steps.world_R_mesh[row] * _corner(boxes, box, corner) + steps.positions[row]
+        found = _widened(found, wp.dot(point, along), wp.dot(point, across))
+    bounds[step * boxes.count + box] = found
+
+
+@wp.kernel
+def _mark(
+    boxes: Boxes,
+    mesh_count: int,
+    bounds: wp.array(dtype=wp.vec4),
+    corners: wp.array(dtype=wp.vec2),
+    scales: wp.array(dtype=wp.vec2),
+    active: wp.array(dtype=wp.uint8),
+    rank: wp.array(dtype=wp.int32),
+    rows: int,
+    columns: int,
+    sets: Sets,
+):
+    """Put each box's mesh into the sets of the cells that the box covers."""
+    step, box = wp.tid()
+    mesh = step * mesh_count + boxes.mesh[box]
+    if active[mesh] == wp.uint8(0):
+        return
+    found = bounds[step * boxes.count + box]
+    corner = corners[step]
+    scale = scales[step]
+    limit = wp.vec2(float(rows), float(columns))
+    low = wp.vec2((found[0] - corner[0]) * scale[0], (found[1] - corner[1]) * scale[1])
+    high = wp.vec2((found[2] - corner[0]) * scale[0], (found[3] - corner[1]) * scale[1])
+    if high[0] < 0.0 or high[1] < 0.0 or low[0] >= limit[0] or low[1] >= limit[1]:
+        return
+    bit = wp.uint32(1) << wp.uint32(rank[mesh] & 31)
+    word = rank[mesh] >> 5
+    last_row = wp.int32(wp.min(high[0], limit[0] - 1.0))
+    last_column = wp.int32(wp.min(high[1], limit[1] - 1.0))
+    first_column = wp.int32(wp.max(low[1], 0.0))
+    for row in range(wp.int32(wp.max(low[0], 0.0)), last_row + 1):
+        for column in range(first_column, last_column + 1):
+            sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
+
+
+def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, flat: NDArray[np.bool_]) -> None:
+    """Set the ``nearest`` depths of a view, the order of its meshes and the ``tiles`` that they cover.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        active: (K, G) which of them to look at.
+        views: A camera at K steps; gets ``nearest``, ``order`` and ``tiles``.
+        flat: (G,) which of them are rectangles; those come first in the order.
+    """
+    steps, count = active.shape
+    device = boxes.mesh.device
+    views.nearest = wp.full(steps * count, 1.0e9, dtype=wp.float32, device=device)
+    bounds = wp.empty(steps * boxes.count, dtype=wp.vec4, device=device)
+    wp.launch(_image_bounds, dim=(steps, boxes.count), inputs=[boxes, count, views, bounds], device=device)
+    depth = np.where(flat, -1.0, views.nearest.numpy().reshape(active.shape))
+    order = np.argsort(depth, axis=1, kind="stable")
+    shape = -(-views.height // TILE), -(-views.width // TILE)
+    identity = np.tile(((0.0, 0.0), (1.0, 1.0)), (steps, 1, 1))
+    views.order = wp.array(order.ravel(), dtype=wp.int32, device=device)
+    views.tiles = _sets(boxes, bounds, identity[:, 0], identity[:, 1], active, order, shape)
+
+
+def cover_light(
+    boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tuple[Any, Any], order: NDArray[np.intp]
+) -> None:
+    """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        casts: (K, G) which of them cast shadows.
+        steps: K steps; gets ``grid_corner``, ``grid_scale``, ``casters`` and ``cells``.
+        axes: Unit vectors along the rows and the columns of the grid.
+        order: (G,) in which casters are tried.
+    """
+    count, meshes = casts.shape
+    device = boxes.mesh.device
+    bounds = wp.empty(count * boxes.count, dtype=wp.vec4, device=device)
+    along, across = (wp.vec3(*axis) for axis in axes)
+    inputs = [boxes, meshes, steps, along, across, bounds]
+    wp.launch(_light_bounds, dim=(count, boxes.count), inputs=inputs, device=device)
+    found, shown = bounds.numpy().reshape(count, -1, 2, 2), casts[:, boxes.mesh.numpy(), None]
+    low = np.where(shown, found[:, :, 0], np.inf).min(axis=1)
+    high = np.where(shown, found[:, :, 1], -np.inf).max(axis=1)
+    low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
+    scale = GRID / np.maximum(high - low, 1e-6)
+    steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
+    steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
+    steps.casters = wp.array(order, dtype=wp.int32, device=device)
+    steps.cells = _sets(boxes, bounds, low, scale, casts, np.tile(order, (count, 1)), (GRID, GRID))
+
+
+def _sets(
+    boxes: Boxes,
+    bounds: wp.array,
+    corner: NDArray[Any],
+    scale: NDArray[Any],
+    active: NDArray[np.bool_],
+    order: NDArray[np.intp],
+    shape: tuple[int, int],
+) -> Sets:
+    steps, count = active.shape
+    device = bounds.device
+    rank = np.argsort(order, axis=1)
+    sets = Sets()
+    sets.words = -(-count // 32)
+    sets.bits = wp.zeros(steps * shape[0] * shape[1] * sets.words, dtype=wp.uint32, device=device)
+    uploads = [wp.array(values, dtype=wp.vec2, device=device) for values in (corner, scale)]
+    uploads += [wp.array(active.ravel(), dtype=wp.uint8, device=device)]
+    uploads += [wp.array(rank.ravel(), dtype=wp.int32, device=device)]
+    inputs = [boxes, count, bounds, *uploads, *shape, sets]
+    wp.launch(_mark, dim=(steps, boxes.count), inputs=inputs, device=device)
+    return sets
+
+
+def members(sets: Sets, order: NDArray[np.intp], shape: tuple[int, int]) -> list[list[int]]:
+    """The meshes of each of the K * rows * columns cells, in their order; for looking at."""
+    cells = sets.bits.numpy().reshape(-1, sets.words)
+    bits = (cells[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(len(cells), -1)
+    step = np.arange(len(cells)) // (shape[0] * shape[1])
+    return [[int(order[step[cell], bit]) for bit in np.flatnonzero(row)] for cell, row in enumerate(bits)]

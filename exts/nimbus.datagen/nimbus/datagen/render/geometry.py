@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.observation import Labels
 from nimbus.datagen.render import tones
-from nimbus.datagen.render.kernel_data import LEVELS, Scene
+from nimbus.datagen.render.kernel_data import LEVELS, Boxes, Look, Scene
 from nimbus.datagen.render.mipmap import mipmap
 from nimbus.datagen.render.parts import Part
 from nimbus.datagen.render.textures import procedural_texture
@@ -25,6 +25,8 @@ _PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
 """[m] Length after which a procedural texture repeats; about what one view shows of the surface."""
 _MOST_RECTANGLES = 64
 """A part of more rectangles is traced faster as a mesh."""
+_MOST_BOXES, _FACES_OF_A_BOX = 128, 16
+"""A mesh is looked for in the boxes of this many pieces, fewer when it has few faces."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
 """The room casts no shadow: the light is taken to come in through its walls."""
 
@@ -39,8 +41,10 @@ class Geometry:
     """A ``Scene`` of the ray tracer."""
     bodies: tuple[str, ...]
     """Body of each of the G meshes, empty for what stands still."""
-    corners: NDArray[np.float64]
-    """(G, 8, 3) corners of each mesh's box in its own frame [m]"""
+    boxes: Any
+    """A ``Boxes``: around pieces of the meshes."""
+    bounds: NDArray[np.float64]
+    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]"""
     casts_shadow: NDArray[np.bool_]
     """(G,)"""
     flat: NDArray[np.bool_]
@@ -68,32 +72,42 @@ def build_geometry(
     instance = {name: place for place, name in enumerate(labels.instance_names)}
     tints = [surfaces.get(part.instance, Surface()).color for part in ordered]
 
-    def upload(values: NDArray | list, dtype: type) -> wp.array:
+    def upload(values: NDArray | list, dtype: Any) -> wp.array:
         return wp.array(values, dtype=dtype, device=device)
 
     scene = Scene()
+    scene.mesh_count = len(groups)
+    scene.rectangle_count = sum(group.rectangle is not None for group in groups)
+    scene.smooth = upload(np.array([not _is_flat(group) for group in groups], dtype=np.uint8), wp.uint8)
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
     scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
     scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
-    scene.part_instance = upload(np.array([instance[part.instance] for part in ordered], dtype=np.uint8), wp.uint8)
-    scene.part_tint = upload(tones.linear(np.array(tints)), wp.vec3)
-    scene.part_texture = upload([texture[id(image)] for _, image in looks], wp.int32)
-    density = [_texel_density(triangles, image) for triangles, image in looks]
-    scene.part_density = upload(np.array(density), wp.float32)
-    scene.texture_size = upload(np.array([(image.width, image.height) for image in images]), wp.vec2i)
+    rows = np.zeros(len(ordered), dtype=np.dtype(Look.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    rows["tint"], rows["instance"] = tones.linear(np.array(tints)), [instance[part.instance] for part in ordered]
+    rows["density"] = [_texel_density(triangles, image) for triangles, image in looks]
+    rows["texture"] = [texture[id(image)] for _, image in looks]
+    rows["width"] = [images[place].width for place in rows["texture"]]
+    rows["height"] = [images[place].height for place in rows["texture"]]
+    scene.looks = upload(rows, Look)
     starts = np.cumsum([0] + sizes[:-1])
     levels = [np.resize(image.starts, LEVELS) + start for image, start in zip(images, starts, strict=True)]
     scene.level_start = upload(np.stack(levels).astype(np.int32), wp.int32)
     scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
-    scene.to_linear = upload(tones.LINEAR_OF_BYTE, wp.float32)
+    scene.to_linear = upload(tones.LINEAR_OF_SRGB, wp.float32)
     scene.to_srgb = upload(tones.BYTE_OF_LIGHT, wp.uint8)
+    pieces = [_boxes(group.triangles) for group in groups]
+    boxes, every = Boxes(), np.concatenate(pieces)
+    boxes.count, boxes.eight = len(every), 8
+    boxes.mesh = upload(np.repeat(np.arange(len(groups)), [len(piece) for piece in pieces]), wp.int32)
+    boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
     return Geometry(
         scene=scene,
         bodies=tuple(group.body for group in groups),
-        corners=np.stack([_box_corners(group.triangles) for group in groups]),
+        boxes=boxes,
+        bounds=np.stack([[piece[:, 0].min(axis=0), piece[:, 1].max(axis=0)] for piece in pieces]),
         casts_shadow=np.array([group.casts_shadow for group in groups]),
         flat=np.array([group.rectangle is not None for group in groups]),
         rectangles=_rectangle_rows(groups),
@@ -184,10 +198,29 @@ def _device_mesh(triangles: Triangles, device: wp.Device) -> wp.Mesh:
     return by_device[device.alias]
 
 
-def _box_corners(triangles: Triangles) -> NDArray[np.float64]:
-    bounds = np.stack([triangles.vertices.min(axis=0), triangles.vertices.max(axis=0)]).astype(np.float64)
-    pick = np.array([[(corner >> axis) & 1 for axis in range(3)] for corner in range(8)])
-    return bounds[pick, np.arange(3)]
+@lru_cache(maxsize=512)
+def _boxes(triangles: Triangles) -> NDArray[np.float64]:
+    """(b, 2, 3) lower and upper corners around pieces: halved along their longest sides until there are enough."""
+    pieces = [triangles.vertices[triangles.faces].astype(np.float64)]
+    while len(pieces) < _MOST_BOXES and len(pieces[0]) > _FACES_OF_A_BOX:
+        halves = [half for piece in pieces for half in _halved(piece)]
+        pieces = sorted(halves, key=len, reverse=True)
+    return np.stack([[piece.min(axis=(0, 1)), piece.max(axis=(0, 1))] for piece in pieces])
+
+
+def _halved(piece: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    middle = piece.mean(axis=1)
+    along = middle[:, np.argmax(np.ptp(middle, axis=0))]
+    low = along <= 0.5 * (along.min() + along.max())
+    return (piece[low], piece[~low]) if low.any() and not low.all() else (piece,)
+
+
+def _is_flat(group: _Group) -> bool:
+    """Whether interpolated normals are those of the faces."""
+    if group.rectangle is None:
+        return False
+    normal = np.cross(group.rectangle[1], group.rectangle[2])
+    return bool(np.all(group.triangles.corner_normals @ normal > 0.9999 * np.linalg.norm(normal)))
 
 
 def _texel_density(triangles: Triangles, image: NDArray[np.uint8]) -> float:

@@ -9,8 +9,10 @@ wp.config.quiet = True
 
 TILE = wp.constant(8)
 """[px] Side of a tile."""
-GRID = wp.constant(48)
+GRID = wp.constant(128)
 """Cells along each side of the grid across the light."""
+TINTS = wp.constant(4096)
+"""Entries of the table from sRGB to linear light."""
 LEVELS = wp.constant(12)
 """Largest number of sizes a texture is kept in."""
 TONES = wp.constant(16384)
@@ -20,22 +22,34 @@ BRIGHTEST = wp.constant(4.0)
 
 
 @wp.struct
+class Look:
+    """How a part is painted."""
+
+    tint: wp.vec3
+    density: wp.float32
+    """Texels per metre."""
+    texture: wp.int32
+    width: wp.int32
+    height: wp.int32
+    instance: wp.int32
+
+
+@wp.struct
 class Scene:
     """What stays the same during an episode; G meshes, F faces, P parts.
 
     A mesh with the number 0 is a rectangle.
     """
 
+    mesh_count: wp.int32
+    rectangle_count: wp.int32
     meshes: wp.array(dtype=wp.uint64)
+    smooth: wp.array(dtype=wp.uint8)
     face_start: wp.array(dtype=wp.int32)
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
     corner_uvs: wp.array(dtype=wp.vec2)
-    part_instance: wp.array(dtype=wp.uint8)
-    part_tint: wp.array(dtype=wp.vec3)
-    part_texture: wp.array(dtype=wp.int32)
-    part_density: wp.array(dtype=wp.float32)
-    texture_size: wp.array(dtype=wp.vec2i)
+    looks: wp.array(dtype=Look)
     level_start: wp.array2d(dtype=wp.int32)
     texels: wp.array(dtype=wp.uint32)
     semantics: wp.array(dtype=wp.uint8)
@@ -57,13 +71,43 @@ class Light:
 
 
 @wp.struct
-class Steps:
-    """What moves; K steps."""
+class Sets:
+    """For each cell of K grids a set of meshes: bits in a few words."""
 
-    mesh_T_world: wp.array2d(dtype=wp.transform)
-    rectangles: wp.array3d(dtype=wp.vec3)
-    cell_start: wp.array(dtype=wp.int32)
-    cell_meshes: wp.array(dtype=wp.int32)
+    words: wp.int32
+    bits: wp.array(dtype=wp.uint32)
+
+
+@wp.struct
+class Boxes:
+    """Boxes around pieces of meshes, in the frames of those [m]."""
+
+    count: wp.int32
+    eight: wp.int32
+    """Corners of a box; not a constant, so that loops over them are not unrolled."""
+    mesh: wp.array(dtype=wp.int32)
+    lower: wp.array(dtype=wp.vec3)
+    upper: wp.array(dtype=wp.vec3)
+
+
+@wp.struct
+class Steps:
+    """What moves; the rows of K steps of G meshes in one row."""
+
+    world_R_mesh: wp.array(dtype=wp.mat33)
+    positions: wp.array(dtype=wp.vec3)
+    light_in_mesh: wp.array(dtype=wp.vec3)
+    """Direction towards the light in the frame of the mesh."""
+    normals: wp.array(dtype=wp.vec3)
+    """Of rectangles, in the world frame."""
+    shades: wp.array(dtype=wp.vec4)
+    """Three planes of each rectangle: distance to it along the light, and shares of its edges, of a world point."""
+    tops: wp.array(dtype=wp.float32)
+    """How far along the light each mesh reaches [m]."""
+    casters: wp.array(dtype=wp.int32)
+    """Meshes in the order of the bits in ``cells``."""
+    cells: Sets
+    """Which of them each cell of the grid across the light is in the shadow's way of."""
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
 
@@ -75,10 +119,18 @@ class Views:
     width: wp.int32
     height: wp.int32
     focal: wp.float32
-    poses: wp.array(dtype=wp.transform)
-    tile_start: wp.array(dtype=wp.int32)
-    tile_meshes: wp.array(dtype=wp.int32)
-    nearest: wp.array2d(dtype=wp.float32)
+    positions: wp.array(dtype=wp.vec3)
+    world_R_camera: wp.array(dtype=wp.mat33)
+    origins: wp.array(dtype=wp.vec3)
+    """The camera in the frame of each mesh."""
+    mesh_R_camera: wp.array(dtype=wp.mat33)
+    planes: wp.array(dtype=wp.vec3)
+    """Three planes of each rectangle over the image: one over depth, and the shares of its edges over depth."""
+    nearest: wp.array(dtype=wp.float32)
+    """Lower bound of each mesh's depth."""
+    order: wp.array(dtype=wp.int32)
+    """Meshes of each step in the order of the bits in ``tiles``: rectangles, then the others from near to far."""
+    tiles: Sets
 
 
 @wp.struct

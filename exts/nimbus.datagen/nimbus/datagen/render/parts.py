@@ -103,7 +103,7 @@ def _merge(builder: newton.ModelBuilder, owner: Any) -> Iterable[Part]:
                 instance=instance,
                 body=body,
                 triangles=triangles,
-                image=_load_image(texture),
+                image=load_image(texture),
             )
     for (instance, body), pieces in plain.items():
         merged, image = Triangles.concatenate(pieces).with_palette()
@@ -141,7 +141,7 @@ def _matrix(transform: Any) -> NDArray[np.float64]:
     return pose((x, y, z), (qw, qx, qy, qz))
 
 
-def _load_image(texture: Any) -> NDArray[np.uint8]:
+def load_image(texture: Any) -> NDArray[np.uint8]:
     """(H, W, 3) of a path or an array."""
     if isinstance(texture, str | os.PathLike):
         from PIL import Image

@@ -2,220 +2,77 @@
 """The ray tracer: one kernel for every device, which writes images in the form in which they are stored.
 
 A ray meets only the meshes whose boxes cover its tile of the image, and a shadow ray only those whose shadows cover
-its cell of a grid across the light; both tables are made before the launch (see ``culling``).
+its cell of a grid across the light; both tables are made before the launch (see ``culling``). Camera rays are one long
+along the optical axis, so that distances along them are depths. What a rectangle needs of a ray is linear in the place
+on the image: a thread tests the pixels of one row of a tile against a rectangle at once.
 """
 
 from __future__ import annotations
 
 import warp as wp
 
-from nimbus.datagen.render.kernel_data import BRIGHTEST, GRID, LEVELS, TILE, TONES, Images, Light, Scene, Steps, Views
+from nimbus.datagen.render.kernel_data import TILE, Images, Light, Scene, Steps, Views
+from nimbus.datagen.render.shading import Hit, byte, lowest, shade, shading_normal
 
-_SHADOW_OFFSET = wp.constant(4.0e-4)
-"""[m] Shadow rays start this far off the surface."""
+wp.set_module_options({"enable_backward": False})
+
+Row = wp.types.vector(length=8, dtype=wp.float32)
+"""A value for each pixel of one row of a tile."""
+Numbers = wp.types.vector(length=8, dtype=wp.int32)
 _FAR = wp.constant(1.0e6)
 
 
-@wp.struct
-class Hit:
-    """Where a ray ends; ``mesh`` is -1 when it leaves the scene."""
-
-    mesh: wp.int32
-    distance: wp.float32
-    face: wp.int32
-    u: wp.float32
-    v: wp.float32
-    normal: wp.vec3
-    """Of the face, in the world frame."""
+@wp.func
+def _over_row(plane: wp.vec3, x: float, y: float, places: Row) -> Row:
+    return Row(plane[0] * x + plane[1] * y + plane[2]) + places * plane[0]
 
 
 @wp.func
-def _meet_rectangle(steps: Steps, step: int, mesh: int, origin: wp.vec3, ray: wp.vec3) -> wp.vec3:
-    """Distance, and the shares of the two edges; a distance of -1 for a miss."""
-    offset = steps.rectangles[step, mesh, 0] - origin
-    normal = steps.rectangles[step, mesh, 1]
-    distance = wp.dot(offset, normal) / wp.dot(ray, normal)
-    across = ray * distance - offset
-    s = wp.dot(across, steps.rectangles[step, mesh, 2])
-    t = wp.dot(across, steps.rectangles[step, mesh, 3])
-    if not (distance > 0.0 and s >= 0.0 and s <= 1.0 and t >= 0.0 and t <= 1.0):
-        distance = -1.0
-    return wp.vec3(distance, s, t)
-
-
-@wp.func
-def _trace(scene: Scene, steps: Steps, views: Views, step: int, tile: int, origin: wp.vec3, ray: wp.vec3) -> Hit:
-    hit = Hit()
-    hit.mesh = -1
-    hit.distance = _FAR
-    for place in range(views.tile_start[tile], views.tile_start[tile + 1]):
-        mesh = views.tile_meshes[place]
-        if views.nearest[step, mesh] > hit.distance:
-            break
-        if scene.meshes[mesh] == wp.uint64(0):
-            met = _meet_rectangle(steps, step, mesh, origin, ray)
-            if met[0] >= 0.0 and met[0] < hit.distance:
-                # Its two faces share the diagonal from the first corner.
-                first = met[1] >= met[2]
-                hit.mesh = mesh
-                hit.distance = met[0]
-                hit.face = wp.where(first, 0, 1)
-                hit.u = wp.where(first, 1.0 - met[1], 1.0 - met[2])
-                hit.v = wp.where(first, met[1] - met[2], met[1])
-                hit.normal = steps.rectangles[step, mesh, 1]
-        else:
-            mesh_T_world = steps.mesh_T_world[step, mesh]
-            query = wp.mesh_query_ray(
-                scene.meshes[mesh],
-                wp.transform_point(mesh_T_world, origin),
-                wp.transform_vector(mesh_T_world, ray),
-                hit.distance,
-            )
+def _meet_mesh(scene: Scene, views: Views, step: int, tile: int, toward: wp.vec3, nearest: Hit) -> Hit:
+    """The nearest of a hit and of the meshes of a tile."""
+    hit = nearest
+    first = scene.rectangle_count
+    for word in range(first >> 5, views.tiles.words):
+        bits = views.tiles.bits[tile * views.tiles.words + word]
+        if word == first >> 5:
+            bits = (bits >> wp.uint32(first & 31)) << wp.uint32(first & 31)
+        while bits != wp.uint32(0):
+            mesh = views.order[step * scene.mesh_count + word * 32 + lowest(bits)]
+            bits = bits & (bits - wp.uint32(1))
+            row = step * scene.mesh_count + mesh
+            if views.nearest[row] > hit.depth:
+                break
+            start = views.origins[row]
+            query = wp.mesh_query_ray(scene.meshes[mesh], start, views.mesh_R_camera[row] * toward, hit.depth)
             if query.result:
                 hit.mesh = mesh
-                hit.distance = query.t
+                hit.depth = query.t
                 hit.face = query.face
                 hit.u = query.u
                 hit.v = query.v
                 hit.normal = query.normal
-    if hit.mesh >= 0 and scene.meshes[hit.mesh] != wp.uint64(0):
-        world_T_mesh = wp.transform_inverse(steps.mesh_T_world[step, hit.mesh])
-        hit.normal = wp.normalize(wp.transform_vector(world_T_mesh, hit.normal))
     return hit
 
 
 @wp.func
-def _in_shadow(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3) -> wp.bool:
-    corner = steps.grid_corner[step]
-    scale = steps.grid_scale[step]
-    x = wp.int32(wp.floor((wp.dot(point, light.across) - corner[0]) * scale[0]))
-    y = wp.int32(wp.floor((wp.dot(point, light.along) - corner[1]) * scale[1]))
-    if x < 0 or y < 0 or x >= GRID or y >= GRID:
-        return wp.bool(False)
-    cell = (step * GRID + y) * GRID + x
-    for place in range(steps.cell_start[cell], steps.cell_start[cell + 1]):
-        mesh = steps.cell_meshes[place]
-        if scene.meshes[mesh] == wp.uint64(0):
-            met = _meet_rectangle(steps, step, mesh, point, light.towards)
-            if met[0] >= 0.0:
-                return wp.bool(True)
-        else:
-            mesh_T_world = steps.mesh_T_world[step, mesh]
-            start = wp.transform_point(mesh_T_world, point)
-            if wp.mesh_query_ray_anyhit(
-                scene.meshes[mesh], start, wp.transform_vector(mesh_T_world, light.towards), _FAR
-            ):
-                return wp.bool(True)
-    return wp.bool(False)
+def _rectangle_hit(scene: Scene, steps: Steps, views: Views, step: int, mesh: int, x: float, y: float) -> Hit:
+    """A pixel on a rectangle; its two faces share the diagonal from the first corner."""
+    row = step * scene.mesh_count + mesh
+    pixel = wp.vec3(x, y, 1.0)
+    hit = Hit()
+    hit.mesh = mesh
+    hit.depth = 1.0 / wp.dot(views.planes[row * 3], pixel)
+    s = wp.dot(views.planes[row * 3 + 1], pixel) * hit.depth
+    t = wp.dot(views.planes[row * 3 + 2], pixel) * hit.depth
+    first = s >= t
+    hit.face = wp.where(first, 0, 1)
+    hit.u = wp.where(first, 1.0 - s, 1.0 - t)
+    hit.v = wp.where(first, s - t, s)
+    hit.normal = steps.normals[row]
+    return hit
 
 
-@wp.func
-def _texel(scene: Scene, start: int, index: int) -> wp.vec3:
-    packed = scene.texels[start + index]
-    return wp.vec3(
-        scene.to_linear[wp.int32(packed & wp.uint32(255))],
-        scene.to_linear[wp.int32((packed >> wp.uint32(8)) & wp.uint32(255))],
-        scene.to_linear[wp.int32((packed >> wp.uint32(16)) & wp.uint32(255))],
-    )
-
-
-@wp.func
-def _sample(scene: Scene, texture: int, uv: wp.vec2, footprint: float) -> wp.vec3:
-    """Bilinear, from the size whose texels are about as large as a pixel; linear RGB."""
-    size = scene.texture_size[texture]
-    level = wp.int32(0)
-    wide = footprint
-    while wide > 1.5 and level < LEVELS - 1 and (size[0] >> (level + 1)) > 0 and (size[1] >> (level + 1)) > 0:
-        wide = wide * 0.5
-        level = level + 1
-    width = size[0] >> level
-    height = size[1] >> level
-    start = scene.level_start[texture, level]
-    x = (uv[0] - wp.floor(uv[0])) * float(width) - 0.5
-    y = (1.0 - (uv[1] - wp.floor(uv[1]))) * float(height) - 0.5
-    column = wp.int32(wp.floor(x))
-    row = wp.int32(wp.floor(y))
-    a = x - float(column)
-    b = y - float(row)
-    left = wp.where(column < 0, width - 1, column)
-    right = wp.where(column + 1 >= width, 0, column + 1)
-    above = wp.where(row < 0, height - 1, row) * width
-    below = wp.where(row + 1 >= height, 0, row + 1) * width
-    upper = _texel(scene, start, above + left) * (1.0 - a) + _texel(scene, start, above + right) * a
-    lower = _texel(scene, start, below + left) * (1.0 - a) + _texel(scene, start, below + right) * a
-    return upper * (1.0 - b) + lower * b
-
-
-@wp.func
-def _smooth_normal(scene: Scene, steps: Steps, step: int, hit: Hit, ray: wp.vec3) -> wp.vec3:
-    """Interpolated normal in the world frame, on the side that the ray comes from."""
-    world_T_mesh = wp.transform_inverse(steps.mesh_T_world[step, hit.mesh])
-    corner = (scene.face_start[hit.mesh] + hit.face) * 3
-    smooth = (
-        scene.corner_normals[corner] * hit.u
-        + scene.corner_normals[corner + 1] * hit.v
-        + scene.corner_normals[corner + 2] * (1.0 - hit.u - hit.v)
-    )
-    flat = hit.normal
-    if wp.dot(flat, ray) > 0.0:
-        flat = -flat
-    normal = wp.normalize(wp.transform_vector(world_T_mesh, smooth))
-    if wp.dot(normal, flat) < 0.0:
-        normal = -normal
-    if wp.dot(normal, ray) > 0.0 or wp.length_sq(smooth) == 0.0:
-        normal = flat
-    return normal
-
-
-@wp.func
-def _shade(
-    scene: Scene,
-    steps: Steps,
-    light: Light,
-    step: int,
-    hit: Hit,
-    origin: wp.vec3,
-    ray: wp.vec3,
-    normal: wp.vec3,
-    pixel: float,
-) -> wp.vec3:
-    """Linear light that comes back along a ray; ``pixel`` is its width at unit distance."""
-    face = scene.face_start[hit.mesh] + hit.face
-    part = scene.face_part[face]
-    corner = face * 3
-    uv = (
-        scene.corner_uvs[corner] * hit.u
-        + scene.corner_uvs[corner + 1] * hit.v
-        + scene.corner_uvs[corner + 2] * (1.0 - hit.u - hit.v)
-    )
-    slant = wp.max(-wp.dot(normal, ray), 0.2)
-    footprint = hit.distance * pixel * scene.part_density[part] / wp.sqrt(slant)
-    albedo = wp.cw_mul(scene.part_tint[part], _sample(scene, scene.part_texture[part], uv, footprint))
-    up = 0.5 * (normal[2] + 1.0)
-    received = light.sky * up + light.ground * (1.0 - up)
-    facing = wp.dot(normal, light.towards)
-    if facing > 0.0:
-        lit = wp.bool(True)
-        if light.shadows:
-            lit = not _in_shadow(scene, steps, light, step, origin + ray * hit.distance + normal * _SHADOW_OFFSET)
-        if lit:
-            received += light.color * facing
-    return wp.cw_mul(albedo, received)
-
-
-@wp.func
-def _byte(scene: Scene, value: float) -> wp.uint8:
-    return scene.to_srgb[wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]
-
-
-@wp.func
-def _camera_ray(views: Views, x: float, y: float) -> wp.vec3:
-    return wp.normalize(
-        wp.vec3((x - 0.5 * float(views.width)) / views.focal, (0.5 * float(views.height) - y) / views.focal, -1.0)
-    )
-
-
-@wp.kernel(enable_backward=False)
+@wp.kernel
 def render_views(scene: Scene, light: Light, steps: Steps, views: Views, background: wp.vec3, images: Images):
     """One ray through the middle of each pixel: every image. A thread takes one row of a tile."""
     run = wp.tid()
@@ -223,28 +80,67 @@ def render_views(scene: Scene, light: Light, steps: Steps, views: Views, backgro
     tile_rows = (views.height + TILE - 1) // TILE
     column = run % tile_columns
     line = run // tile_columns
-    y = line % views.height
     step = line // views.height
-    tile = (step * tile_rows + y // TILE) * tile_columns + column
-    pose = views.poses[step]
-    origin = wp.transform_get_translation(pose)
-    for x in range(column * TILE, wp.min(column * TILE + TILE, views.width)):
-        index = line * views.width + x
-        toward = _camera_ray(views, float(x) + 0.5, float(y) + 0.5)
-        ray = wp.transform_vector(pose, toward)
-        hit = _trace(scene, steps, views, step, tile, origin, ray)
+    tile = (step * tile_rows + (line % views.height) // TILE) * tile_columns + column
+    y = float(line % views.height) + 0.5
+    first = float(column * TILE) + 0.5
+    places = Row(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+    closeness = Row(0.0)
+    flat = Numbers(-1)
+    flats = scene.rectangle_count
+    meshes = wp.bool(False)
+    for word in range(views.tiles.words):
+        bits = views.tiles.bits[tile * views.tiles.words + word]
+        while bits != wp.uint32(0):
+            bit = word * 32 + lowest(bits)
+            bits = bits & (bits - wp.uint32(1))
+            if bit >= flats:
+                meshes = wp.bool(True)
+                break
+            rectangle = views.order[step * scene.mesh_count + bit]
+            row = (step * scene.mesh_count + rectangle) * 3
+            close = _over_row(views.planes[row], first, y, places)
+            s = _over_row(views.planes[row + 1], first, y, places)
+            t = _over_row(views.planes[row + 2], first, y, places)
+            inside = wp.min(wp.min(wp.min(s, t), wp.min(close - s, close - t)), close - closeness)
+            if wp.max(inside) >= 0.0:
+                for pixel in range(8):
+                    if inside[pixel] >= 0.0 and close[pixel] > 0.0:
+                        closeness[pixel] = close[pixel]
+                        flat[pixel] = rectangle
+    origin = views.positions[step]
+    world_R_camera = views.world_R_camera[step]
+    blocker = wp.int32(-1)
+    for pixel in range(wp.min(views.width - column * TILE, TILE)):
+        x = first + float(pixel)
+        index = line * views.width + column * TILE + pixel
+        toward = wp.vec3(
+            (x - 0.5 * float(views.width)) / views.focal, (0.5 * float(views.height) - y) / views.focal, -1.0
+        )
+        hit = Hit()
+        hit.mesh = -1
+        hit.depth = _FAR
+        if flat[pixel] >= 0:
+            hit = _rectangle_hit(scene, steps, views, step, flat[pixel], x, y)
+        if meshes:
+            hit = _meet_mesh(scene, views, step, tile, toward, hit)
         color = background
         normal = wp.vec3(0.0)
         depth = wp.float32(0.0)
-        instance = wp.uint8(0)
+        instance = wp.int32(0)
         if hit.mesh >= 0:
-            normal = _smooth_normal(scene, steps, step, hit, ray)
-            depth = -hit.distance * toward[2]
-            instance = scene.part_instance[scene.face_part[scene.face_start[hit.mesh] + hit.face]]
-            color = _shade(scene, steps, light, step, hit, origin, ray, normal, 1.0 / views.focal)
+            ray = world_R_camera * toward
+            face = scene.face_start[hit.mesh] + hit.face
+            look = scene.looks[scene.face_part[face]]
+            normal = shading_normal(scene, steps, step, hit, face, ray)
+            depth = hit.depth
+            instance = look.instance
+            shaded = shade(scene, steps, light, look, step, hit, face, origin, ray, normal, 1.0 / views.focal, blocker)
+            color = shaded.color
+            blocker = shaded.blocker
         images.depth[index] = depth
-        images.instance[index] = instance
-        images.semantic[index] = scene.semantics[wp.int32(instance)]
+        images.instance[index] = wp.uint8(instance)
+        images.semantic[index] = scene.semantics[instance]
         for channel in range(3):
-            images.rgb[index * 3 + channel] = _byte(scene, color[channel])
+            images.rgb[index * 3 + channel] = byte(scene, color[channel])
             images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))

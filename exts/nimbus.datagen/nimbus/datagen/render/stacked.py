@@ -116,42 +116,31 @@ class StackedRenderer:
             position[:, mesh], wxyz[:, mesh] = bodies.pose(body)
         rotation = rotations.to_matrix(wxyz)
         turned = np.swapaxes(rotation, -1, -2)
-        corners = np.matmul(geometry.corners, turned) + position[:, :, None]
-        inverse = np.empty((count, meshes, 7), dtype=np.float32)
-        inverse[..., :3] = -np.matmul(turned, position[..., None])[..., 0]
-        inverse[..., 3:6], inverse[..., 6] = -wxyz[..., 1:], wxyz[..., 0]
         flat = geometry.flat
         rectangles = np.zeros((count, meshes, 4, 3))
         rectangles[:, flat] = np.matmul(geometry.rectangles, turned[:, flat])
         rectangles[:, flat, 0] += position[:, flat]
         casts = np.broadcast_to(geometry.casts_shadow, (count, meshes)).copy()
         casts[:, flat] &= rectangles[:, flat, 1] @ self._towards > 0
-        corner, scale, (start, members) = culling.light_grid(corners, casts, *self._light_axes)
-        steps = Steps()
-        steps.mesh_T_world = wp.array(inverse, dtype=wp.transform, device=self.device)
-        steps.rectangles = wp.array(rectangles, dtype=wp.vec3, device=self.device)
-        steps.cell_start = wp.array(start, dtype=wp.int32, device=self.device)
-        steps.cell_meshes = wp.array(members, dtype=wp.int32, device=self.device)
-        steps.grid_corner = wp.array(corner, dtype=wp.vec2, device=self.device)
-        steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=self.device)
-        return _Placed(corners, rectangles, steps)
+        casts &= self.shadows
+        placed = _Placed(position, rotation, rectangles, Steps())
+        steps, upload = placed.steps, self._upload
+        steps.world_R_mesh, steps.positions = upload(rotation, wp.mat33), upload(position, wp.vec3)
+        steps.light_in_mesh = upload(turned @ self._towards, wp.vec3)
+        steps.normals = upload(rectangles[:, :, 1], wp.vec3)
+        steps.shades = upload(views.light_planes(rectangles, self._towards), wp.vec4)
+        turned_light = turned @ self._towards
+        middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
+        reach = np.sum(turned_light * middle + np.abs(turned_light) * half, axis=-1) + position @ self._towards
+        steps.tops = upload(reach, wp.float32)
+        across, along = self._light_axes
+        culling.cover_light(geometry.boxes, casts, steps, (along, across), np.argsort(~flat, kind="stable"))
+        return placed
 
     def _render(self, camera: Camera, positions: Float, wxyz: Float, placed: _Placed, bodies: _Bodies) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = views.intrinsics(camera), views.world_T_camera(positions, wxyz)
-        flat, active = self._geometry.flat, np.ones(placed.corners.shape[:2], dtype=bool)
-        toward = positions[:, None] - placed.rectangles[:, flat, 0]
-        active[:, flat] = np.sum(toward * placed.rectangles[:, flat, 1], axis=-1) > 0
-        nearest, (start, members) = culling.image_tiles(
-            placed.corners, active, positions, rotations.to_matrix(wxyz), focal=matrix[0, 0], width=width, height=height
-        )
-        view = Views()
-        view.width, view.height, view.focal = width, height, float(matrix[0, 0])
-        gl_poses = np.concatenate([positions, np.roll(wxyz, -1, axis=-1)], axis=1)
-        view.poses = wp.array(gl_poses, dtype=wp.transform, device=self.device)
-        view.tile_start = wp.array(start, dtype=wp.int32, device=self.device)
-        view.tile_meshes = wp.array(members, dtype=wp.int32, device=self.device)
-        view.nearest = wp.array(nearest, dtype=wp.float32, device=self.device)
+        view = self._view(camera, positions, rotations.to_matrix(wxyz), placed)
         images = self._buffers(self.stack, height, width)
         wp.launch(
             render_views,
@@ -160,12 +149,12 @@ class StackedRenderer:
             device=self.device,
         )
         shape = (self.stack, height, width)
-        instance = images.instance.numpy().reshape(shape)[:count].copy()
-        boxes, pixels = visible_boxes(instance, len(self.labels.instance_names))
+        instances = len(self.labels.instance_names)
+        boxes, pixels = visible_boxes(images.instance, count, width, height, count=instances)
         return CameraFrames(
             rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy(),
             depth=images.depth.numpy().reshape(shape)[:count].copy(),
-            instance=instance,
+            instance=images.instance.numpy().reshape(shape)[:count].copy(),
             semantic=images.semantic.numpy().reshape(shape)[:count].copy(),
             normals=images.normals.numpy().reshape(*shape, 3)[:count].copy(),
             boxes_2d=boxes,
@@ -173,6 +162,30 @@ class StackedRenderer:
             intrinsics=matrix,
             world_T_camera=pose,
         )
+
+    def _view(self, camera: Camera, positions: Float, rotation: Float, placed: _Placed) -> Any:
+        """What the kernel needs of a camera at K steps."""
+        width, height, focal = camera.width, camera.height, float(views.intrinsics(camera)[0, 0])
+        geometry, upload = self._geometry, self._upload
+        flat = geometry.flat
+        toward = positions[:, None] - placed.rectangles[:, :, 0]
+        seen = np.sum(toward * placed.rectangles[:, :, 1], axis=-1) > 0
+        view = Views()
+        view.width, view.height, view.focal = width, height, focal
+        view.positions, view.world_R_camera = upload(positions, wp.vec3), upload(rotation, wp.mat33)
+        turned = np.swapaxes(placed.rotation, -1, -2)
+        view.origins = upload(np.matmul(turned, (positions[:, None] - placed.position)[..., None]), wp.vec3)
+        view.mesh_R_camera = upload(np.matmul(turned, rotation[:, None]), wp.mat33)
+        planes = views.image_planes(placed.rectangles, positions, rotation, focal=focal, width=width, height=height)
+        view.planes = upload(planes, wp.vec3)
+        culling.cover_image(geometry.boxes, seen | ~flat, view, flat)
+        return view
+
+    def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
+        """All values in a row."""
+        shape = getattr(dtype, "_shape_", ())
+        rows = np.ascontiguousarray(values).reshape(-1, *shape)
+        return wp.array(rows, dtype=dtype, device=self.device)
 
     def _visibility(
         self, pixels: NDArray[np.int64], pose: Float, matrix: Float, camera: Camera, bodies: _Bodies
@@ -217,9 +230,10 @@ class StackedRenderer:
 
 @dataclass(frozen=True)
 class _Placed:
-    """K steps of the scene: boxes (K, G, 8, 3), rectangles (K, G, 4, 3), and what the device needs of them."""
+    """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3); and for the device."""
 
-    corners: Float
+    position: Float
+    rotation: Float
     rectangles: Float
     steps: Any
 
