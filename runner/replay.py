@@ -90,10 +90,18 @@ def replay(path: Path) -> Replay:
 
 
 def stored_task(episode: Any) -> Any:
-    """The task that an episode was made from, from the text in its file."""
+    """The task that an episode was made from, from the text in its file.
+
+    Raises:
+        InputError: The text is not a task here, for example because it names a skill of somebody's own.
+    """
     from nimbus.datagen.task import parse_task
 
-    return parse_task(episode.provenance.task_text, name=episode.layout().key.task)
+    try:
+        return parse_task(episode.provenance.task_text, name=episode.layout().key.task)
+    except InputError as error:
+        instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
+        raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
 
 
 def check_assets(task: Any, episode: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import h5py
 import pytest
-from runs import start
+from runs import run, start
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
@@ -57,3 +57,30 @@ def test_an_unknown_episode_is_answered_with_the_known_ones(tiny: Path):
 def test_an_episode_named_twice_is_taken_once(tiny: Path):
     known = min(tiny.glob("episodes/*"))
     assert episode_paths(tiny, [known.stem, known.stem]) == [known]
+
+
+PAUSE = '''
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Skill
+
+@register("skill", "pause_before_replay")
+class Pause(Skill):
+    """Stand still."""
+
+    def run(self, arm) -> None:
+        arm.begin("pause")
+        arm.wait(2)
+'''
+
+
+def test_a_task_with_skills_of_its_own_is_replayed_with_their_folder(tmp_path: Path, task_text: str):
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills" / "pause.py").write_text(PAUSE)
+    (tmp_path / "mine.yaml").write_text(task_text.replace("\nsuccess:", "\n  - pause_before_replay\nsuccess:"))
+    own = ("--skills", str(tmp_path / "skills"))
+    assert run("--episodes", "1", *own, out=tmp_path / "data", task=tmp_path / "mine.yaml") == 0
+    out, error = start("replay", str(tmp_path / "data"), *own).communicate(timeout=120)
+    assert error == "" and out.endswith("1 of 1 with the same outcome\n")
+    out, error = start("replay", str(tmp_path / "data")).communicate(timeout=120)
+    assert out == "" and error.count("\n") == 1
+    assert "unknown skill 'pause_before_replay'" in error and "--skills DIR" in error

@@ -70,7 +70,7 @@ FIELDS = (
         "T N",
         "float32",
         "",
-        "visible pixels over pixels of the projected 3-d box, 0 to 1; NaN where not measured",
+        "visible pixels over the area of the projected convex outline, 0 to 1; NaN where not measured",
         partial=True,
     ),
     _image("intrinsics", "3 3", "float64", "px", "pinhole matrix"),
@@ -79,7 +79,13 @@ FIELDS = (
     _field("names/actions", "A", TEXT, "", "meaning of each column of action"),
     _field("names/bodies", "B", TEXT, "", "body of each row of body_positions and body_wxyz"),
     _field("labels/instance_names", "N", TEXT, "", "instances that the masks tell apart; 0 is background"),
-    _field("labels/instance_bodies", "N", TEXT, "", "body that each instance moves with; empty when it stands still"),
+    _field(
+        "labels/instance_bodies",
+        "N",
+        TEXT,
+        "",
+        "body that each instance moves with; empty when it stands still or, like the robot, is more than one body",
+    ),
     _field("labels/instance_semantics", "N", "uint8", "", "semantic index of each instance"),
     _field("labels/semantic_names", "M", TEXT, "", "classes that the masks tell apart; 0 is background"),
     _field(
