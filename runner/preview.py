@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.read import EpisodeFile
 
 Pixels = NDArray[np.uint8]
+Drawn = TypeVar("Drawn")
 
 FOLDER_NAME = "preview"
 SHEET_NAME = "contact_sheet.png"
@@ -51,7 +55,7 @@ def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int
         target.mkdir(exist_ok=True)
         sheet = target / SHEET_NAME
         contact_sheet(paths[:sheet_episodes]).save(sheet, optimize=True)
-        videos = [write_video(path, target / f"{path.stem}.mp4") for path in paths[:video_episodes]]
+        videos = list(readable(lambda path: write_video(path, target / f"{path.stem}.mp4"), paths[:video_episodes]))
     return [sheet, *videos]
 
 
@@ -62,13 +66,20 @@ def episodes_with_images(folder: Path) -> Iterator[Path]:
         paths = [folder / attempt.path for attempt in ledger.stored()]
     finally:
         ledger.close()
-    return filter(_has_images, paths)
+    return (path for path, has_images in readable(lambda path: (path, _has_images(path)), paths) if has_images)
+
+
+def readable(draw: Callable[[Path], Drawn], paths: Iterable[Path]) -> Iterator[Drawn]:
+    """What can be drawn of episodes; those that cannot be read are for ``nimbus verify`` to tell."""
+    for path in paths:
+        with suppress(InputError):
+            yield draw(path)
 
 
 def contact_sheet(paths: list[Path]) -> Image.Image:
     """One row an episode: the first camera four times, the others twice, then depth, instances and normals."""
-    rows = [_sheet_row(path) for path in paths]
-    width = max(sum(tile.width + _GAP for tile in tiles) for _, _, tiles in rows) - _GAP + 2 * _MARGIN
+    rows = list(readable(_sheet_row, paths))
+    width = max((sum(tile.width + _GAP for tile in tiles) for _, _, tiles in rows), default=0) - _GAP + 2 * _MARGIN
     height = _MARGIN + len(rows) * (_CAPTION + _TILE_HEIGHT + _MARGIN)
     sheet = Image.new("RGB", (width, height), _PAPER)
     draw = ImageDraw.Draw(sheet)
@@ -88,15 +99,19 @@ def write_video(path: Path, target: Path) -> Path:
     """H.264 video of an episode, its cameras side by side over the instruction and the running skill."""
     import av
 
-    with EpisodeFile(path) as episode, av.open(str(target), "w", options={"movflags": "+faststart"}) as container:
-        stream = container.add_stream("libx264", rate=round(episode.rate))
-        stream.pix_fmt = "yuv420p"
-        stream.options = {"crf": "20", "preset": "veryfast", "threads": "1"}
-        for picture in _video_frames(episode):
-            if not stream.codec_context.is_open:
-                stream.height, stream.width = picture.shape[:2]
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        container.mux(stream.encode())
+    try:
+        with EpisodeFile(path) as episode, av.open(str(target), "w", options={"movflags": "+faststart"}) as container:
+            stream = container.add_stream("libx264", rate=round(episode.rate))
+            stream.pix_fmt = "yuv420p"
+            stream.options = {"crf": "20", "preset": "veryfast", "threads": "1"}
+            for picture in _video_frames(episode):
+                if not stream.codec_context.is_open:
+                    stream.height, stream.width = picture.shape[:2]
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+            container.mux(stream.encode())
+    except InputError:
+        target.unlink(missing_ok=True)
+        raise
     return target
 
 
@@ -136,15 +151,15 @@ def _sheet_row(path: Path) -> tuple[str, str, list[Image.Image]]:
         tiles = [_image(episode, first, round(moment * last)) for moment in _MOMENTS]
         tiles += [_image(episode, camera, round(moment * last)) for camera in others for moment in _MOMENTS[1:3]]
         step = round(_MOMENTS[1] * last)
-        rgb = episode[f"observations/images/{first}"][step]
-        tiles.append(depth_colors(episode[f"observations/depth/{first}"][step]))
-        tiles.append(mask_colors(episode[f"observations/instance/{first}"][step], rgb))
-        tiles.append((episode[f"observations/normals/{first}"][step].astype(np.int16) + 128).astype(np.uint8))
+        rgb = episode.rows(f"observations/images/{first}", step)
+        tiles.append(depth_colors(episode.rows(f"observations/depth/{first}", step)))
+        tiles.append(mask_colors(episode.rows(f"observations/instance/{first}", step), rgb))
+        tiles.append((episode.rows(f"observations/normals/{first}", step).astype(np.int16) + 128).astype(np.uint8))
         return episode.instruction, episode.episode_id, [_tile(pixels) for pixels in tiles]
 
 
 def _image(episode: EpisodeFile, camera: str, step: int) -> Pixels:
-    return episode[f"observations/images/{camera}"][step]
+    return episode.rows(f"observations/images/{camera}", step)
 
 
 def _tile(pixels: Pixels) -> Image.Image:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.dashboard import duration
-from nimbus.runner.preview import camera_order
+from nimbus.runner.preview import camera_order, readable
 from nimbus.runner.summary import Summary
 
 _SAMPLES = 6
@@ -65,7 +65,7 @@ def render_page(folder: Path, summary: Summary) -> str:
         ("Yield by kind of object", _kind_table(summary)),
         ("Where attempts failed", _bars(summary.phases.items(), warn=True) or "<p>No attempt failed.</p>"),
     ]
-    samples = [_sample(folder / attempt.path) for attempt in summary.episodes[:_SAMPLES]]
+    samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return _PAGE.substitute(
         title=f"{escape(summary.task)}: {summary.stored} episode{'' if summary.stored == 1 else 's'}",
         subtitle=escape(_subtitle(summary)),
@@ -171,7 +171,7 @@ def _sample(path: Path) -> str:
         pictures = []
         for rank, camera in enumerate(camera_order(episode)):
             for moment in _MOMENTS[1:3] if rank else _MOMENTS:
-                pixels = episode[f"observations/images/{camera}"][round(moment * last)]
+                pixels = episode.rows(f"observations/images/{camera}", round(moment * last))
                 pictures.append(f'<img alt="{escape(camera)}" src="data:image/jpeg;base64,{_jpeg(pixels)}">')
         head = f"<p>{escape(episode.instruction)} <small>{escape(episode.episode_id)}</small></p>"
         return f'<div class="sample">{head}<div class="strip">{"".join(pictures)}</div></div>'

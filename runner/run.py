@@ -46,11 +46,11 @@ def command(args: argparse.Namespace) -> int:
         already = sum(len(dataset.ledger.finished(index, variants)) for index in range(args.episodes))
         target = args.episodes * args.variants
         progress = Progress(dataset.folder, task=task.name, target=target, already=already)
-        state = "failed"
+        state, interruption = "failed", Interruption()
         try:
             with (
                 Dashboard(progress) as dashboard,
-                Interruption() as interruption,
+                interruption,
                 build(pipeline, dataset=dataset, **context) as chain,
             ):
                 if not kernels_are_compiled(args.device):
@@ -66,7 +66,7 @@ def command(args: argparse.Namespace) -> int:
             raise
         finally:
             progress.finish(state)
-            if state != "failed":
+            if state != "failed" and not interruption.at_once:
                 _show(dataset, quiet=state == "interrupted")
     if state == "short":
         sys.stderr.write(f"ended short: {stored_count} of {target} episodes stored; the reasons are in the table\n")
@@ -83,7 +83,10 @@ def _loading() -> contextlib.AbstractContextManager[Any]:
 
 
 def tell_orphans(dataset: Any) -> None:
-    """Say in one line that files were put aside which the ledger does not know."""
+    """Say in one line each that files were put aside which the ledger does not know, and that others are gone."""
+    if count := len(dataset.outdated):
+        what = f"{count} episode files are" if count > 1 else f"{dataset.outdated[0].name} is"
+        sys.stderr.write(f"{dataset.folder}: {what} missing or changed, to be made again\n")
     if count := len(dataset.orphans):
         from nimbus.datagen.store.dataset import ORPHANS
 

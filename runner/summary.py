@@ -66,6 +66,8 @@ class Summary:
     byte_count: int
     episodes: tuple[Attempt, ...]
     """The stored ones, by index and variant."""
+    outdated: tuple[str, ...] = ()
+    """Files of stored episodes that are not there, or of another size; the next run makes them again."""
 
     @property
     def success_rate(self) -> float:
@@ -115,6 +117,7 @@ def summarize(folder: Path) -> Summary:
         step_count=info.step_count,
         byte_count=info.byte_count,
         episodes=stored,
+        outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
     )
 
 

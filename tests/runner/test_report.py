@@ -15,6 +15,7 @@ from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.trajectory import Reason
+from nimbus.runner.preview import write_previews
 from nimbus.runner.progress import Progress
 from nimbus.runner.report import command, print_summary, write_report
 from nimbus.runner.summary import summarize
@@ -133,3 +134,15 @@ def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys:
 def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dataset here"):
         command(argparse.Namespace(folder=tmp_path, json=False))
+
+
+def test_a_report_shows_what_is_there_and_names_what_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = summarize(folder).episodes[0].path
+    (folder / gone).unlink()
+    assert command(argparse.Namespace(folder=folder, json=False)) == 0
+    out = capsys.readouterr().out
+    assert f"{gone}: missing or changed; the next run makes" in out
+    assert (folder / "report.html").read_text().count('class="sample"') == 2
+    assert write_previews(folder)

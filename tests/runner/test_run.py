@@ -135,10 +135,12 @@ def digest(folder: Path, path: Path) -> str:
         ledger.close()
 
 
-def test_the_second_ctrl_c_does_not_wait():
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_does_not_wait(number: signal.Signals):
+    before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert interruption.requested
-        os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+        os.kill(os.getpid(), number)
+        assert interruption.requested and not interruption.at_once
+        os.kill(os.getpid(), number)
+    assert interruption.at_once
+    assert signal.getsignal(number) is before

@@ -12,6 +12,8 @@ import pytest
 from synthetic import write_dataset
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner.cli import main
 from nimbus.runner.verify import command
 
 
@@ -134,6 +136,34 @@ def test_a_cut_file_is_found_without_a_traceback(tmp_path: Path, capsys: pytest.
     assert path.name in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("command", "code"), [("hash", 2), ("report", 0), ("verify", 1)])
+def test_damage_inside_compressed_data_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, code: int
+) -> None:
+    write_dataset(tmp_path / "data")
+    path = first(tmp_path / "data")
+    with h5py.File(path) as file:
+        chunk = file["observations/images/front"].id.get_chunk_info(0)  # pyright: ignore[reportAttributeAccessIssue]
+    content = bytearray(path.read_bytes())
+    content[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
+    path.write_bytes(content)
+    assert main([command, str(tmp_path / "data")]) == code
+    out, error = capsys.readouterr()
+    assert error.count("\n") == (code == 2)
+    if code:
+        assert f"{path.name}: cannot be read: observations/images/front: " in out + error
+
+
+def test_a_damaged_text_inside_an_episode_is_one_line(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data")
+    path = first(tmp_path / "data")
+    with h5py.File(path, "r+") as file:
+        file["layout"][()] = "{bad"  # pyright: ignore[reportIndexIssue]
+    with EpisodeFile(path) as episode, pytest.raises(InputError, match="cannot be read: layout: ") as caught:
+        episode.layout()
+    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+
+
 def test_missing_and_stray_files_and_wrong_counts_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
     gone = first(tmp_path / "data")
@@ -143,7 +173,7 @@ def test_missing_and_stray_files_and_wrong_counts_are_found(tmp_path: Path, caps
     assert run(tmp_path / "data") == 1
     printed = capsys.readouterr().out
     assert f"episodes/{gone.name}: no such file" in printed
-    assert "episodes/renamed.hdf5: not in the ledger" in printed
+    assert "episodes/renamed.hdf5: not in the ledger; the next run moves it to orphans/" in printed
     assert "step_count 7, the ledger says 40" in printed
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from synthetic import TASK, TASK_HASH, make_rendered, open_dataset, write_datase
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import Dataset, read_info
-from nimbus.datagen.store.verify import verify
+from nimbus.datagen.store.verify import dataset_hashes, verify
 
 
 def make(folder: Path, *, task: str = TASK, task_hash: str = TASK_HASH, seed: int = 0) -> Dataset:
@@ -57,6 +58,35 @@ def _drop_ledger(folder: Path) -> None:
     (folder / "ledger.sqlite").unlink()
 
 
+def _empty_ledger(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "ledger.sqlite").write_bytes(b"")
+
+
+def _foreign_ledger(folder: Path) -> None:
+    _drop_ledger(folder)
+    with sqlite3.connect(folder / "ledger.sqlite") as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+
+
+def _older_ledger(folder: Path) -> None:
+    write_dataset(folder, [make_rendered(0)])
+    old = (folder / "ledger.sqlite").read_bytes()
+    write_dataset(folder, [make_rendered(1)])
+    (folder / "ledger.sqlite").write_bytes(old)
+
+
+def _scribble_into_ledger(folder: Path) -> None:
+    write_dataset(folder)
+    content = (folder / "ledger.sqlite").read_bytes()
+    (folder / "ledger.sqlite").write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+
+
+def _nest_description(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "dataset.json").write_text("[" * 100_000)
+
+
 def _break_ledger(folder: Path) -> None:
     write_dataset(folder)
     (folder / "ledger.sqlite").write_bytes(b"nothing like a database" * 100)
@@ -71,6 +101,11 @@ def _break_ledger(folder: Path) -> None:
         (_write_other_format, "format version 99, this Nimbus reads 1"),
         (_drop_ledger, "holds 2 episodes but its ledger.sqlite is missing"),
         (_break_ledger, "not a ledger"),
+        (_empty_ledger, "holds 2 episodes but its ledger.sqlite is empty"),
+        (_foreign_ledger, "ledger.sqlite: knows 0 episodes, dataset.json counts 2; restore this file"),
+        (_older_ledger, "ledger.sqlite: knows 1 episodes, dataset.json counts 2; restore this file"),
+        (_scribble_into_ledger, "ledger.sqlite: not a ledger"),
+        (_nest_description, "not a Nimbus dataset description: nested too deeply"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
@@ -183,11 +218,12 @@ def test_dataset_json_is_learned_again_from_the_episodes_when_a_killed_run_left_
 def test_episodes_that_an_older_ledger_does_not_know_are_put_aside_and_never_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write_dataset(folder, [make_rendered(0)])
-    old = (folder / "ledger.sqlite").read_bytes()
+    old = {name: (folder / name).read_bytes() for name in ("ledger.sqlite", "dataset.json")}
     (stored,) = write_dataset(folder, [make_rendered(1)])
     content = (folder / stored.path).read_bytes()
     for name in (f"{stored.episode_id}.hdf5", f"{stored.episode_id}-1.hdf5"):
-        (folder / "ledger.sqlite").write_bytes(old)
+        for path, text in old.items():
+            (folder / path).write_bytes(text)
         with open_dataset(folder) as dataset:
             assert dataset.orphans == (folder / "orphans" / name,)
         assert (folder / "orphans" / name).read_bytes() == content
@@ -210,6 +246,27 @@ def test_what_a_killed_run_left_is_cleared_when_the_folder_is_opened(tmp_path: P
     assert not list((folder / "stage").iterdir())
     assert len(list((folder / "episodes").iterdir())) == 2
     assert not verify(folder).problems
+
+
+def test_episodes_whose_files_are_gone_or_cut_are_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    gone, cut, kept = write_dataset(folder, [make_rendered(index) for index in range(3)])
+    before = dataset_hashes(folder)
+    (folder / gone.path).unlink()
+    os.truncate(folder / cut.path, 5000)
+    with open_dataset(folder) as dataset:
+        assert dataset.outdated == (folder / gone.path, folder / cut.path)
+        assert [path.name for path in dataset.orphans] == [Path(cut.path).name]
+        assert [attempt.path for attempt in dataset.ledger.stored()] == [kept.path]
+        assert dataset.info.episode_count == 1
+    write_dataset(folder, [make_rendered(index) for index in range(2)])
+    assert not verify(folder).problems
+    assert dataset_hashes(folder) == before
+
+
+def test_a_name_too_long_for_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write here: File name too long"):
+        make(tmp_path / ("x" * 300))
 
 
 def test_reading_a_folder_without_a_dataset_says_so(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +106,31 @@ def test_a_file_that_is_no_ledger_is_refused_in_one_line(tmp_path: Path, content
     with pytest.raises(InputError, match="ledger") as caught:
         Ledger(tmp_path, read_only=True)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE attempts SET times = '{bad'", "Expecting property name"),
+        ("UPDATE attempts SET objects = '7'", "objects: Input should be a valid tuple"),
+        ("UPDATE attempts SET path = '../../../etc/passwd'", "path '../../../etc/passwd' is none of an episode"),
+        ("UPDATE attempts SET path = 'episodes/../../other.hdf5'", "is none of an episode"),
+        ("UPDATE attempts SET idx = 'first'", "idx: Input should be a valid integer"),
+        ("ALTER TABLE attempts DROP COLUMN detail", "no such column: detail"),
+    ],
+)
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_damaged_row_is_one_line(tmp_path: Path, change: str, said: str, read_only: bool) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.record(attempt(0))
+    ledger.close()
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as connection:
+        connection.execute(change)
+    connection.close()
+    with pytest.raises(InputError, match=r"ledger.sqlite: not a ledger: .*restore this file from a copy") as caught:
+        Ledger(tmp_path, read_only=read_only).attempts()
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
 
 
 @settings(max_examples=30, deadline=None)

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.folder import OTHER_OUT, open_folder, put_aside
 from nimbus.datagen.store.json_text import from_json, to_json
@@ -23,6 +21,7 @@ from nimbus.datagen.store.schema import FORMAT_VERSION
 INFO_NAME = "dataset.json"
 ORPHANS = "orphans"
 """Folder of episode files that the ledger does not know."""
+_RESTORE = "restore this file from a copy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +62,11 @@ def read_info(folder: Path) -> DatasetInfo:
         info = from_json(DatasetInfo, path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run") from None
-    except (ValueError, ValidationError):
-        raise InputError("not a Nimbus dataset description", where=str(path), instead=OTHER_OUT) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except ValueError as error:
+        what = f"not a Nimbus dataset description: {error}"
+        raise InputError(what, where=str(path), instead=_RESTORE) from None
     if info.format_version != FORMAT_VERSION:
         raise InputError(
             f"format version {info.format_version}, this Nimbus reads {FORMAT_VERSION}",
@@ -77,7 +79,8 @@ def read_info(folder: Path) -> DatasetInfo:
 class Dataset:
     """A dataset that this process writes into; see :meth:`create_or_open`.
 
-    ``orphans`` are the files that the ledger did not know when the folder was opened, where they are now.
+    ``orphans`` are the files that the ledger did not know when the folder was opened, where they are now; ``outdated``
+    the files of stored episodes that were missing or changed then: the ledger forgot them, to be made again.
     """
 
     def __init__(self, folder: Path, info: DatasetInfo, lock: int) -> None:
@@ -87,6 +90,7 @@ class Dataset:
         self.stage = folder / "stage"
         self._lock = lock
         self.orphans: tuple[Path, ...] = ()
+        self.outdated: tuple[Path, ...] = ()
         self.ledger = Ledger(folder)
         try:
             self._recover()
@@ -177,18 +181,36 @@ class Dataset:
         self.close()
 
     def _recover(self) -> None:
-        """Clear what an interrupted run left: staged files go, files without a ledger row are put aside."""
+        """Clear what an interrupted run left: staged files go, files without a ledger row are put aside.
+
+        Rows without their file go too.
+        """
+        stored = self._stored()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
                 subfolder.mkdir(exist_ok=True)
             for staged in self.stage.iterdir():
                 staged.unlink()
-            stored = self.ledger.stored()
             known = {attempt.path for attempt in stored}
             strays = [path for path in self.episodes.glob("*.hdf5") if f"episodes/{path.name}" not in known]
             self.orphans = tuple(put_aside(path, self.folder / ORPHANS) for path in sorted(strays))
             sync_folder(self.folder)
         self._recount(stored)
+
+    def _stored(self) -> list[Attempt]:
+        """The ledger's stored episodes whose files are in place; the others are forgotten."""
+        found = self.ledger.stored()
+        # Of the two, the ledger is written first: it is never behind.
+        if len(found) < self.info.episode_count:
+            what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
+            raise InputError(what, where=str(self.ledger.path), instead=_RESTORE)
+        outdated = [attempt for attempt in found if not attempt.is_in(self.folder)]
+        stored = [attempt for attempt in found if attempt not in outdated] if outdated else found
+        if outdated:
+            self._recount(stored)
+            self.ledger.forget(outdated)
+            self.outdated = tuple(self.folder / attempt.path for attempt in outdated)
+        return stored
 
     def _recount(self, stored: list[Attempt]) -> None:
         """Follow the ledger: a run that was killed may have left ``dataset.json`` one episode behind."""
@@ -238,8 +260,11 @@ def _same_dataset(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> Data
         if then != now:
             what = f"holds a dataset made with another {name} ({then[:16]}, now {now[:16]})"
             raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
-    if found.episode_count and not (folder / LEDGER_NAME).exists():
-        what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is missing"
+    ledger = folder / LEDGER_NAME
+    if found.episode_count and not (ledger.exists() and ledger.stat().st_size):
+        what = (
+            f"holds {found.episode_count} episodes but its {LEDGER_NAME} is {'empty' if ledger.exists() else 'missing'}"
+        )
         raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
     return found
 

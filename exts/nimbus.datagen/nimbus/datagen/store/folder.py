@@ -34,9 +34,9 @@ def open_folder(folder: Path, *, probe: str) -> int:
     Raises:
         InputError: It is a file, cannot be written, or another run writes into it.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError("this is a file", where=str(folder), instead=f"{OTHER_OUT}, a folder")
     try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError("this is a file", where=str(folder), instead=f"{OTHER_OUT}, a folder")
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

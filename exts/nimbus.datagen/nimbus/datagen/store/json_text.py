@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
+from pydantic import ValidationError
 
 T = TypeVar("T")
 
@@ -17,8 +18,31 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """A dataclass of that kind, its nested dataclasses and tuples restored."""
-    return _adapter(kind).validate_python(json.loads(text))
+    """A dataclass of that kind, its nested dataclasses and tuples restored.
+
+    Raises:
+        ValueError: The text is not JSON, or not of that kind.
+    """
+    return from_plain(kind, parse_json(text))
+
+
+def from_plain(kind: type[T], value: Any) -> T:
+    """A dataclass of that kind from plain values; ``ValueError`` when they are not of that kind."""
+    try:
+        return _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def parse_json(text: str) -> Any:
+    """Plain values of a JSON text; ``ValueError`` when it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except TypeError as error:
+        raise ValueError(str(error)) from None
 
 
 @cache

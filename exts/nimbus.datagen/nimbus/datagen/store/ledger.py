@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.json_text import from_plain, parse_json
 
 FILE_NAME = "ledger.sqlite"
 
@@ -39,6 +41,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     PRIMARY KEY (episode_id, attempt)
 ) WITHOUT ROWID
 """
+_PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _INDEX = "CREATE INDEX IF NOT EXISTS attempts_by_idx ON attempts (idx)"
 
 
@@ -74,8 +77,14 @@ class Attempt:
     """[s since 1970] when the writer took it up"""
     ended: float = 0.0
 
+    def is_in(self, folder: Path) -> bool:
+        """Whether its file is in a dataset's folder, with the size that was written."""
+        path = folder / self.path
+        return path.is_file() and path.stat().st_size == self.byte_count
+
 
 _COLUMNS = tuple(item.name for item in fields(Attempt))
+_FIRST = f"SELECT {', '.join(_COLUMNS)} FROM attempts LIMIT 1"
 
 
 class Ledger:
@@ -111,7 +120,8 @@ class Ledger:
         """Every attempt, at one episode or at all, by index, variant and attempt."""
         which, values = ("", ()) if index is None else ("WHERE idx = ?", (index,))
         query = f"SELECT {', '.join(_COLUMNS)} FROM attempts {which} ORDER BY seed, idx, variant, attempt"
-        return [_attempt(row) for row in self._connection.execute(query, values)]
+        with _reading(self.path):
+            return [_attempt(row) for row in self._connection.execute(query, values)]
 
     def stored(self, index: int | None = None) -> list[Attempt]:
         """The attempts that have a file, of one episode or of all, by index and variant."""
@@ -119,12 +129,22 @@ class Ledger:
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
         """Which of the variants of an episode need no more work: stored, or their plan failed for good."""
-        rows = self._connection.execute(
-            "SELECT variant, success FROM attempts WHERE idx = ? AND (path != '' OR (final AND NOT success))", (index,)
-        ).fetchall()
+        query = "SELECT variant, success FROM attempts WHERE idx = ? AND (path != '' OR (final AND NOT success))"
+        with _reading(self.path):
+            rows = self._connection.execute(query, (index,)).fetchall()
         if any(not success for _, success in rows):
             return variants
         return tuple(variant for variant in variants if variant in {row[0] for row in rows})
+
+    def forget(self, attempts: Iterable[Attempt]) -> None:
+        """Take out attempts, so that they are made again.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        keys = [(attempt.episode_id, attempt.attempt) for attempt in attempts]
+        with _storage_errors(self.path), self._connection:
+            self._connection.executemany("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", keys)
 
     def close(self) -> None:
         """Close; a writer's last close leaves one plain file."""
@@ -132,10 +152,12 @@ class Ledger:
 
 
 def _attempt(row: tuple[Any, ...]) -> Attempt:
+    """The attempt of a row; a ``ValueError`` when it is none."""
     values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    values |= {"times": json.loads(values["times"]), "objects": tuple(json.loads(values["objects"]))}
-    values |= {"success": bool(values["success"]), "final": bool(values["final"])}
-    return Attempt(**values)
+    attempt = from_plain(Attempt, values | {name: parse_json(values[name]) for name in ("times", "objects")})
+    if attempt.path and not _PATH.fullmatch(attempt.path):
+        raise ValueError(f"path '{attempt.path}' is none of an episode")
+    return attempt
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -146,6 +168,9 @@ def _connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(_TABLE)
+        with _reading(path):
+            connection.execute(_FIRST).fetchone()
+        with _storage_errors(path):
             connection.execute(_INDEX)
             connection.commit()
     except InputError:
@@ -163,13 +188,27 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
         try:
-            connection.execute("SELECT count(*) FROM attempts").fetchone()
+            connection.execute(_FIRST).fetchone()
         except sqlite3.Error as failure:
             connection.close()
             error = failure
         else:
             return connection
-    raise InputError(f"not a ledger: {error}", where=str(path), instead="restore this file from a copy") from error
+    assert error
+    raise _damaged(path, error)
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    what = f"not a ledger: {error}".split("\n")[0]
+    return InputError(what, where=str(path), instead="restore this file from a copy")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, ValueError) as error:
+        raise _damaged(path, error) from error
 
 
 @contextmanager
@@ -179,4 +218,4 @@ def _storage_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise StorageError(f"cannot write: {error}", where=str(path), instead="make room on this disk") from error
     except sqlite3.DatabaseError as error:
-        raise InputError(f"not a ledger: {error}", where=str(path), instead="restore this file from a copy") from error
+        raise _damaged(path, error) from error

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import h5py
 import numpy as np
@@ -18,6 +19,10 @@ from nimbus.datagen.observation import CameraFrames, Labels
 from nimbus.datagen.store.json_text import from_json
 from nimbus.datagen.trajectory import Outcome, SkillSegment, StartState, Trajectory
 
+T = TypeVar("T")
+
+_MEND = "restore this file from a copy, or delete it and run again"
+
 
 class EpisodeFile:
     """One stored episode; nothing is read before it is asked for.
@@ -26,7 +31,7 @@ class EpisodeFile:
         path: An episode's HDF5 file.
 
     Raises:
-        InputError: No such file, or not an episode.
+        InputError: No such file, or not an episode; reading raises it too, where the file is damaged.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -34,9 +39,9 @@ class EpisodeFile:
         try:
             self.file = h5py.File(self.path, "r")
         except FileNotFoundError:
-            raise InputError("no such file", where=str(path), instead="give an episode of a dataset") from None
+            raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again") from None
         except OSError as error:
-            raise InputError(f"not a readable HDF5 file: {error}", where=str(path)) from None
+            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=_MEND) from None
         if "nimbus_format" not in self.file.attrs:
             self.file.close()
             raise InputError("not an episode of Nimbus", where=str(path), instead="give an episode of a dataset")
@@ -44,12 +49,14 @@ class EpisodeFile:
     @property
     def episode_id(self) -> str:
         """Its id."""
-        return str(self.file.attrs["episode_id"])
+        with self._reading("episode_id"):
+            return str(self.file.attrs["episode_id"])
 
     @property
     def rate(self) -> float:
         """[Hz] steps a second."""
-        return float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
+        with self._reading("rate"):
+            return float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
 
     @property
     def step_count(self) -> int:
@@ -69,7 +76,7 @@ class EpisodeFile:
     @property
     def outcome(self) -> Outcome:
         """How the attempt ended."""
-        return from_json(Outcome, self.text("outcome"))
+        return self._json(Outcome, "outcome")
 
     @property
     def segments(self) -> tuple[SkillSegment, ...]:
@@ -84,7 +91,7 @@ class EpisodeFile:
     @cached_property
     def provenance(self) -> Provenance:
         """How it was made."""
-        return from_json(Provenance, self.text("provenance"))
+        return self._json(Provenance, "provenance")
 
     @cached_property
     def labels(self) -> Labels | None:
@@ -101,7 +108,7 @@ class EpisodeFile:
 
     def layout(self) -> Layout:
         """Everything that was drawn."""
-        return from_json(Layout, self.text("layout"))
+        return self._json(Layout, "layout")
 
     def trajectory(self) -> Trajectory:
         """The executed attempt, bit for bit as it was recorded."""
@@ -130,7 +137,7 @@ class EpisodeFile:
         """What a camera saw in steps ``[start, stop)``; depth in metres, as rounded when stored."""
 
         def rows(group: str) -> NDArray[Any]:
-            return self[f"observations/{group}/{camera}"][start:stop]
+            return self.rows(f"observations/{group}/{camera}", slice(start, stop))
 
         return CameraFrames(
             rgb=rows("images"),
@@ -145,22 +152,31 @@ class EpisodeFile:
         )
 
     def __getitem__(self, path: str) -> h5py.Dataset:
-        dataset = self.file[path]
-        if not isinstance(dataset, h5py.Dataset):
-            raise KeyError(f"'{path}' is a group")
-        return dataset
+        with self._reading(path):
+            dataset = self.file[path]
+            if not isinstance(dataset, h5py.Dataset):
+                raise KeyError(f"'{path}' is a group")
+            return dataset
+
+    def rows(self, path: str, which: slice | int) -> NDArray[Any]:
+        """Some rows of a dataset, or one."""
+        with self._reading(path):
+            return self[path][which]
 
     def array(self, path: str) -> NDArray[Any]:
         """A whole dataset."""
-        return self[path][()]
+        with self._reading(path):
+            return self[path][()]
 
     def text(self, path: str) -> str:
         """A dataset that is one text."""
-        return self[path][()].decode()
+        with self._reading(path):
+            return self[path][()].decode()
 
     def texts(self, path: str) -> tuple[str, ...]:
         """A dataset of texts."""
-        return tuple(value.decode() for value in self[path][()])
+        with self._reading(path):
+            return tuple(value.decode() for value in self[path][()])
 
     def members(self, path: str) -> list[str]:
         """Names in a group, sorted; none when there is no such group."""
@@ -170,8 +186,21 @@ class EpisodeFile:
     def paths(self) -> Iterator[str]:
         """The path of every dataset, sorted."""
         found: list[str] = []
-        self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
+        with self._reading("its datasets"):
+            self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
         return iter(sorted(found))
+
+    def _json(self, kind: type[T], path: str) -> T:
+        with self._reading(path):
+            return from_json(kind, self.text(path))
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, RuntimeError, KeyError, ValueError, AttributeError) as error:
+            what = f"cannot be read: {path}: {error}".split("\n")[0]
+            raise InputError(what, where=str(self.path), instead=_MEND) from error
 
     def close(self) -> None:
         """Close the file."""

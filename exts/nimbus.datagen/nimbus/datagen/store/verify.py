@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset import DatasetInfo, read_info
+from nimbus.datagen.store.dataset import ORPHANS, DatasetInfo, read_info
 from nimbus.datagen.store.hash import LEVELS, ContentHash, combine
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
@@ -94,7 +94,7 @@ def content_hash(episode: EpisodeFile) -> ContentHash:
             continue
         content.begin(path, str(dataset.dtype), dataset.shape)
         for start, stop in _blocks(dataset):
-            content.extend(path, dataset[start:stop])
+            content.extend(path, episode.rows(path, slice(start, stop)))
     return content
 
 
@@ -110,6 +110,8 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
             problems += [] if problems else _numbers(episode)
             if content_hash(episode).hexdigest() != attempt.sha256:
                 problems.append("the content differs from what was written (sha256)")
+        except InputError as error:
+            return [error.what]
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             return [f"cannot be read: {error}".splitlines()[0]]
     if path.stat().st_size != attempt.byte_count:
@@ -136,7 +138,8 @@ def _strays(folder: Path, stored: list[Attempt]) -> Iterator[str]:
     for path in sorted((folder / "episodes").glob("*")):
         relative = path.relative_to(folder).as_posix()
         if relative not in known:
-            yield f"{relative}: not in the ledger; the next run puts it aside"
+            fate = f"the next run moves it to {ORPHANS}/" if path.suffix == ".hdf5" else "no file of Nimbus"
+            yield f"{relative}: not in the ledger; {fate}"
 
 
 def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
