@@ -70,7 +70,13 @@ class Pick(Skill):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
         arm.begin("lift")
         before = arm.tool_T_held()
-        arm.follow(plan.lift)
+        try:
+            arm.follow(plan.lift)
+        except SkillFailure as error:
+            if error.reason is not Reason.PLAN_REJECTED:
+                raise
+            # The fingers turned it or pushed the hand away while they closed: it does not sit as it was planned.
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} sits badly in the fingers") from error
         if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         if np.linalg.norm((arm.tool_T_held() - before)[:3, 3]) > _MOVED:

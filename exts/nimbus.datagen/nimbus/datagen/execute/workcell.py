@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.float64]
 
-_TRACKING_LIMIT = 0.06
+_TRACKING_LIMIT = 0.03
 """[rad] More than this behind its command, and the arm pushes against something."""
 
 _SLIP_LIMIT = 0.03

@@ -35,7 +35,7 @@ class NewtonSimulation:
 
     The arm is driven by position controllers with gravity compensation. Commands given once a record period are the
     control points of a uniform quadratic B-spline, so that the reference is smooth and depends on nothing but the
-    commands; the velocity of the reference is fed forward.
+    commands; its velocity is fed forward, and its acceleration through the arm's own inertia.
 
     Args:
         stage: The scene.
@@ -74,8 +74,8 @@ class NewtonSimulation:
         self.dof_index = np.array([self.model.jnt_dofadr[joint] for joint in joints])
         actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
         self._actuators = np.array([actuator_of[joint] for joint in joints])
-        stiffness = self.model.actuator_gainprm[self._actuators, 0]
-        self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / stiffness
+        self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
+        self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
 
     def restart_controller(self) -> None:
         """Take the present joint positions as the commands so far."""
@@ -96,17 +96,27 @@ class NewtonSimulation:
         target = np.append(action, action[-1])
         control, period = self.data.ctrl, 1.0 / self.rate
         first, second = self._previous, self._command
-        reference = second
+        acceleration = (first - 2 * second + target) / period**2
+        reference, lead = second, np.zeros_like(second)
         for step in range(self.steps_per_period):
+            if step % _OBSERVED_EVERY == 0:
+                lead = self._lead_of(acceleration)
             u = (step + 1) / self.steps_per_period
             reference = 0.5 * ((1 - u) ** 2 * first + (1 + 2 * u - 2 * u * u) * second + u * u * target)
             velocity = ((u - 1) * first + (1 - 2 * u) * second + u * target) / period
-            control[self._actuators] = reference + self._lead_time * velocity
+            control[self._actuators] = reference + self._lead_time * velocity + lead
             mujoco.mj_step(self.model, self.data)
             if observe and step % _OBSERVED_EVERY == 0:
                 observe()
         self._previous, self._command = second, target
         self.reference = reference
+
+    def _lead_of(self, acceleration: Float) -> Float:
+        """How far ahead of the reference a position command must be for the arm's inertia to follow it [rad, m]."""
+        wanted, torque = np.zeros(self.model.nv), np.zeros(self.model.nv)
+        wanted[self.dof_index] = acceleration
+        mujoco.mj_mulM(self.model, self.data, torque, wanted)
+        return torque[self.dof_index] / self._stiffness
 
     def state(self) -> StartState:
         """The full physics state."""
