@@ -23,7 +23,7 @@ Float = NDArray[np.float64]
 _WALL = 0.012
 """[m] Inside the bounds of an open fixture, its walls and a little room."""
 _YAWS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
-_TURNS = 6
+_TURNS = 12
 """Turns of the object that are tried: those that fit best."""
 _BATCH = 4
 _FINGER_ROOM = 0.01
@@ -88,7 +88,7 @@ class Place(Skill):
             overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
             candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
         best = sorted(candidates, key=lambda entry: entry[:3])[:_TURNS]
-        for raised, spot in itertools.product((0.0, 0.03, 0.07), self._spots(arm, world_T_fixture, low, high)):
+        for raised, spot in itertools.product((0.0, 0.03, 0.07, 0.12), self._spots(arm, world_T_fixture, low, high)):
             for _, _, _, lower, upper, object_turn in best:
                 room = np.maximum((high - low)[:2] - (upper - lower)[:2], 0.0) / 2
                 middle = (low + high)[:2] / 2 + np.clip(spot, -room, room)
