@@ -13,23 +13,31 @@ from pathlib import Path
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def prepare_libraries(*, skill_folders: Iterable[Path] = ()) -> None:
+def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
     """Load simulator, planner and renderer; importing this module loads none of them.
 
     Args:
         skill_folders: Folders with further skills.
+        device: Where pictures are to be rendered.
 
     Raises:
-        InputError: A folder of skills does not exist, or a file in it cannot be imported.
+        InputError: A folder of skills does not exist, or a file in it cannot be imported; there is no such device; the
+            cache folder cannot be written.
     """
     import mujoco
     import warp
 
+    from nimbus.datagen.cache import cache_folder
+    from nimbus.datagen.render.stacked import find_device
+
     # Left alone, it writes a file where the user happens to be; an unstable attempt has a reason of its own.
     mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)
     warp.config.log_level = warp.LOG_ERROR  # it reports every kernel that it loads
+    if warp.config.kernel_cache_dir is None:  # not yet initialized
+        warp.config.kernel_cache_dir = str(cache_folder("warp"))
     with _silent_stderr():  # and, past its own log, every machine without a GPU
         warp.init()
+        find_device(device)
     from nimbus.datagen.discover import discover, discover_components
 
     discover_components()

@@ -48,9 +48,9 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
     asked = f" of {summary.target} asked" if summary.target else ""
     console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
     console.print(Columns([_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)], padding=(1, 4)))
-    if summary.outdated:
+    for path in summary.outdated[:1]:
         more = f" and {len(summary.outdated) - 1} more" if len(summary.outdated) > 1 else ""
-        what = f"{summary.outdated[0]}{more}: missing or changed; the next run makes what is missing again"
+        what = f"{path}{more}: missing or changed; the next run makes what is missing again"
         console.print(what, style="red", soft_wrap=True, markup=False, highlight=False)
 
 

@@ -20,7 +20,6 @@ from nimbus.runner.run import tell_orphans
 def command(args: argparse.Namespace) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
     from nimbus.datagen.content import asset_hashes, content_inputs
-    from nimbus.datagen.render.stacked import find_device
     from nimbus.datagen.store.dataset import Dataset, read_info
     from nimbus.datagen.store.read import EpisodeFile
     from nimbus.datagen.task import load_task
@@ -29,8 +28,7 @@ def command(args: argparse.Namespace) -> int:
     paths = episode_paths(args.folder, args.ids)
     if args.out.resolve() == args.folder.resolve():
         raise InputError("this is the dataset itself", where=f"--out {args.out}", instead="choose another folder")
-    prepare_libraries(skill_folders=args.skills)
-    find_device(args.device)
+    prepare_libraries(skill_folders=args.skills, device=args.device)
     if args.task:
         task = load_task(args.task, skill_folders=args.skills)
     else:

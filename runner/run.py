@@ -20,14 +20,15 @@ def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     _refuse_unavailable(args)
     from nimbus.datagen.pipeline import build, check_components, load_pipeline
-    from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.store.dataset import Dataset, check_folder
     from nimbus.datagen.task import load_task
     from nimbus.runner.dashboard import Dashboard
     from nimbus.runner.progress import Progress
 
     task = load_task(args.task, skill_folders=args.skills)
+    check_folder(args.out, task=task.name, task_hash=task.content_hash, seed=args.seed)
     with _loading():
-        prepare_libraries()
+        prepare_libraries(device=args.device)
         pipeline = load_pipeline(task.pipeline, where=task.where("pipeline"))
         begin = time.thread_time()
         context = run_context(task, pipeline, args)
@@ -109,10 +110,7 @@ def run_context(task: Any, pipeline: Any, args: argparse.Namespace) -> dict[str,
         InputError: Something that the task or the command line names is missing, or does not fit together.
     """
     from nimbus.datagen.randomize.room import check_room
-    from nimbus.datagen.render.stacked import find_device
     from nimbus.datagen.usd.loader import load_assets
-
-    find_device(args.device)
 
     context: dict[str, Any] = {
         "task": task,

@@ -234,3 +234,26 @@ def test_a_disk_that_fills_ends_the_run_and_after_making_room_it_goes_on(tiny: P
 def test_a_folder_without_a_dataset(command: str, tmp_path: Path, capsys):
     assert main([command, str(tmp_path / "none")]) == 2
     assert answer(capsys) == f"{tmp_path}/none: there is no dataset here; give the folder of a run"
+
+
+def test_a_folder_that_cannot_be_used_is_refused_before_anything_is_loaded(
+    copy: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+):
+    def load(**_: object) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr("nimbus.runner.run.prepare_libraries", load)
+    (tmp_path / "file").touch()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "holiday.jpg").touch()
+    before = sorted(tmp_path.rglob("*"))
+    for out, words, said in (
+        (tmp_path / "file", (), "this is a file"),
+        (tmp_path / "file" / "inside", (), "cannot write here: "),
+        (tmp_path / "full", (), "holds 'holiday.jpg'"),
+        (copy, ("--seed", "7"), "holds a dataset of seed 0, not 7"),
+        (tmp_path / ("x" * 300), (), "cannot write here: File name too long"),
+    ):
+        assert run(*words, out=out) == 2
+        assert said in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import mujoco
 import pytest
+from runs import RUNNER, TINY, start
 
 from nimbus.runner.libraries import kernels_are_compiled, prepare_libraries
 
@@ -42,3 +43,23 @@ def test_an_unstable_simulation_leaves_no_file_where_the_user_is(
         mujoco.mj_step(model, data)
     assert "The simulation is unstable" in caplog.text
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_refused_in_one_line_before_anything_is_loaded(tmp_path: Path):
+    env = {"PATH": os.environ["PATH"], "HOME": "/proc"}
+    words = ["run", "--task", str(TINY), "--out", str(tmp_path / "data")]
+    done = subprocess.run([sys.executable, str(RUNNER), *words], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    assert done.stderr.startswith("/proc/.cache/nimbus/warp: the cache folder cannot be used (")
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "data").exists()
+
+
+def test_a_gpu_that_is_not_there_is_one_line_without_a_word_of_native_code(tmp_path: Path):
+    import warp
+
+    if warp.is_cuda_available():
+        pytest.skip("there is a GPU")
+    process = start("run", "--task", str(TINY), "--device", "cuda", "--out", str(tmp_path / "data"))
+    out, error = process.communicate()
+    assert (process.returncode, out, error.count("\n")) == (2, "", 1), error
+    assert error.startswith("--device: no device 'cuda' on this machine")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.folder import OTHER_OUT, open_folder, put_aside
+from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder, put_aside
 from nimbus.datagen.store.json_text import from_json, to_json
 from nimbus.datagen.store.learn import learned_from_file
 from nimbus.datagen.store.ledger import FILE_NAME as LEDGER_NAME
@@ -129,7 +129,9 @@ class Dataset:
         try:
             wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot, inputs=dict(inputs or {}))
             if (folder / INFO_NAME).exists():
-                info = _same_dataset(folder, read_info(folder), wanted)
+                info = read_info(folder)
+                _refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed)
+                _refuse_other_inputs(folder, info, wanted)
             else:
                 _refuse_foreign(folder)
                 info = wanted
@@ -246,27 +248,42 @@ def _text(info: DatasetInfo) -> str:
     return to_json(asdict(info), indent=2) + "\n"
 
 
-def _same_dataset(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> DatasetInfo:
-    if found.task != wanted.task:
+def check_folder(folder: Path, *, task: str, task_hash: str, seed: int) -> None:
+    """Refuse early, and without making anything, what :meth:`Dataset.create_or_open` would refuse.
+
+    Raises:
+        InputError: The folder is a file, cannot be written, holds something else, or was made from something else.
+    """
+    folder = folder.absolute()
+    check_writable(folder)
+    if (folder / INFO_NAME).exists():
+        _refuse_other_task(folder, read_info(folder), task=task, task_hash=task_hash, seed=seed)
+    elif folder.exists():
+        _refuse_foreign(folder)
+
+
+def _refuse_other_task(folder: Path, found: DatasetInfo, *, task: str, task_hash: str, seed: int) -> None:
+    if found.task != task:
         raise InputError(f"holds a dataset of task '{found.task}'", where=str(folder), instead=OTHER_OUT)
-    if found.task_hash != wanted.task_hash:
+    if found.task_hash != task_hash:
         what = f"holds a dataset of another version of task '{found.task}'"
         raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the task file")
-    if found.seed != wanted.seed:
-        what = f"holds a dataset of seed {found.seed}, not {wanted.seed}"
+    if found.seed != seed:
+        what = f"holds a dataset of seed {found.seed}, not {seed}"
         raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or --seed {found.seed}")
+    ledger = folder / LEDGER_NAME
+    if found.episode_count and not (ledger.exists() and ledger.stat().st_size):
+        state = "empty" if ledger.exists() else "missing"
+        what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is {state}"
+        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
+
+
+def _refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> None:
     for name in sorted({*found.inputs, *wanted.inputs}):
         then, now = (inputs.get(name) or "none" for inputs in (found.inputs, wanted.inputs))
         if then != now:
             what = f"holds a dataset made with another {name} ({then[:16]}, now {now[:16]})"
             raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
-    ledger = folder / LEDGER_NAME
-    if found.episode_count and not (ledger.exists() and ledger.stat().st_size):
-        what = (
-            f"holds {found.episode_count} episodes but its {LEDGER_NAME} is {'empty' if ledger.exists() else 'missing'}"
-        )
-        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
-    return found
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -21,6 +22,25 @@ def put_aside(path: Path, folder: Path) -> Path:
     return target
 
 
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that :func:`open_folder` would refuse, as far as that shows without making anything.
+
+    Raises:
+        InputError: It is a file, or cannot be written.
+    """
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError("this is a file", where=str(folder), instead=f"{OTHER_OUT}, a folder")
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    if not there.is_dir():
+        raise _unwritable(folder, OSError(errno.ENOTDIR, ""))
+    if not os.access(there, os.W_OK | os.X_OK):
+        is_mounted_so = os.statvfs(there).f_flag & os.ST_RDONLY
+        raise _unwritable(folder, OSError(errno.EROFS if is_mounted_so else errno.EACCES, ""))
+
+
 def open_folder(folder: Path, *, probe: str) -> int:
     """Make a folder and lock it; only its one writer then tries whether it can be written.
 
@@ -34,9 +54,8 @@ def open_folder(folder: Path, *, probe: str) -> int:
     Raises:
         InputError: It is a file, cannot be written, or another run writes into it.
     """
+    check_writable(folder)
     try:
-        if folder.exists() and not folder.is_dir():
-            raise InputError("this is a file", where=str(folder), instead=f"{OTHER_OUT}, a folder")
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
