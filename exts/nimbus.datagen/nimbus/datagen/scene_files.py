@@ -35,7 +35,8 @@ def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = 
     path = Path(name_or_path)
     if path.suffix or len(path.parts) > 1:
         if not path.is_file():
-            what = "is a folder, a file is needed" if path.is_dir() else "no such file"
+            what = "is no regular file" if path.exists() else "no such file"
+            what = "is a folder, a file is needed" if path.is_dir() else what
             raise InputError(what, where=f"{where}: {path}" if where else str(path))
         return path
     found = scene_folder(room) / f"{name_or_path}{suffix}"

@@ -7,6 +7,7 @@ a number. Lists become tuples, so that models can be strict and frozen.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -166,6 +167,8 @@ class _Builder:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self.error(key_node, keys, "a key must be a name")
             key = key_node.value
+            if not all(map(_is_text, key)):
+                raise self.error(key_node, keys, f"a key holds a control character: {ascii(key[:40])}")
             if key in data:
                 line = self.keys[*keys, key].line
                 raise self.error(key_node, (*keys, key), f"key '{key}' is given twice, first in line {line}")
@@ -177,10 +180,17 @@ class _Builder:
         tag = node.tag.removeprefix("tag:yaml.org,2002:")
         if tag not in _SCALARS or not isinstance(node, yaml.ScalarNode):
             raise self.error(node, keys, f"tag '{node.tag}' is not allowed; write plain values")
+        if wrong := next((letter for letter in node.value if not _is_text(letter)), ""):
+            raise self.error(node, keys, f"holds the control character {ascii(wrong)}, no text")
         try:
             return _SCALARS[tag](node.value)
         except ValueError:
             raise self.error(node, keys, f"not a valid {tag}: '{node.value[:40]}'") from None
+
+
+def _is_text(letter: str) -> bool:
+    """Whether it is no control character (line breaks and tabs aside) and no half of a surrogate pair."""
+    return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
 
 def parse(text: str, name: str) -> Document:
