@@ -27,7 +27,8 @@ class Status:
 
     task: str
     state: str = "running"
-    """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``."""
+    """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``; read back
+    also ``killed``, of a run whose process is gone."""
     activity: str = ""
     """What the run is doing now, in a few words; empty once results come."""
     pid: int = 0
@@ -152,8 +153,21 @@ def read_status(folder: Path) -> Status | None:
     """
     path = folder / FILE_NAME
     try:
-        return from_json(Status, path.read_text(encoding="utf-8"))
+        status = from_json(Status, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError:
         raise InputError("not a run's status", where=str(path), instead="delete this file") from None
+    if status.state == "running" and not _is_alive(status.pid):
+        status.state = "killed"
+    return status
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass  # another user's
+    return True

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
 from nimbus.datagen.trajectory import Outcome, Reason
 from nimbus.runner.dashboard import Dashboard, duration, line, view
@@ -155,3 +158,19 @@ def test_a_line_of_a_failure_without_phase_still_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")])
 def test_durations_read_like_speech(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_run_whose_process_is_gone_is_not_said_to_run(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    assert (status := read_status(tmp_path)) and status.state == "running"
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    kept.status.pid = gone.pid
+    kept.finish("running")
+    assert (status := read_status(tmp_path)) and status.state == "killed"
+
+
+def test_a_status_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "status.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"status\.json: not a run's status; delete this file$"):
+        read_status(tmp_path)
