@@ -132,3 +132,20 @@ def test_no_objects_need_no_room():
 def test_a_tight_region_is_filled_by_starting_over():
     places = place_squares(4, side=0.1, size=(0.2, 0.2))
     assert len(places) == 4
+
+
+def test_what_cannot_fit_by_its_area_is_refused_without_a_draw():
+    square = rectangle((-0.05, -0.05), (0.05, 0.05))
+    streams = [np.random.default_rng(index) for index in range(64)]
+    before = [rng.bit_generator.state for rng in streams]
+    with pytest.raises(NoRoomError):
+        find_places([square] * 64, streams, center=(0, 0), size=(0.3, 0.3), yaw=(0, 0), clearance=0.03)
+    assert [rng.bit_generator.state for rng in streams] == before
+
+
+def test_an_object_larger_than_its_region_still_fits_there():
+    square = rectangle((-0.05, -0.05), (0.05, 0.05))
+    places = find_places(
+        [square], [np.random.default_rng(0)], center=(0, 0), size=(0.001, 0.001), yaw=(0, 0), clearance=0.03
+    )
+    assert len(places) == 1

@@ -89,6 +89,8 @@ def find_places(
     Raises:
         NoRoomError: No arrangement was found.
     """
+    if not _fit_by_area(outlines, size, clearance):
+        raise NoRoomError
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
 
     def try_place(outline: Float, rng: np.random.Generator, taken: list[Float]) -> Place | None:
@@ -111,3 +113,15 @@ def find_places(
         if len(places) == len(outlines):
             return places
     raise NoRoomError
+
+
+def _fit_by_area(outlines: Sequence[Float], size: tuple[float, float], clearance: float) -> bool:
+    """False where no arrangement can exist: outlines grown by half the clearance are apart, around the region."""
+    grow, needed, reach = clearance / 2, 0.0, 0.0
+    for outline in outlines:
+        x, y = outline.T
+        area = float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+        perimeter = float(np.linalg.norm(np.roll(outline, -1, axis=0) - outline, axis=1).sum())
+        needed += area + perimeter * grow + np.pi * grow**2
+        reach = max(reach, float(np.linalg.norm(outline, axis=1).max()) + grow)
+    return needed <= (size[0] + 2 * reach) * (size[1] + 2 * reach)
