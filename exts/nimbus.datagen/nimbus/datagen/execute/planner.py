@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from nimbus.datagen import registry
@@ -29,6 +30,8 @@ _SETTLE_PERIODS = 8
 """Record periods in which objects come to rest before the recording starts."""
 _PATIENCE_PERIODS = 15
 """Record periods in which what was put down may come to rest after the last step."""
+_CALMER = 0.75
+"""Each further attempt at a layout moves at this share of the speed of the one before."""
 _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
 """Contact that an expert would believe: depths [m], and the mean speed of a carried object in the hand [m/s]."""
 
@@ -67,7 +70,10 @@ class SkillPlanner(Planner):
         for attempt in range(self._attempts):
             begin = time.process_time()
             streams = partial(stream, self._seed, item.scene.request.index, "attempt", attempt)
-            trajectory = run_attempt(self._task, self._simulation, physical, streams=streams, planner=self._planner)
+            pace = _CALMER**attempt
+            trajectory = run_attempt(
+                self._task, self._simulation, physical, streams=streams, planner=self._planner, pace=pace
+            )
             final = trajectory.outcome.success or attempt == self._attempts - 1
             times = {"plan": time.process_time() - begin}
             yield Planned(
@@ -77,22 +83,35 @@ class SkillPlanner(Planner):
                 return
 
 
-def make_motion_planner(name: str, robot: Robot, *, rate: float) -> MotionPlanner:
-    """The motion planner of that name, for a robot."""
+def make_motion_planner(name: str, robot: Robot, *, rate: float, pace: float = 1.0) -> MotionPlanner:
+    """The motion planner of that name, for a robot.
+
+    Args:
+        name: As it is registered.
+        robot: The robot.
+        rate: Commands a second [Hz].
+        pace: Share of the usual speed; motions keep their shape and take ``1 / pace`` times as long.
+    """
     return registry.lookup("planner", name)(
-        velocity_limits=robot.arm.velocity_limits,
-        acceleration_limits=robot.arm.acceleration_limits,
+        velocity_limits=np.multiply(robot.arm.velocity_limits, pace),
+        acceleration_limits=np.multiply(robot.arm.acceleration_limits, pace**2),
         period=1.0 / rate,
     )
 
 
 def run_attempt(
-    task: Task, simulation: NewtonSimulation, layout: PhysicalLayout, *, streams: Streams, planner: str
+    task: Task,
+    simulation: NewtonSimulation,
+    layout: PhysicalLayout,
+    *,
+    streams: Streams,
+    planner: str,
+    pace: float = 1.0,
 ) -> Trajectory:
     """One attempt at a layout, from loading to judging; a failure is an outcome, not an error."""
     simulation.load(layout)
     settle(simulation)
-    motion_planner = make_motion_planner(planner, simulation.robot, rate=simulation.rate)
+    motion_planner = make_motion_planner(planner, simulation.robot, rate=simulation.rate, pace=pace)
     cell = Workcell(simulation, motion_planner, layout, streams=streams)
     names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
     try:
