@@ -34,7 +34,8 @@ class NewtonRenderer(Renderer):
     def process(self, item: Planned) -> Iterator[Rendered]:
         """Yield one result for each layout; a failed attempt has no observations."""
         if self._renderer is None:
-            self._renderer = self._make(item.scene.assets.stage, item.scene.assets.robot)
+            assets = item.scene.assets
+            self._renderer = self._make(assets.stage, assets.robot, libraries=tuple(assets.libraries))
         for layout in item.layouts:
             failed = not item.trajectory.outcome.success
             shown = self._observe(self._renderer, layout, item.trajectory)
