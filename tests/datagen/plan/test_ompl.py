@@ -65,7 +65,9 @@ def plans_hash(indices: list[int]) -> str:
 def test_plans_are_the_same_bytes_in_any_order_and_in_another_process() -> None:
     here = plans_hash([0, 1, 2])
     folder = str(Path(__file__).parent)
-    code = f"import sys; sys.path.insert(0, {folder!r}); import test_ompl; print(test_ompl.plans_hash([2, 0, 1]))"
+    code = (
+        f"import sys; sys.path[:0] = {[folder, *sys.path]!r}; import test_ompl; print(test_ompl.plans_hash([2, 0, 1]))"
+    )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert there.stdout.strip() == here
 
