@@ -25,7 +25,7 @@ bench: .venv/installed-dev
 	$(BIN)/python tests/benchmarks/sort_trash.py
 
 clean:
-	rm -rf .venv out build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 12) else "Nimbus needs Python 3.11 or 3.12, this is " + sys.version.split()[0] + "; write: make $(MAKECMDGOALS) PYTHON=python3.12")'
