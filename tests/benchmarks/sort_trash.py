@@ -76,7 +76,7 @@ def measure_plans(count: int) -> Figures:
         "episodes stored": len(stored),
         "reasons": dict(Counter(str(outcome.reason) for outcome in failures)),
         "phases": dict(Counter(f"{outcome.phase}: {outcome.reason}" for outcome in failures)),
-        "attempts whose plan touched something on re-check": sum(
+        "attempts ended by a plan that touched something on re-check": sum(
             outcome.reason == "plan_rejected" for outcome in failures
         ),
         "plan CPU per stored episode [s]": sum(item.times["plan"] for item in attempts) / max(1, len(stored)),
