@@ -3,10 +3,15 @@
 import sys
 from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parents[1]
 # In place of runner/ itself, whose modules must only be found as nimbus.runner.*
-sys.path[0] = str(Path(__file__).resolve().parents[1] / "exts" / "nimbus.datagen")
+sys.path[0] = str(CHECKOUT / "exts" / "nimbus.datagen")
 
 from nimbus.runner.cli import main  # noqa: E402
+from nimbus.runner.packages import complaint  # noqa: E402
 
 if __name__ == "__main__":
+    if line := complaint(sys.argv[1:], checkout=CHECKOUT):
+        sys.stderr.write(line + "\n")
+        sys.exit(2)
     sys.exit(main())

@@ -1,0 +1,59 @@
+"""Whether this Python has what Nimbus needs, asked before a checkout runs in it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+OLDEST = (3, 11)
+_WITHOUT = {"--help", "-h", "--version"}
+"""They work in any Python."""
+
+
+def complaint(words: list[str], *, checkout: Path) -> str:
+    """What is missing and what to type, in one line; empty where all is there.
+
+    Args:
+        words: The command line; help needs nothing.
+        checkout: Folder with Nimbus's ``pyproject.toml``.
+    """
+    if not words or _WITHOUT & set(words):
+        return ""
+    if sys.version_info < OLDEST:
+        found = ".".join(map(str, sys.version_info[:3]))
+        return f"Nimbus needs Python 3.11 or 3.12, this is {found}; type 'make run PYTHON=python3.12' in {checkout}"
+    names = missing(requirements(checkout / "pyproject.toml"))
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    what = f"not installed in {sys.executable}: {', '.join(names[:3])}{more}"
+    ready = checkout / ".venv" / "bin" / "python"
+    setup = (
+        f"use {ready}"
+        if ready.is_file() and ready.parent != Path(sys.executable).parent
+        else f"type 'make -C {checkout} run'"
+    )
+    return f"{what}; {setup}, or '{sys.executable} -m pip install -e {checkout}'"
+
+
+def requirements(project: Path) -> list[str]:
+    """The dependencies that a ``pyproject.toml`` names; none where there is no such file."""
+    import tomllib
+
+    return tomllib.loads(project.read_text())["project"]["dependencies"] if project.is_file() else []
+
+
+def missing(lines: Iterable[str]) -> list[str]:
+    """Names of the distributions, of those required, that this Python does not have."""
+    return [name for name in (re.split(r"[^A-Za-z0-9._-]", line)[0] for line in lines) if not _installed(name)]
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
