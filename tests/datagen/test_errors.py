@@ -33,3 +33,9 @@ def test_the_nearest_name_is_offered_when_one_is_near():
     assert nearest("botle", ["can", "bottle"]) == "did you mean 'bottle'? known: bottle, can"
     assert nearest("xyz", ["can", "bottle"]) == "known: bottle, can"
     assert nearest("xyz", iter(())) == "known: none"
+
+
+def test_a_part_of_a_message_has_an_end():
+    error = InputError("wrong " * 1000, where="a.yaml:3:1", instead="write " * 1000)
+    assert len(str(error)) < 1050 and str(error).startswith("a.yaml:3:1: wrong ") and str(error).endswith("…")
+    assert "…; write" in str(error)

@@ -1,3 +1,5 @@
+import random
+import string
 from typing import Annotated, Literal
 
 import pytest
@@ -92,9 +94,17 @@ MISTAKES = [
     ("robot: a\nyaw: ani", "f.yaml:2:6: yaw: expected 'any' or 'none' or an angle such as 0.5 or '30 deg'"),
     ("robot: a\nyaw: ani", "found 'ani'; did you mean 'any'?"),
     ("robot: a\nshare: 1.5", "f.yaml:2:8: share: expected at most 1, found 1.5"),
-    (f"robot: a\nstep: {'9' * 5000}", "f.yaml:2:7: step: not a valid int: '9999"),
+    (
+        f"robot: a\nstep: {'9' * 5000}",
+        "f.yaml:2:7: step: a whole number of 5000 digits is too long: '99999999999999999999…'",
+    ),
     ("robot: a\nstep: 1e999", "f.yaml:2:7: step: expected a finite number, found inf"),
-    ("robot: a\nstep: -5 cm", "f.yaml:2:7: step: expected more than 0, found -0.05"),
+    ("robot: a\nstep: !!int x", "f.yaml:2:7: step: not a valid int: 'x'"),
+    ("robot: a\nstep: -5 cm", "f.yaml:2:7: step: expected more than 0 cm, found '-5 cm'"),
+    ("robot: a\nstep: 5 m", "f.yaml:2:7: step: expected at most 1 m, found '5 m'"),
+    ("robot: a\nstep: 5e3 mm", "f.yaml:2:7: step: expected at most 1000 mm, found '5e3 mm'"),
+    ("robot: a\nshare: 150 %", "f.yaml:2:8: share: expected at most 100 %, found '150 %'"),
+    (f"robot: a\nboxes: {{{'x' * 101}: {{on: t}}}}", "f.yaml:2:9: boxes: a key of 101 letters is no name: 'xxx"),
     ("robot: a\nstep: 2", "f.yaml:2:7: step: expected at most 1, found 2"),
     ("robot: a\nshare: .nan", "f.yaml:2:8: share: expected a finite number, found nan"),
     ("robot: a\nshare: true", "f.yaml:2:8: share: expected a ratio"),
@@ -152,6 +162,14 @@ def test_unreadable_files_are_one_line(tmp_path):
     (tmp_path / "huge.yaml").write_bytes(b"#" * (2**20 + 1))
     with pytest.raises(InputError, match="larger than 1 MiB"):
         strict_yaml.load(tmp_path / "huge.yaml", Example)
+
+
+@given(
+    st.integers(0, 2**63), st.sampled_from(["robot: *{}", "robot: !{} x", "robot: x\nboxes: [{}]", "{}", "step: {}"])
+)
+def test_no_message_pours_out_what_a_file_holds(seed: int, form: str):
+    rubbish = "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=20_000))
+    assert len(complaint(form.format(rubbish))) < 600
 
 
 names = st.text("abcdefgh_", min_size=1, max_size=6)

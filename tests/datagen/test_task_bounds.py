@@ -17,7 +17,9 @@ WRONG = [
     ("camera: {position: 5 cm", "camera: {position: 1e300", "randomize.camera.position: expected at most 10"),
     ("{tint: 25 %}", "{table: [woood]}", "unknown texture 'woood'; did you mean 'wood'?"),
     ("front: {position: [1.5,", "front: {position: [1e308,", "cameras.front.position[0]: expected at most 100"),
-    ("vertical_fov: 45 deg", "vertical_fov: 1e-9", "cameras.front.vertical_fov: expected at least"),
+    ("vertical_fov: 45 deg", "vertical_fov: 1e-9", "cameras.front.vertical_fov: expected at least 0.01"),
+    ("vertical_fov: 45 deg", "vertical_fov: 179 deg", "vertical_fov: expected less than 171.8 deg, found '179 deg'"),
+    ("vertical_fov: 45 deg", "vertical_fov: 0.1 deg", "vertical_fov: expected at least 0.573 deg, found '0.1 deg'"),
     ("size: [0.4, 0.5]", "size: [1e308, 0.5]", "regions.start.size[0]: expected at most 100"),
 ]
 

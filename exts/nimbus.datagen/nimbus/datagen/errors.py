@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 500
+"""Letters of a part of a message: what a file holds is quoted, not poured out."""
+
 
 class InputError(Exception):
     """Bad input: the command line prints it as one line and exits with code 2.
@@ -19,9 +22,13 @@ class InputError(Exception):
 
     def __init__(self, what: str, *, where: str = "", instead: str = "") -> None:
         """Build the one line from its three parts."""
-        self.what, self.where, self.instead = what, where, instead
-        line = f"{where}: {what}" if where else what
-        super().__init__(f"{line}; {instead}" if instead else line)
+        self.what, self.where, self.instead = _clipped(what), where, _clipped(instead)
+        line = f"{where}: {self.what}" if where else self.what
+        super().__init__(f"{line}; {self.instead}" if instead else line)
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 class StorageError(InputError):

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nimbus.datagen.errors import nearest
+from nimbus.datagen.quantities import in_unit_of
 
 Keys = tuple[str | int, ...]
 
@@ -45,6 +46,9 @@ _EXPECTED = {
 }
 """What was expected, by pydantic's error type; filled from the error's context."""
 
+_BOUNDS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
+"""Where the context of such an error has the bound."""
+
 
 @dataclass(frozen=True)
 class Complaint:
@@ -65,6 +69,8 @@ class _Found:
     root: Keys | None
     branch: str | int
     error: Any
+    written: Any
+    """What stands in the data at ``keys``, before a unit was taken off."""
 
 
 def complaints(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
@@ -107,7 +113,7 @@ def _locate(item: Any, data: Any) -> _Found:
             keys, data = (*keys, part), child
         elif root is None:
             root, branch = keys, part
-    return _Found(keys, root, branch, item)
+    return _Found(keys, root, branch, item, data)
 
 
 _ABSENT = object()
@@ -147,9 +153,9 @@ def _complain(found: _Found, names: _Names) -> Complaint:
         name, tags = item["ctx"]["discriminator"].strip("'"), item["ctx"]["expected_tags"].split(", ")
         instead = nearest(item["ctx"]["tag"], [tag.strip("'") for tag in tags])
         return Complaint((*keys, name), f"unknown {name} '{item['ctx']['tag']}'", instead)
-    if phrase := _expected(item):
+    if phrase := _expected(item, found.written):
         count = f" ({len(item['input'])} given)" if item["type"] in ("too_short", "too_long") else ""
-        what = f"expected {phrase}, found {_show(item['input'])}{count}"
+        what = f"expected {phrase}, found {_show(found.written if item['type'] in _BOUNDS else item['input'])}{count}"
         return Complaint(keys, what, _hint(item, _choices(item)))
     context = item.get("ctx", {})
     what = str(context["error"]) if "error" in context else item["msg"]
@@ -164,11 +170,13 @@ def _missing(keys: Keys, item: Any, names: _Names) -> Complaint:
     return Complaint(keys[:-1], f"'{keys[-1]}' is missing", instead, missing=True)
 
 
-def _expected(item: Any) -> str:
+def _expected(item: Any, written: Any = None) -> str:
     context = item.get("ctx", {})
     if "expected_quantity" in context:
         return context["expected_quantity"]
     bounds = {name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()}
+    if isinstance(written, str) and (name := _BOUNDS.get(item["type"])):
+        bounds[name] = in_unit_of(written, context[name], most=name in ("lt", "le")) or bounds[name]
     return _EXPECTED.get(item["type"], "").format(**bounds)
 
 

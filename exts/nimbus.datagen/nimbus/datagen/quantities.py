@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, cast
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -55,6 +56,12 @@ Kelvin = Annotated[float, Quantity("a colour temperature", "4000 or '4000 K'", (
 Hertz = Annotated[float, Quantity("a rate", "15 or '15 Hz'", (("Hz", 1.0),))]
 Ratio = Annotated[float, Quantity("a ratio", "0.33 or '33 %'", (("%", 0.01),))]
 
+_UNITS = {
+    unit: factor
+    for kind in (Metres, Radians, Seconds, Kilograms, Kelvin, Hertz, Ratio)
+    for unit, factor in get_args(kind)[1].units
+}
+
 T = TypeVar("T")
 
 
@@ -83,3 +90,19 @@ class _Interval:
 
 Range = Annotated[tuple[T, T], _Interval()]
 """``Range[Metres]`` and so on: ``[low, high]``, or one value for both."""
+
+
+def in_unit_of(text: str, bound: float, *, most: bool) -> str:
+    """A bound in SI units, said in the unit of a text such as ``179 deg``; empty where the text has none.
+
+    Args:
+        text: As it was written.
+        bound: The bound [SI].
+        most: Round down, as for the largest value allowed; else up.
+    """
+    match = _TEXT.fullmatch(text)
+    if match is None or match[2] not in _UNITS:
+        return ""
+    round_to = Context(prec=4, rounding=ROUND_FLOOR if most else ROUND_CEILING)
+    value = float(round_to.create_decimal(f"{bound / _UNITS[match[2]]:.12g}"))
+    return f"{value:g} {match[2]}"

@@ -23,6 +23,7 @@ Keys = tuple[str | int, ...]
 """Where a value is: keys and list indices from the top of the file."""
 
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
+_KEY_LIMIT, _DIGIT_LIMIT = 100, 40
 
 
 class StrictModel(BaseModel):
@@ -124,8 +125,6 @@ for _tag, _pattern, _first in (
 
 
 def _integer(text: str) -> int:
-    if len(text) > 40:
-        raise ValueError("too many digits")
     return int(text, 16 if text.startswith("0x") else 10)
 
 
@@ -167,6 +166,8 @@ class _Builder:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self.error(key_node, keys, "a key must be a name")
             key = key_node.value
+            if len(key) > _KEY_LIMIT:
+                raise self.error(key_node, keys, f"a key of {len(key)} letters is no name: '{key[:40]}…'")
             if not all(map(_is_text, key)):
                 raise self.error(key_node, keys, f"a key holds a control character: {ascii(key[:40])}")
             if key in data:
@@ -182,6 +183,9 @@ class _Builder:
             raise self.error(node, keys, f"tag '{node.tag}' is not allowed; write plain values")
         if wrong := next((letter for letter in node.value if not _is_text(letter)), ""):
             raise self.error(node, keys, f"holds the control character {ascii(wrong)}, no text")
+        if tag == "int" and len(node.value) > _DIGIT_LIMIT:
+            what = f"a whole number of {len(node.value)} digits is too long: '{node.value[:20]}…'"
+            raise self.error(node, keys, what)
         try:
             return _SCALARS[tag](node.value)
         except ValueError:
