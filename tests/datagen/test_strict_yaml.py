@@ -1,5 +1,3 @@
-import random
-import string
 from typing import Annotated, Literal
 
 import pytest
@@ -164,12 +162,9 @@ def test_unreadable_files_are_one_line(tmp_path):
         strict_yaml.load(tmp_path / "huge.yaml", Example)
 
 
-@given(
-    st.integers(0, 2**63), st.sampled_from(["robot: *{}", "robot: !{} x", "robot: x\nboxes: [{}]", "{}", "step: {}"])
-)
-def test_no_message_pours_out_what_a_file_holds(seed: int, form: str):
-    rubbish = "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=20_000))
-    assert len(complaint(form.format(rubbish))) < 600
+@pytest.mark.parametrize("form", ["{}", "{}: 1", "robot: *{}", "robot: !{} x", "robot: x\nboxes: [{}]", "step: {}"])
+def test_no_message_pours_out_what_a_file_holds(form: str):
+    assert len(complaint(form.format("rubbish" * 3000))) < 600
 
 
 names = st.text("abcdefgh_", min_size=1, max_size=6)

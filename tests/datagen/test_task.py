@@ -168,7 +168,7 @@ MISTAKES = [
     ("wxyz: [1, 0, 0, 0]", "wxyz: [1, 1, 0, 0]", "cameras.wrist: wxyz is not a unit quaternion"),
     ("42 deg", "42 degrees", place(17, "42 deg") + "cameras.front.vertical_fov: expected an angle such as 0.5 or"),
     ("camera: {", "camra: {", "task.yaml:20:3: randomize.camra: unknown randomizer 'camra'; did you mean 'camera'?"),
-    ("position: 5 cm", "position: -5 cm", "randomize.camera.position: expected at least 0, found "),
+    ("position: 5 cm", "position: -5 cm", "randomize.camera.position: expected at least 0 cm, found '-5 cm'"),
     (
         "Sort {items}.",
         "Sort {itms}.",

@@ -12,7 +12,7 @@ TEXT = load_task("sort_trash").text
 WRONG = [
     ("intensity: [60 %, 120 %]", "intensity: [-1, 120 %]", "randomize.light.intensity[0]: expected at least 0"),
     ("temperature: [3200 K,", "temperature: [0 K,", "randomize.light.temperature[0]: expected at least 1667"),
-    ("mass: {factor: [80 %,", "mass: {factor: [0 %,", "randomize.mass.factor[0]: expected at least 0.01"),
+    ("mass: {factor: [80 %,", "mass: {factor: [0 %,", "randomize.mass.factor[0]: expected at least 1 %, found '0 %'"),
     ("friction: {factor: [85 %,", "friction: {factor: [0,", "randomize.friction.factor[0]: expected at least 0.01"),
     ("camera: {position: 5 cm", "camera: {position: 1e300", "randomize.camera.position: expected at most 10"),
     ("{tint: 25 %}", "{table: [woood]}", "unknown texture 'woood'; did you mean 'wood'?"),
