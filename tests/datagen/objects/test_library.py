@@ -10,6 +10,7 @@ import pytest
 from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.scene_files import scene_folder
 
 SMALL = """\
 classes: [recycling]
@@ -101,6 +102,21 @@ def test_unknown_libraries_kinds_and_variants_are_answered_with_the_known_ones()
         trash.model("bottle", 99)
     with pytest.raises(InputError, match="nowhere.yaml"):
         ObjectLibrary.open("nowhere.yaml")
+
+
+def test_a_library_of_ones_own_is_known_by_its_name_once_it_is_open(tmp_path: Path) -> None:
+    (tmp_path / "fence.yaml").write_text(SMALL)
+    with pytest.raises(InputError, match="unknown object library 'fence'"):
+        ObjectLibrary.open("fence")
+    fence = ObjectLibrary.open(tmp_path / "fence.yaml")
+    assert ObjectLibrary.open("fence") is fence
+
+
+def test_a_library_that_comes_with_nimbus_keeps_its_name(tmp_path: Path) -> None:
+    (tmp_path / "trash.yaml").write_text(SMALL)
+    with pytest.raises(InputError, match="an object library 'trash' comes with Nimbus; give the file another name"):
+        ObjectLibrary.open(tmp_path / "trash.yaml")
+    assert ObjectLibrary.open(scene_folder("objects") / "trash.yaml") is ObjectLibrary.open("trash")
 
 
 def test_the_cache_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

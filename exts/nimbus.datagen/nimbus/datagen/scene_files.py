@@ -19,6 +19,17 @@ def scene_names(room: str, *, suffix: str = ".yaml") -> list[str]:
     return sorted(path.stem for path in scene_folder(room).glob(f"*{suffix}"))
 
 
+def is_path(name_or_path: str | Path) -> bool:
+    """Whether it looks like a path, not like a name: it has a folder or a suffix."""
+    path = Path(name_or_path)
+    return bool(path.suffix) or len(path.parts) > 1
+
+
+def seen_from(folder: Path, name_or_path: str) -> str:
+    """What a file in ``folder`` means: relative paths begin there; names stay as they are."""
+    return str(folder / name_or_path) if is_path(name_or_path) else name_or_path
+
+
 def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = ".yaml", where: str = "") -> Path:
     """The file of that name in ``scenes/<room>``, or the path itself where it looks like one.
 
@@ -33,14 +44,23 @@ def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = 
         InputError: No such file; the message lists the known names.
     """
     path = Path(name_or_path)
-    if path.suffix or len(path.parts) > 1:
-        if not path.is_file():
-            what = "is no regular file" if path.exists() else "no such file"
-            what = "is a folder, a file is needed" if path.is_dir() else what
+    if is_path(name_or_path):
+        if what := _why_not(path):
             raise InputError(what, where=f"{where}: {path}" if where else str(path))
         return path
     found = scene_folder(room) / f"{name_or_path}{suffix}"
-    if not name_or_path or not found.is_file():
+    if not name_or_path or _why_not(found):
         hint = nearest(str(name_or_path), scene_names(room, suffix=suffix))
         raise InputError(f"unknown {kind} '{name_or_path}'", where=where, instead=hint)
     return found
+
+
+def _why_not(path: Path) -> str:
+    """Why a path is not the file that is needed; empty where it is."""
+    try:
+        if path.is_file():
+            return ""
+        what = "is no regular file" if path.exists() else "no such file"
+        return "is a folder, a file is needed" if path.is_dir() else what
+    except OSError as error:
+        return (error.strerror or str(error)).lower()

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from nimbus.datagen import registry
 from nimbus.datagen.discover import discover
 from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.scene_files import scene_file, scene_names
+from nimbus.datagen.scene_files import scene_file, scene_names, seen_from
 from nimbus.datagen.steps import Steps, parse_steps
 from nimbus.datagen.strict_yaml import Document, Keys, parse, read
 from nimbus.datagen.task_check import check_names
@@ -23,7 +23,11 @@ from nimbus.datagen.task_file import CameraSettings, ObjectGroup, Region, TaskFi
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A validated task file."""
+    """A validated task file.
+
+    What it names by a relative path (robot, scene, pipeline, libraries) is seen from its folder; here such a path is
+    seen from the working directory.
+    """
 
     name: str
     path: str
@@ -75,16 +79,19 @@ def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] =
     """
     path = scene_file("tasks", name_or_path, kind="task")
     discover(skill_folders)
-    return _task(read(path), path.stem)
+    return _task(read(path), path.stem, folder=path.parent)
 
 
 def parse_task(text: str, *, name: str = "task") -> Task:
-    """Validate the text of a task file, for example one that an episode carries."""
+    """Validate the text of a task file, for example one that an episode carries.
+
+    Relative paths in it are seen from the working directory.
+    """
     discover()
-    return _task(parse(text, f"{name}.yaml"), name)
+    return _task(parse(text, f"{name}.yaml"), name, folder=Path())
 
 
-def _task(document: Document, name: str) -> Task:
+def _task(document: Document, name: str, *, folder: Path) -> Task:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         what = f"'{name}' cannot name a task, its episodes' files carry it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
@@ -96,12 +103,15 @@ def _task(document: Document, name: str) -> Task:
         name=name,
         path=document.name,
         content_hash=_content_hash(file, steps, success, randomize),
-        robot=file.robot,
-        scene=file.scene,
-        pipeline=file.pipeline,
+        robot=seen_from(folder, file.robot),
+        scene=seen_from(folder, file.scene),
+        pipeline=seen_from(folder, file.pipeline),
         rate=file.rate,
         regions=file.regions,
-        objects=file.objects,
+        objects={
+            name: group.model_copy(update={"library": seen_from(folder, group.library)})
+            for name, group in file.objects.items()
+        },
         steps=steps,
         success=success,
         cameras=file.cameras,

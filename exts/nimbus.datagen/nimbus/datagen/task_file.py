@@ -56,7 +56,7 @@ def _count(count: tuple[int, int]) -> tuple[int, int]:
 class ObjectGroup(StrictModel):
     """Objects drawn from a library for every episode, under one name."""
 
-    library: str = Field(description="Object library, a name from scenes/objects or a path.")
+    library: str = Field(description="Object library, a name from scenes/objects, or a path seen from this file.")
     kinds: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
         "all", description="Kinds to draw from: a list, or 'all'."
     )
@@ -125,9 +125,9 @@ class CameraSettings(StrictModel):
 class TaskFile(StrictModel):
     """A task: a robot, a scene, what to do, and what to vary."""
 
-    robot: str = Field(description="Robot, a name from scenes/robots or a path.")
-    scene: str = Field(description="USD stage, a name from scenes/stages or a path.")
-    pipeline: str = Field("manipulation", description="Pipeline, a name from scenes/pipelines or a path.")
+    robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
+    scene: str = Field(description="USD stage, a name from scenes/stages, or a path seen from this file.")
+    pipeline: str = Field("manipulation", description="Pipeline, a name or a path seen from this file.")
     rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(15.0, description="Recorded steps per second [Hz].")
     regions: Named[Region] = Field({}, description="Named rectangles on surfaces.")
     objects: Named[ObjectGroup] = Field(description="Named groups of objects, drawn for every episode.")

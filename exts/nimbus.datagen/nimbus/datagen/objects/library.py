@@ -11,9 +11,12 @@ from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.objects.build import build_object
 from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
 from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.scene_files import is_path, scene_file, scene_names
 from nimbus.datagen.strict_yaml import load
 
-_FOLDER = Path(__file__).parents[2] / "scenes" / "objects"
+_ROOM = "objects"
+_opened: dict[str, Path] = {}
+"""Libraries of people's own, by name: layouts name a library, so that they read the same on every machine."""
 
 
 class ObjectLibrary:
@@ -31,7 +34,7 @@ class ObjectLibrary:
 
     @classmethod
     def open(cls, name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
-        """The library of that name in ``scenes/objects``, or of that file.
+        """The library of that name in ``scenes/objects``, or of that file; its name opens it from then on.
 
         Args:
             name_or_path: A name, or the path of a file.
@@ -40,14 +43,15 @@ class ObjectLibrary:
         Raises:
             InputError: No such library, or a mistake in its file.
         """
-        path = Path(name_or_path)
-        if path.suffix not in (".yaml", ".yml"):
-            path = _FOLDER / f"{name_or_path}.yaml"
-            if not path.is_file():
-                known = sorted(file.stem for file in _FOLDER.glob("*.yaml"))
-                what = f"unknown object library '{name_or_path}'"
-                raise InputError(what, where=where, instead=nearest(str(name_or_path), known))
-        return _open(path.resolve())
+        path = _opened.get(str(name_or_path)) or scene_file(_ROOM, name_or_path, kind="object library", where=where)
+        path = path.resolve()
+        if is_path(name_or_path) and path.stem in scene_names(_ROOM):
+            if path != scene_file(_ROOM, path.stem, kind="object library").resolve():
+                what = f"an object library '{path.stem}' comes with Nimbus"
+                raise InputError(what, where=where or str(path), instead="give the file another name")
+        elif is_path(name_or_path):
+            _opened[path.stem] = path
+        return _open(path)
 
     @property
     def kinds(self) -> tuple[str, ...]:

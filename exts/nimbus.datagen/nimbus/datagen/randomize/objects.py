@@ -115,7 +115,7 @@ def _place_group(
         placed = PlacedObject(
             name=item,
             group=name,
-            library=group.library,
+            library=library.name,
             kind=model.kind,
             variant=model.variant,
             object_class=model.object_class,

@@ -92,16 +92,24 @@ def load_assets(task: Task) -> SceneAssets:
     """
     stage = read_stage(task.scene, where=task.where("scene"))
     robot = load_robot(task.robot, where=task.where("robot"))
-    libraries = {
-        group.library: ObjectLibrary.open(group.library, where=task.where("objects", name, "library"))
-        for name, group in task.objects.items()
-    }
+    libraries = _open_libraries(task)
     check_task(task, stage, robot.camera_links, libraries)
     if STEP_RATE % task.rate:
         near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
         what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"
         raise task.error(("rate",), what, instead=f"write {near}")
     return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
+
+
+def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
+    libraries: dict[str, ObjectLibrary] = {}
+    for name, group in task.objects.items():
+        keys = ("objects", name, "library")
+        library = libraries[group.library] = ObjectLibrary.open(group.library, where=task.where(*keys))
+        if any(other.name == library.name and other is not library for other in libraries.values()):
+            what = f"two object libraries of the name '{library.name}'"
+            raise task.error(keys, what, instead="give one of the files another name")
+    return libraries
 
 
 def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMap]:
