@@ -9,6 +9,7 @@ import pytest
 
 from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects import library as library_module
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.scene_files import scene_folder
 
@@ -46,6 +47,17 @@ def test_a_library_of_ones_own_opens_by_path(tmp_path: Path) -> None:
 
 def test_opening_twice_gives_the_same_models() -> None:
     assert ObjectLibrary.open("trash").model("can", 0) is ObjectLibrary.open("trash").model("can", 0)
+
+
+def test_a_run_builds_no_model_of_the_library_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    trash = ObjectLibrary.open("trash")
+    built: list[tuple[str, int]] = []
+    fresh = ObjectLibrary(trash.name, trash._file, trash.content_hash)
+    monkeypatch.setattr(library_module, "build_object", lambda *address: built.append((address[1], address[3])))
+    variants = [(kind, variant) for kind in trash.kinds for variant in range(trash.variant_count(kind))]
+    for kind, variant in variants * 2:
+        fresh.model(kind, variant)
+    assert built == variants
 
 
 def test_the_content_hash_follows_the_file(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nimbus.datagen.layout import PlacedObject
@@ -48,95 +49,88 @@ def draw_objects(
     drawn: Draws = {}
     taken = [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()]
     for name, group in task.objects.items():
-        placed, values = _draw_group(name, group, task, stage, streams, reachable[group.region], taken)
+        drawing = _GroupDrawing(name, group, task, stage, streams, reachable[group.region], taken)
+        placed, values = drawing.draw()
         objects += placed
         drawn[name] = values
     return objects, drawn
 
 
-def _draw_group(
-    name: str,
-    group: ObjectGroup,
-    task: Task,
-    stage: StageInfo,
-    streams: Streams,
-    reachable: Callable[[float, float], bool],
-    taken: list[Float],
-) -> tuple[list[PlacedObject], Draws]:
-    low, high = group.count
-    asked = int(streams(name, "count").integers(low, high + 1))
-    # A crowded layout does without its last objects, as far as the task allows.
-    for count in range(asked, low - 1, -1):
-        try:
-            return _place_group(name, group, task, stage, streams, reachable, taken, count=count)
-        except NoRoomError:
-            continue
-    width, depth = task.regions[group.region].size
-    raise task.error(
-        ("regions", group.region),
-        f"{width:g} x {depth:g} m do not hold {low} of '{name}' {CLEARANCE * 100:g} cm apart within reach",
-        instead="enlarge it, bring it nearer to the robot, or lower the count",
-    )
+@dataclass(frozen=True)
+class _GroupDrawing:
+    """One group of a task, about to be drawn."""
 
+    name: str
+    group: ObjectGroup
+    task: Task
+    stage: StageInfo
+    streams: Streams
+    reachable: Callable[[float, float], bool]
+    taken: list[Float]
+    """Outlines of what lies there already; what is placed is added."""
 
-def _place_group(
-    name: str,
-    group: ObjectGroup,
-    task: Task,
-    stage: StageInfo,
-    streams: Streams,
-    reachable: Callable[[float, float], bool],
-    taken: list[Float],
-    *,
-    count: int,
-) -> tuple[list[PlacedObject], Draws]:
-    library = ObjectLibrary.open(group.library)
-    region, surface = task.regions[group.region], stage.surfaces[task.regions[group.region].on]
-    kinds = list(library.kinds if group.kinds == "all" else group.kinds)
-    chosen = streams(name, "kinds").choice(len(kinds), size=count, replace=not group.distinct)
-    names = [f"{name}_{place}" for place in range(count)]
-    choices = [_choose(library, kinds[kind], group, streams, item) for kind, item in zip(chosen, names, strict=True)]
-    yaw = (-math.pi, math.pi) if group.yaw == "any" else group.yaw
-    outlines = [footprint(model.vertices, rest.wxyz) for model, rest in choices]
-    places = find_places(
-        outlines,
-        [streams(item, "pose") for item in names],
-        center=region.center,
-        size=region.size,
-        yaw=yaw,
-        clearance=CLEARANCE,
-        obstacles=taken,
-        reachable=reachable,
-    )
-    taken += map(moved, outlines, places)
-    objects = []
-    for item, (model, rest), place in zip(names, choices, places, strict=True):
-        height = surface.upper[2] + rest.height + _ABOVE
-        placed = PlacedObject(
-            name=item,
-            group=name,
-            library=library.name,
-            kind=model.kind,
-            variant=model.variant,
-            object_class=model.object_class,
-            position=(place.x, place.y, height),
-            wxyz=multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz),
-            rest_pose=rest.name,
-            mass=model.mass,
-            friction=model.friction,
+    def draw(self) -> tuple[list[PlacedObject], Draws]:
+        """As many objects as were asked for; a crowded layout does without its last ones, as far as the task allows."""
+        low, high = self.group.count
+        asked = int(self.streams(self.name, "count").integers(low, high + 1))
+        for count in range(asked, low - 1, -1):
+            try:
+                return self._place(count)
+            except NoRoomError:
+                continue
+        width, depth = self.task.regions[self.group.region].size
+        raise self.task.error(
+            ("regions", self.group.region),
+            f"{width:g} x {depth:g} m do not hold {low} of '{self.name}' {CLEARANCE * 100:g} cm apart within reach",
+            instead="enlarge it, bring it nearer to the robot, or lower the count",
         )
-        objects.append(placed)
-    values: dict[str, Any] = {"count": count}
-    for placed, place in zip(objects, places, strict=True):
-        values[placed.name] = {"kind": placed.kind, "variant": placed.variant, "rest_pose": placed.rest_pose}
-        values[placed.name] |= {"x": place.x, "y": place.y, "yaw": place.yaw}
-    return objects, values
 
+    def _place(self, count: int) -> tuple[list[PlacedObject], Draws]:
+        library, region = ObjectLibrary.open(self.group.library), self.task.regions[self.group.region]
+        names = [f"{self.name}_{place}" for place in range(count)]
+        choices = self._choices(library, names)
+        outlines = [footprint(model.vertices, rest.wxyz) for model, rest in choices]
+        places = find_places(
+            outlines,
+            [self.streams(item, "pose") for item in names],
+            center=region.center,
+            size=region.size,
+            yaw=(-math.pi, math.pi) if self.group.yaw == "any" else self.group.yaw,
+            clearance=CLEARANCE,
+            obstacles=self.taken,
+            reachable=self.reachable,
+        )
+        self.taken.extend(map(moved, outlines, places))
+        top = self.stage.surfaces[region.on].upper[2]
+        objects = []
+        values: dict[str, Any] = {"count": count}
+        for item, (model, rest), place in zip(names, choices, places, strict=True):
+            placed = PlacedObject(
+                name=item,
+                group=self.name,
+                library=library.name,
+                kind=model.kind,
+                variant=model.variant,
+                object_class=model.object_class,
+                position=(place.x, place.y, top + rest.height + _ABOVE),
+                wxyz=multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz),
+                rest_pose=rest.name,
+                mass=model.mass,
+                friction=model.friction,
+            )
+            objects.append(placed)
+            values[item] = {"kind": model.kind, "variant": model.variant, "rest_pose": rest.name}
+            values[item] |= {"x": place.x, "y": place.y, "yaw": place.yaw}
+        return objects, values
 
-def _choose(
-    library: ObjectLibrary, kind: str, group: ObjectGroup, streams: Streams, item: str
-) -> tuple[ObjectModel, RestPose]:
-    model = library.model(kind, int(streams(item, "variant").integers(library.variant_count(kind))))
-    lies = bool(streams(item, "rest").uniform() < group.lying)
-    rest = model.rest_pose("lying" if lies else "upright") or model.rest_poses[0]
-    return model, rest
+    def _choices(self, library: ObjectLibrary, names: list[str]) -> list[tuple[ObjectModel, RestPose]]:
+        """A model for each name, and how it rests."""
+        kinds = list(library.kinds if self.group.kinds == "all" else self.group.kinds)
+        chosen = self.streams(self.name, "kinds").choice(len(kinds), size=len(names), replace=not self.group.distinct)
+        return [self._choose(library, kinds[kind], item) for kind, item in zip(chosen, names, strict=True)]
+
+    def _choose(self, library: ObjectLibrary, kind: str, item: str) -> tuple[ObjectModel, RestPose]:
+        model = library.model(kind, int(self.streams(item, "variant").integers(library.variant_count(kind))))
+        lies = bool(self.streams(item, "rest").uniform() < self.group.lying)
+        rest = model.rest_pose("lying" if lies else "upright") or model.rest_poses[0]
+        return model, rest
