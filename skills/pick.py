@@ -69,14 +69,13 @@ class Pick(Skill):
         if not arm.close_on(self.object):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
         arm.begin("lift")
-        before = arm.tool_T_held()
-        try:
-            arm.follow(plan.lift)
-        except SkillFailure as error:
-            if error.reason is not Reason.PLAN_REJECTED:
-                raise
-            # The fingers turned it or pushed the hand away while they closed: it does not sit as it was planned.
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} sits badly in the fingers") from error
+        # The fingers may have turned it or pushed the hand away: the lift is planned from where they are now.
+        before, lifted = arm.tool_T_held(), arm.tool_pose()
+        lifted[2, 3] += self.lift
+        lift = arm.planner.plan_line(arm.look(), arm.arm_command, lifted)
+        if not lift:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} sits badly in the fingers: {lift.detail}")
+        arm.follow(lift)
         if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         if np.linalg.norm((arm.tool_T_held() - before)[:3, 3]) > _MOVED:

@@ -71,7 +71,7 @@ class Place(Skill):
             if lower:
                 return carry, lower
             failure = lower
-        raise arm.failure(failure)
+        raise SkillFailure.of_plan(failure)
 
     def _release_poses(self, arm: Workcell) -> Iterator[tuple[Float, Float]]:
         """Pairs of ``world_T_tool`` above the fixture and at the release, most promising first."""

@@ -63,6 +63,7 @@ def measure_plans(count: int) -> Figures:
     for item in attempts:
         for name, values in item.trajectory.plan_statistics.items():
             plans[name] += values.tolist()
+    depths = np.array(plans["recheck_depth"])
     motion = np.nansum([plans[name] for name in ("ik_time", "plan_time", "timing_time")], axis=0)
     contacts = {
         name: max(float(np.nanmax(item.trajectory.contacts[name], initial=0.0)) for item in stored)
@@ -76,8 +77,14 @@ def measure_plans(count: int) -> Figures:
         "episodes stored": len(stored),
         "reasons": dict(Counter(str(outcome.reason) for outcome in failures)),
         "phases": dict(Counter(f"{outcome.phase}: {outcome.reason}" for outcome in failures)),
-        "attempts ended by a plan that touched something on re-check": sum(
-            outcome.reason == "plan_rejected" for outcome in failures
+        "plans re-checked before they ran": int(np.isfinite(depths).sum()),
+        "plans refused": int((depths > 0.0).sum()),
+        "refused plans": {
+            f"{outcome.phase}: {outcome.detail}": 1 for outcome in failures if outcome.reason == "plan_rejected"
+        },
+        "motions without a plan": int(np.isnan(depths).sum()),
+        "grasps tried again": sum(
+            segment.phase == "back off" for item in attempts for segment in item.trajectory.segments
         ),
         "plan CPU per stored episode [s]": sum(item.times["plan"] for item in attempts) / max(1, len(stored)),
         "median motion plan [ms]": 1e3 * float(np.median(motion)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from one_can import assets, make, thing, workcell
 
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.rotations import pose
 from nimbus.datagen.success.inside import contains
 from nimbus.datagen.trajectory import Outcome, Reason
 from nimbus.skills.home import Home
@@ -53,6 +55,27 @@ def test_fingers_that_hold_something_stay_together(holding: tuple[Workcell, floa
     cell, _ = holding
     left, right = cell.simulation.joint_positions()[-2:]
     assert abs(left - right) < 2e-4 and left > 0.02
+
+
+def test_a_hand_that_was_pushed_away_while_its_fingers_closed_goes_on_from_where_it_is():
+    cell = workcell(thing(x=0.6, y=-0.2))
+    make(Move, to=(0.45, 0.2, 0.016)).run(cell)
+    pressed = cell.planner.plan_line(cell.look(), cell.arm_command, cell.tool_pose())
+    below = cell.tool_pose() @ pose((0, 0, 0.011), (1, 0, 0, 0))
+    cell.command(cell.scene.arm.solve(below, pressed.end))
+    cell.wait(4)
+    pushed = cell.arm_command - cell.simulation.joint_positions()[:7]
+    with pytest.raises(SkillFailure) as failure:  # the table is where the command is
+        cell.follow(replace(pressed, positions=np.array([cell.arm_command, cell.arm_command])))
+    assert not cell.close_on("items_0")
+    assert np.abs(pushed).max() > 1e-3
+    assert failure.value.reason == Reason.PLAN_REJECTED and "world" in failure.value.detail
+    np.testing.assert_allclose(cell.arm_command, cell.simulation.joint_positions()[:7], atol=1e-12)
+    up = cell.tool_pose()
+    up[2, 3] += 0.05
+    cell.follow(cell.planner.plan_line(cell.look(), cell.arm_command, up))
+    depths = cell.finish(DONE).plan_statistics["recheck_depth"]
+    assert len(depths) == 3 and depths[0] == depths[2] == 0.0 < depths[1]
 
 
 def test_pick_lifts_as_high_as_it_is_told():

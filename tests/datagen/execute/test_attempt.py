@@ -81,6 +81,10 @@ def test_arrays_have_the_shapes_that_are_documented(done: Trajectory):
     assert len(plan_counts) == 1 and plan_counts.pop() >= 4
 
 
+def test_every_plan_is_checked_once_more_and_touches_nothing(done: Trajectory):
+    assert done.plan_statistics["recheck_depth"].tolist() == [0.0] * 5  # reach, lift, carry, retreat, home
+
+
 def test_states_stay_close_to_what_was_commanded(done: Trajectory):
     reference = (done.actions[1:-1, :7] + done.actions[:-2, :7]) / 2
     assert np.abs(done.joint_positions[2:, :7] - reference).max() < 0.03

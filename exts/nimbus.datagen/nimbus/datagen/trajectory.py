@@ -105,7 +105,8 @@ class Trajectory:
     contacts: dict[str, Float] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     plan_statistics: dict[str, Float] = field(default_factory=dict)
-    """One row an executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m]."""
+    """One row an executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m],
+    ``recheck_depth`` [m]: how deep it collides in the simulator's own geometry, 0 when it does not."""
 
     @property
     def step_count(self) -> int:

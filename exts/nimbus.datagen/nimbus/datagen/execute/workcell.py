@@ -17,7 +17,7 @@ from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
-from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner, MotionStatus
+from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.robot import Robot
@@ -186,12 +186,13 @@ class Workcell:
         """
         self.plan_statistics.append(dict(plan.statistics))
         if not plan:
-            raise self.failure(plan)
+            raise SkillFailure.of_plan(plan)
         scene = self.look()
         with scene.allow(*touching):
             collision = first_collision(scene, plan.positions)
+        self.plan_statistics[-1]["recheck_depth"] = collision.depth if collision else 0.0
         if collision:
-            raise SkillFailure(Reason.PLAN_REJECTED, " touches ".join(collision))
+            raise SkillFailure(Reason.PLAN_REJECTED, f"{collision} of {len(plan.positions) - 1}")
         postures = plan.positions[1:]
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
@@ -206,10 +207,6 @@ class Workcell:
             SkillFailure: The arm did not follow.
         """
         return self.follow(self.planner.join(self.look(), plans))
-
-    def failure(self, plan: MotionPlan) -> SkillFailure:
-        """What a failed plan means for a skill."""
-        return SkillFailure(_REASONS[plan.status], plan.detail)
 
     def command(self, posture: ArrayLike | None = None, *, opening: float | None = None) -> None:
         """One record period: command a posture of the arm, a finger position [m], or hold what was commanded."""
@@ -252,7 +249,10 @@ class Workcell:
             self.command(opening=float(value))
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
-        """Close the fingers on an object; True when both hold it."""
+        """Close the fingers on an object; True when both hold it.
+
+        On slanted sides they push the hand away: the arm's command is afterwards the posture in which it really is.
+        """
         self.meter.closing_on = name
         for value in np.linspace(self.opening, self.robot.gripper.closed, steps + 1)[1:]:
             self.command(opening=float(value))
@@ -261,6 +261,7 @@ class Workcell:
             if speed < 2e-3:
                 break
             self.command()
+        self._command[:-1] = self.simulation.joint_positions()[: len(self.robot.arm.joints)]
         if not self.meter.touching(name, self.robot.gripper.fingers):
             return False
         self.meter.held = name
@@ -279,17 +280,6 @@ class Workcell:
     def finish(self, outcome: Outcome) -> Trajectory:
         """The record of the attempt."""
         return self._recorder.trajectory(outcome, self.plan_statistics)
-
-
-_REASONS = {
-    MotionStatus.NO_IK: Reason.NO_IK,
-    MotionStatus.NO_PATH: Reason.NO_PATH,
-    MotionStatus.START_IN_COLLISION: Reason.COLLISION_AT_START,
-    MotionStatus.GOAL_IN_COLLISION: Reason.NO_IK,
-    MotionStatus.OUT_OF_LIMITS: Reason.NO_IK,
-    MotionStatus.LINE_BLOCKED: Reason.NO_PATH,
-    MotionStatus.REJECTED: Reason.PLAN_REJECTED,
-}
 
 
 def planning_scene(simulation: NewtonSimulation) -> PlanningScene:

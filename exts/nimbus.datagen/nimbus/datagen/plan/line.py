@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.ompl import OmplPlanner
 
 DEEPER = 5e-4
-"""How much deeper than at the ends of a line a contact may get on the way [m]."""
+"""How much nearer than at the ends of a line a pair of bodies may get on the way [m]."""
 JOIN_TOLERANCE = 0.01
 """How far a joined motion may leave its lines [rad]."""
 REST_DEPTH = 2e-3
-"""Deepest contact at an end of a line [m]: things that rest on each other sink in a little."""
+"""Deepest contact of a line [m]: things that rest on each other when it starts sink in a little."""
 
 
 def plan_line(
@@ -44,12 +44,12 @@ def time_line(
 ) -> MotionPlan:
     """Check and time a traced line, (P, J) postures."""
     checks, begin = scene.check_count, time.process_time()
-    is_free = free_along(scene, path)
-    if is_free is None:
-        return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail=_deepest(scene, path))
+    nearest = nearest_along(scene, path)
+    is_free = free_along(scene, nearest)
     blocked = next((q for q in path if not is_free(q)), None)
     if blocked is not None:
-        detail = " touches ".join(scene.first_contact(blocked) or ())
+        too_near = pairs_too_near(scene, blocked, nearest)
+        detail = " touches ".join(min(too_near, key=too_near.__getitem__))
         return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail=detail)
     spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
     distance = float(np.linalg.norm(scene.tool_pose(path[-1])[:3, 3] - scene.tool_pose(path[0])[:3, 3]))
@@ -63,9 +63,9 @@ def join_plans(planner: OmplPlanner, scene: PlanningScene, plans: Sequence[Motio
     # Long edges leave room to round the corners where plans meet.
     coarse = [thin_path(plan.waypoints, tolerance=JOIN_TOLERANCE) for plan in plans]
     path = np.vstack([coarse[0], *(waypoints[1:] for waypoints in coarse[1:])])
-    is_free = free_along(scene, path)
+    is_free = free_along(scene, nearest_along(scene, path))
     spent = {name: sum(plan.statistics.get(name, 0.0) for plan in plans) for name in ("ik_time", "plan_time")}
-    flowing = None if is_free is None else planner.time(path, is_free, spent=spent, goal_index=plans[-1].goal_index)
+    flowing = planner.time(path, is_free, spent=spent, goal_index=plans[-1].goal_index)
     halting = join_motions(plans)
     if flowing and flowing.duration < halting.time[-1]:
         return flowing
@@ -81,27 +81,28 @@ def join_plans(planner: OmplPlanner, scene: PlanningScene, plans: Sequence[Motio
     )
 
 
-def free_along(scene: PlanningScene, path: Float) -> IsFree | None:
-    """What is free between the ends of a line: pairs near each other at an end may be as near on the way.
+def nearest_along(scene: PlanningScene, path: Float) -> dict[BodyPair, float]:
+    """How near pairs of bodies that are near each other at an end of a line may be anywhere on it.
+
+    What touches at the start may get a little deeper; nothing else may touch, at the end neither.
 
     Returns:
-        The test, or ``None`` when something is already too deep at an end.
+        Signed distances [m].
     """
-    near: dict[BodyPair, float] = {}
-    for q in (path[0], path[-1]):
-        for pair, distance in scene.contacts(q).items():
-            near[pair] = min(distance, near.get(pair, np.inf))
-    if any(distance < -REST_DEPTH for distance in near.values()):
-        return None
-
-    def is_free(q: Float) -> bool:
-        if not scene.in_collision(q):
-            return True
-        return all(distance >= near.get(pair, np.inf) - DEEPER for pair, distance in scene.contacts(q).items())
-
-    return is_free
+    nearest: dict[BodyPair, float] = {}
+    for pair, distance in scene.contacts(path[-1]).items():
+        nearest[pair] = max(distance - DEEPER, 0.0)
+    for pair, distance in scene.contacts(path[0]).items():
+        least = max(distance - DEEPER, 0.0 if distance >= 0.0 else -REST_DEPTH)
+        nearest[pair] = min(least, nearest.get(pair, np.inf))
+    return nearest
 
 
-def _deepest(scene: PlanningScene, path: Float) -> str:
-    contacts = scene.contacts(path[0]) | scene.contacts(path[-1])
-    return " touches ".join(min(contacts, key=contacts.__getitem__))
+def pairs_too_near(scene: PlanningScene, q: Float, nearest: dict[BodyPair, float]) -> dict[BodyPair, float]:
+    """Pairs of bodies that are nearer than they may be, with their signed distance [m]."""
+    return {pair: distance for pair, distance in scene.contacts(q).items() if distance < nearest.get(pair, np.inf)}
+
+
+def free_along(scene: PlanningScene, nearest: dict[BodyPair, float]) -> IsFree:
+    """What is free on a line, its ends included."""
+    return lambda q: not pairs_too_near(scene, q, nearest)

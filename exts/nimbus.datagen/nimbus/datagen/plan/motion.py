@@ -124,7 +124,7 @@ class MotionPlanner(Protocol):
     def plan_line(
         self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
     ) -> MotionPlan:
-        """A straight motion of the tool at most at ``speed`` [m/s]; what touches at an end may touch no deeper."""
+        """A straight motion of the tool at most at ``speed`` [m/s]; what touches at the start may touch no deeper."""
         ...
 
     def plan_grasp(
@@ -149,7 +149,7 @@ class MotionPlanner(Protocol):
     def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
         """One flowing motion through plans of which each starts where the one before ends.
 
-        It does not stop between them, and keeps no speed limit of theirs. What touches at its ends may touch no deeper
+        It does not stop between them, and keeps no speed limit of theirs. What touches at the start may touch no deeper
         on the way, as on a line. When that is not free, the plans follow each other with stops.
         """
         ...

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
-from nimbus.datagen.plan.line import free_along
-from nimbus.datagen.plan.path import Float, path_is_free
+from nimbus.datagen.plan.line import nearest_along, pairs_too_near
+from nimbus.datagen.plan.path import Float
 from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 
 
-def first_collision(scene: PlanningScene, positions: Float, *, step: float = 0.02) -> BodyPair | None:
+@dataclass(frozen=True, kw_only=True)
+class Collision:
+    """Where a plan collides first."""
+
+    bodies: BodyPair
+    depth: float
+    """[m]"""
+    row: float
+    """Where in the plan, in rows from its start: 0 when it starts in collision."""
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{' touches '.join(self.bodies)} by {self.depth * 1e3:.1f} mm at row {self.row:.1f}"
+
+
+def first_collision(scene: PlanningScene, positions: Float, *, step: float = 0.02) -> Collision | None:
     """Check what is commanded, straight from row to row, without any margin.
 
-    What touches at the first or the last posture, such as an object between the fingers, may touch no deeper between.
+    What touches at the start, such as an object that rests on the table, may touch hardly deeper afterwards and never
+    deeply; nothing else may touch.
 
     Args:
         scene: With everything where it is, and what is held in the hand.
         positions: (N, J) commands.
         step: Largest distance between two checks [rad].
-
-    Returns:
-        The pair of bodies that would collide, or ``None`` when nothing would.
     """
     with scene.nearer(0.0):
-        is_free = free_along(scene, positions)
-        if is_free is not None and path_is_free(positions, is_free, step=step):
-            return None
-        pairs = (scene.first_contact(q) for q in np.asarray(positions))
-        return next((pair for pair in pairs if pair), ("robot", "scene"))
+        nearest = nearest_along(scene, positions)
+        for row, q in _in_order(positions, step):
+            if too_near := pairs_too_near(scene, q, nearest):
+                bodies = min(too_near, key=too_near.__getitem__)
+                return Collision(bodies=bodies, depth=-too_near[bodies], row=row)
+    return None
+
+
+def _in_order(positions: Float, step: float) -> Iterator[tuple[float, Float]]:
+    """Postures along a plan, from the first to the last, with their rows."""
+    for row, (one, other) in enumerate(zip(positions[:-1], positions[1:], strict=True)):
+        count = max(1, int(np.ceil(np.linalg.norm(other - one) / step)))
+        for part in np.arange(count) / count:
+            yield row + float(part), one + part * (other - one)
+    yield float(len(positions) - 1), positions[-1]
