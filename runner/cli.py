@@ -99,7 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_folder(command)
         command.add_argument("--json", action="store_true", help="print JSON")
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
-    _add_rerender(add("rerender", "make new pixels from the stored states"))
+    _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
     for name, meaning in (
         ("tasks", "list the tasks that come with Nimbus"),
         ("skills", "list the skills and conditions that a task file can use"),
@@ -135,8 +135,12 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
 def _add_rerender(command: argparse.ArgumentParser) -> None:
     _add_folder(command)
     command.add_argument("ids", nargs="+", metavar="ID", help="episodes")
-    command.add_argument("--task", metavar="NAME", help="take cameras, lights and ranges from this task (its own)")
-    command.add_argument("--variant", type=_whole(0, 10**6), metavar="N", help="draw this variant's look (its own)")
+    command.add_argument(
+        "--task", metavar="NAME", help="take cameras, visual ranges and wording from this task (its own)"
+    )
+    command.add_argument(
+        "--variant", type=_whole(0, 10**6), metavar="N", help="draw this variant's look and wording (its own)"
+    )
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the new dataset")
     _add_device(command)
     _add_skills(command)

@@ -15,6 +15,7 @@ from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.report_page import render_page
 from nimbus.runner.summary import Summary, summarize
+from nimbus.runner.tidy import tidy
 
 FILE_NAME = "report.html"
 
@@ -46,8 +47,10 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
     """Print the figures as tables."""
     console = console or Console()
     asked = f" of {summary.target} asked" if summary.target else ""
-    console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
-    console.print(Columns([_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)], padding=(1, 4)))
+    with tidy(console):
+        console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
+        tables = [_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)]
+        console.print(Columns(tables, padding=(1, 4)))
     for path in summary.outdated[:1]:
         more = f" and {len(summary.outdated) - 1} more" if len(summary.outdated) > 1 else ""
         what = f"{path}{more}: missing or changed; the next run makes what is missing again"
@@ -77,6 +80,8 @@ def _stages(summary: Summary) -> Table:
     total = summary.cpu_per_episode or 1.0
     for stage in summary.stages:
         table.add_row(stage.stage, f"{stage.per_episode:.2f} s", f"{stage.per_episode / total:.0%}")
+    for stage, seconds in summary.once.items():
+        table.add_row(f"once: {stage}", f"{seconds:.2f} s", "")
     for name, seconds in summary.waits.items():
         table.add_row(name.replace("_", " "), f"{seconds / max(1, summary.stored):.2f} s", "wall")
     return table

@@ -135,6 +135,11 @@ def _stage_table(summary: Summary) -> str:
         for stage in summary.stages
     ]
     rows += [
+        f"<tr><td><small>once: {escape(stage)}</small></td><td></td><td><small>{seconds:.2f} s</small></td>"
+        "<td></td></tr>"
+        for stage, seconds in summary.once.items()
+    ]
+    rows += [
         f"<tr><td><small>{escape(name.replace('_', ' '))}</small></td><td></td>"
         f"<td><small>{seconds / max(1, summary.stored):.2f} s</small></td><td><small>wall</small></td></tr>"
         for name, seconds in summary.waits.items()

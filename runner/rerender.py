@@ -1,4 +1,4 @@
-"""``nimbus rerender``: new pixels from stored states, with another look, other cameras or another light."""
+"""``nimbus rerender``: new pixels and wording for stored motions, with another look, other cameras or another light."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.datagen.store.read import EpisodeFile
     from nimbus.datagen.task import load_task
     from nimbus.datagen.usd.loader import load_assets
+    from nimbus.runner.preview import write_previews
+    from nimbus.runner.report import write_report
 
     paths = episode_paths(args.folder, args.ids)
     if args.out.resolve() == args.folder.resolve():
@@ -51,7 +53,8 @@ def command(args: argparse.Namespace) -> int:
     ) as dataset:
         tell_orphans(dataset)
         _render(paths, dataset, task, assets, hashes, args)
-    sys.stdout.write(f"dataset: {args.out}\n")
+    write_previews(args.out)
+    sys.stdout.write(f"dataset: {args.out}\nreport:  {write_report(args.out)}\n")
     return 0
 
 

@@ -12,6 +12,9 @@ from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.runner.progress import STAGES, read_status
 
+ONCE = ("load",)
+"""Stages whose work is done at a run's start, for all of its episodes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class KindYield:
@@ -58,6 +61,9 @@ class Summary:
     """Failed attempts by skill and reason."""
     kinds: tuple[KindYield, ...]
     stages: tuple[StageTime, ...]
+    """Those that every episode goes through."""
+    once: dict[str, float]
+    """[s] CPU spent once a run, however many episodes it makes, by stage"""
     waits: dict[str, float]
     """[s] spent waiting for a queue, by name"""
     durations: dict[str, float]
@@ -76,7 +82,7 @@ class Summary:
 
     @property
     def cpu_per_episode(self) -> float:
-        """[s] CPU a stored episode, all stages, failed attempts included."""
+        """[s] CPU a stored episode, failed attempts included; what is done once a run is left out."""
         return sum(stage.per_episode for stage in self.stages)
 
 
@@ -96,6 +102,7 @@ def summarize(folder: Path) -> Summary:
     # Variants show one plan: it counts once.
     plans = list({(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values())
     failed = [plan for plan in plans if not plan.success]
+    totals = _totals(attempts, waits=False)
     return Summary(
         task=info.task,
         robot=info.robot,
@@ -111,7 +118,8 @@ def summarize(folder: Path) -> Summary:
         reasons=dict(Counter(attempt.reason for attempt in failed).most_common()),
         phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
         kinds=_kinds(plans),
-        stages=_stages(attempts, stored_count=len(stored)),
+        stages=_stages(totals, stored_count=len(stored)),
+        once={stage: totals[stage] for stage in ONCE if stage in totals},
         waits=_totals(attempts, waits=True),
         durations=_durations(stored),
         step_count=info.step_count,
@@ -146,11 +154,12 @@ def _totals(attempts: list[Attempt], *, waits: bool) -> dict[str, float]:
     return totals
 
 
-def _stages(attempts: list[Attempt], *, stored_count: int) -> tuple[StageTime, ...]:
-    totals = _totals(attempts, waits=False)
+def _stages(totals: dict[str, float], *, stored_count: int) -> tuple[StageTime, ...]:
     order = [stage for stage in STAGES if stage in totals] + sorted(set(totals) - set(STAGES))
     return tuple(
-        StageTime(stage=stage, total=totals[stage], per_episode=totals[stage] / max(1, stored_count)) for stage in order
+        StageTime(stage=stage, total=totals[stage], per_episode=totals[stage] / max(1, stored_count))
+        for stage in order
+        if stage not in ONCE
     )
 
 

@@ -11,6 +11,9 @@ from rich.table import Table
 
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
+from nimbus.runner.tidy import tidy
+
+REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
 
 
 def command(args: argparse.Namespace) -> int:
@@ -33,8 +36,15 @@ def _print(found: Verification) -> None:
     table.add_row("failed attempts", f"{found.failed_count}")
     table.add_row("checked", "ledger against files, shapes, types, finite numbers, growing time, content hashes")
     console = Console()
-    console.print(table)
+    with tidy(console):
+        console.print(table)
     for problem in found.problems:
         console.print(problem, style="red", soft_wrap=True, markup=False, highlight=False)
+    if any(map(_is_of_an_episode, found.problems)):
+        console.print(REMEDY, soft_wrap=True, markup=False, highlight=False)
     verdict = "all is well" if not found.problems else f"{len(found.problems)} problems"
     console.print(verdict, style="bold red" if found.problems else "bold green")
+
+
+def _is_of_an_episode(problem: str) -> bool:
+    return problem.startswith("episodes/") and ": not in the ledger" not in problem

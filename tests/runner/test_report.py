@@ -84,6 +84,23 @@ def test_failed_attempts_are_part_of_what_an_episode_costs_and_a_shared_plan_cos
     assert summary.waits.keys() == {"store_wait"}
 
 
+def test_what_is_loaded_once_a_run_is_no_part_of_what_an_episode_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = {"plan": 1.5, "render": 3.0}
+    write_dataset(
+        tmp_path / "data",
+        [make_rendered(0, times={"load": 7.25} | times), make_rendered(1, times={"load": 0.25} | times)],
+    )
+    summary = summarize(tmp_path / "data")
+    assert summary.once == {"load": 7.5}
+    assert "load" not in [stage.stage for stage in summary.stages]
+    assert 4.5 <= summary.cpu_per_episode < 4.5 + 3.0  # storing takes a little
+    print_summary(summary)
+    assert re.search(r"once: load +7\.50 s", capsys.readouterr().out)
+    assert "once: load</small></td><td></td><td><small>7.50 s" in write_report(tmp_path / "data").read_text()
+
+
 def test_the_page_holds_everything_it_shows_and_no_script(folder: Path) -> None:
     page = write_report(folder).read_text()
     reader = Reader()
@@ -121,6 +138,7 @@ def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pyt
     printed = capsys.readouterr().out
     for word in ("3 episodes stored of 4 asked", "50.0% (2 of 4)", "no path", "carton", "CPU time", "report.html"):
         assert word in printed
+    assert not [line for line in printed.splitlines() if line != line.rstrip()]
     assert (folder / "report.html").is_file()
 
 

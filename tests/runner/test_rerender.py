@@ -46,7 +46,7 @@ def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
     before = sound(tmp_path / "new")
     capsys.readouterr()
     assert rerender(tiny, episode, tmp_path / "new") == 0
-    assert capsys.readouterr().out == f"dataset: {tmp_path / 'new'}\n"
+    assert capsys.readouterr().out == f"dataset: {tmp_path / 'new'}\nreport:  {tmp_path / 'new' / 'report.html'}\n"
     assert sound(tmp_path / "new") == before
 
 
@@ -63,6 +63,21 @@ def test_another_task_gives_other_cameras_to_the_same_motion(tiny: Path, tmp_pat
         np.testing.assert_array_equal(a.array("action"), b.array("action"))
         assert b.file.attrs["plan_id"] == a.file.attrs["plan_id"] == before.stem
         assert b.layout().key.plan_id == before.stem
+
+
+def test_another_task_gives_another_wording_a_preview_and_a_report(tiny: Path, tmp_path: Path, task_text: str):
+    before = min(tiny.glob("episodes/*"))
+    task = tmp_path / "told.yaml"
+    task.write_text(task_text.replace('["Sort the trash.", "Sort {items}."]', '["Put {items} away."]'))
+    new = tmp_path / "new"
+    assert rerender(tiny, before.stem, new, "--task", str(task)) == 0
+    with EpisodeFile(next((new / "episodes").iterdir())) as episode:
+        assert episode.instruction == "Put the can away."
+        assert {path.name for path in (new / "preview").iterdir()} == {
+            "contact_sheet.png",
+            f"{episode.episode_id}.mp4",
+        }
+    assert "Put the can away." in (new / "report.html").read_text()
 
 
 def test_new_pixels_have_a_provenance_of_their_own(copy: Path, tmp_path: Path):

@@ -9,6 +9,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from runs import run as start_again
+from runs import sound
 from synthetic import write_dataset
 
 from nimbus.datagen.errors import InputError
@@ -35,6 +37,8 @@ def test_a_good_dataset_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(tmp_path / "data") == 0
     printed = capsys.readouterr().out
     assert "all is well" in printed and "episodes" in printed
+    assert not [line for line in printed.splitlines() if line != line.rstrip()]
+    assert "nimbus run" not in printed
 
 
 def test_json_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,6 +120,22 @@ def test_a_changed_episode_is_found(
     assert run(tmp_path / "data") == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(f"episodes/{first(tmp_path / 'data').name}: ") and message in line for line in lines)
+
+
+def test_an_episode_damaged_in_its_place_is_made_again_once_its_file_is_deleted(
+    copy: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = first(copy)
+    size = path.stat().st_size
+    edit(path, _flip_action)
+    assert path.stat().st_size == size
+    assert run(copy) == 1
+    printed = capsys.readouterr().out
+    assert f"episodes/{path.name}: the content differs" in printed
+    assert "to make an episode again: delete its file and give the 'nimbus run' that made it once more\n" in printed
+    path.unlink()
+    assert start_again("--episodes", "2", "--variants", "2", out=copy) == 0
+    assert sound(copy) == sound(tiny)
 
 
 def test_a_flipped_byte_in_the_middle_of_a_file_is_found(tmp_path: Path) -> None:
