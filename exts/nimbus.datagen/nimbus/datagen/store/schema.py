@@ -46,7 +46,13 @@ def _image(path: str, dims: str, dtype: str, units: str, description: str, **fla
 
 
 FIELDS = (
-    _field("action", "T A", "float64", "rad, m", "commanded joint positions; the last entry is the gripper's opening"),
+    _field(
+        "action",
+        "T A",
+        "float64",
+        "rad, m",
+        "commanded joint positions; the last entry is the gripper's, the travel of one finger",
+    ),
     _field("time", "T", "float64", "s", "time of each step since the start"),
     _field("observations/qpos", "T J", "float64", "rad, m", "measured joint positions"),
     _field("observations/qvel", "T J", "float64", "rad/s, m/s", "measured joint velocities"),
