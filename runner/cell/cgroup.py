@@ -1,0 +1,78 @@
+"""Where the control groups of this process keep their limits, version 1 or 2, in a container or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+_MOUNT = Path("/sys/fs/cgroup")
+
+
+def group_files(controller: str, name: str) -> Iterator[Path]:
+    """Files of that name in the group of this process and in every group above it.
+
+    Args:
+        controller: ``cpu`` or ``memory``.
+        name: A file of the controller, for example ``cpu.max``.
+    """
+    for root, group in _groups(controller):
+        for folder in (root / group, *(root / group).parents):
+            if (folder / name).is_file():
+                yield folder / name
+            if folder == root:
+                break
+
+
+def cpu_quota() -> float:
+    """Cores' worth of time that the control groups allow; infinite where they do not say."""
+    quotas = [float("inf")]
+    for file in group_files("cpu", "cpu.max"):
+        quotas.append(_share(*file.read_text().split()))
+    for file in group_files("cpu", "cpu.cfs_quota_us"):
+        quotas.append(_share(file.read_text(), file.with_name("cpu.cfs_period_us").read_text()))
+    return min(quotas)
+
+
+def memory_limits() -> list[int]:
+    """[bytes] that the control groups allow in all; empty where they do not say."""
+    return [limit for limit, _ in _memory()]
+
+
+def memory_headrooms() -> list[int]:
+    """[bytes] that the control groups have left; empty where they do not say."""
+    return [limit - used for limit, used in _memory()]
+
+
+def _memory() -> Iterator[tuple[int, int]]:
+    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        for file in group_files("memory", limit):
+            try:
+                yield int(file.read_text()), int(file.with_name(used).read_text()) - _given_back(file)
+            except (OSError, ValueError):  # "max": no limit
+                continue
+
+
+def _given_back(file: Path) -> int:
+    """[bytes] of file contents that the kernel counts as used and drops when asked for memory."""
+    counts = dict(line.split() for line in file.with_name("memory.stat").read_text().splitlines())
+    return int(counts.get("total_inactive_file") or counts.get("inactive_file") or 0)
+
+
+def _share(quota: str, period: str) -> float:
+    unlimited = quota.strip() in ("max", "-1")
+    return float("inf") if unlimited else int(quota) / int(period)
+
+
+def _groups(controller: str) -> Iterator[tuple[Path, str]]:
+    """Mount of the hierarchy and path of the group below it; a container sees its own group as the root."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for number, controllers, path in (line.split(":", 2) for line in lines):
+        group = path.lstrip("/")
+        if number == "0":
+            yield _MOUNT, group
+            yield _MOUNT / "unified", group
+        elif controller in controllers.split(","):
+            yield _MOUNT / controller, group

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import importlib
+import json
+import struct
+import zlib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import failure, make_layout, make_rendered, make_trajectory
+
+from nimbus.datagen.layout import Camera, Layout
+from nimbus.datagen.stages import Planned, Randomized, Request, Scene
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.trajectory import Float, Outcome, StartState, Trajectory
+from nimbus.runner.cell.fields import FieldError, flatten, restore
+from nimbus.runner.cell.wire import VERSION, WireError, decode, encode
+
+SCENE = make_rendered().scene
+PREFIX = struct.Struct("<8sIIQQ")
+
+
+def planned(**changes: Any) -> Planned:
+    item = Planned(
+        scene=SCENE,
+        layouts=(make_layout(3), make_layout(3, variant=1)),
+        trajectory=make_trajectory(3),
+        attempt=2,
+        final=False,
+        times={"plan": 1.25, "load": 1e-9},
+    )
+    return replace(item, **changes)
+
+
+def content_of(item: Planned | Randomized) -> bytes:
+    return b"".join(encode(item))
+
+
+def assert_equal(found: Any, wanted: Any, path: str = "item") -> None:
+    """Equal in type, order and every bit."""
+    assert type(found) is type(wanted), path
+    if isinstance(wanted, np.ndarray):
+        assert (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes()), path
+    elif hasattr(wanted, "__dataclass_fields__"):
+        for field in fields(wanted):
+            assert_equal(getattr(found, field.name), getattr(wanted, field.name), f"{path}.{field.name}")
+    elif isinstance(wanted, dict):
+        assert list(found) == list(wanted), path
+        for name in wanted:
+            assert_equal(found[name], wanted[name], f"{path}.{name}")
+    elif isinstance(wanted, tuple | list):
+        assert len(found) == len(wanted), path
+        for row, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            assert_equal(one, other, f"{path}.{row}")
+    else:
+        assert repr(found) == repr(wanted), path
+
+
+def test_a_plan_comes_back_bit_for_bit() -> None:
+    item = planned()
+    assert_equal(replace(decode(content_of(item), SCENE), scene=SCENE), item)
+
+
+def test_a_failed_plan_without_steps_comes_back_too() -> None:
+    trajectory = replace(make_trajectory(steps=0, outcome=failure()), segments=(), contacts={})
+    item = planned(trajectory=trajectory)
+    assert_equal(decode(content_of(item), SCENE), item)
+
+
+def test_layouts_that_are_to_be_planned_and_rendered_in_one_go_come_back(tmp_path: Path) -> None:
+    (tmp_path / "map.txt").write_text("....\n.##.\n")
+    robot: Any = importlib.import_module("point_robot")
+    scene = next(iter(robot.MapLoader(tmp_path / "map.txt", []).process(Request(index=4, variants=(0, 2)))))
+    item = next(iter(robot.StartAndGoal(seed=1, log=[]).process(scene)))
+    decoded = decode(content_of(item), scene)
+    assert_equal(replace(decoded, scene=SCENE), replace(item, scene=SCENE))
+    assert decoded.scene is scene
+    stored, travelled = (to_json(flatten(layout, {})) for layout in (item.layouts[0], decoded.layouts[0]))
+    assert stored == travelled, "a whole number in a vector of floats must not turn into a float on the way"
+
+
+BITS = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+
+@settings(max_examples=30)
+@given(st.lists(BITS, max_size=12), st.floats(), st.dictionaries(st.text(), st.lists(BITS, max_size=3), max_size=3))
+def test_any_numbers_and_names_come_back_even_those_that_are_none(
+    values: list[float], rate: float, contacts: dict[str, list[float]]
+) -> None:
+    row = np.array(values)
+    changes: dict[str, Any] = {"rate": rate, "time": row, "contacts": {k: np.array(v) for k, v in contacts.items()}}
+    item = planned(trajectory=replace(make_trajectory(), **changes))
+    assert_equal(decode(content_of(item), SCENE), item)
+
+
+def test_arrays_of_any_memory_layout_come_back_in_rows() -> None:
+    whole = np.arange(24.0).reshape(4, 6)
+    for array in (np.asfortranarray(whole), whole[::2, ::-1], np.broadcast_to(whole[0], (5, 6)), whole[:, :0]):
+        decoded = cast(
+            Planned, decode(content_of(planned(trajectory=replace(make_trajectory(), actions=array))), SCENE)
+        )
+        assert_equal(decoded.trajectory.actions, np.array(array, order="C"))
+
+
+def test_what_was_decoded_outlives_the_buffer() -> None:
+    buffer = bytearray(content_of(planned()))
+    decoded = cast(Planned, decode(memoryview(buffer), SCENE))
+    buffer[:] = bytes(len(buffer))
+    assert_equal(decoded, planned())
+
+
+def test_raw_arrays_begin_at_multiples_of_64_bytes() -> None:
+    content = content_of(planned())
+    *_, header_bytes = PREFIX.unpack_from(content)
+    header = json.loads(content[PREFIX.size :][:header_bytes])
+    start = PREFIX.size + header_bytes
+    assert start % 64 == 0
+    (entry,) = (entry for entry in header["arrays"] if entry["name"].endswith("trajectory/joint_positions"))
+    assert entry["offset"] % 64 == 0 and entry["shape"] == [20, 9] and entry["dtype"] == "<f8"
+    raw = np.frombuffer(content, "<f8", 180, start + entry["offset"])
+    assert np.array_equal(raw, make_trajectory(3).joint_positions.ravel())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Longer(Trajectory):
+    """A trajectory as it may be one day."""
+
+    torques: Float
+    note: str
+    end: StartState
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LongerPlan:
+    trajectory: _Longer
+    layouts: tuple[Layout, ...]
+
+
+def test_a_field_that_is_added_one_day_travels_without_a_word_here() -> None:
+    start = make_trajectory().start
+    longer = _Longer(**vars(make_trajectory()), torques=np.ones((20, 7)), note="new", end=start)
+    arrays: dict[str, np.ndarray] = {}
+    plain = flatten(item := _LongerPlan(trajectory=longer, layouts=(make_layout(),)), arrays)
+    assert {"item/trajectory/torques", "item/trajectory/end/joint_positions"} <= set(arrays)
+    assert_equal(restore(_LongerPlan, json.loads(json.dumps(plain)), list(arrays.items()), given={}), item)
+
+
+def test_every_field_of_a_trajectory_is_in_the_header() -> None:
+    content = content_of(planned())
+    header = json.loads(content[PREFIX.size :][: PREFIX.unpack_from(content)[4]])
+    assert set(header["fields"]) == {field.name for field in fields(Planned)} - {"scene"}
+    assert set(header["fields"]["trajectory"]) == {field.name for field in fields(Trajectory)}
+
+
+def test_a_type_that_cannot_travel_is_said_when_it_is_tried() -> None:
+    @dataclass
+    class Odd:
+        value: "set[int]"  # noqa: UP037
+
+    with pytest.raises(TypeError, match=r"a set\[int\] cannot travel"):
+        flatten(Odd({1}), {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"attempt": "2"}, "item/attempt: expected int, found '2'"),
+        ({"final": 1}, "item/final: expected bool, found 1"),
+        ({"times": {3: 1.0}}, "item/times: a name must be a text, found 3"),
+        (
+            {"trajectory": replace(make_trajectory(), time=np.zeros(3, np.float32))},
+            "time: expected an array of float64",
+        ),
+        ({"trajectory": replace(make_trajectory(), time=cast(Any, [0.0]))}, "expected an array of float64, found list"),
+        ({"trajectory": replace(make_trajectory(), outcome=cast(Any, "won"))}, "expected Outcome, found str"),
+        (
+            {"layouts": (replace(make_layout(), key=cast(Any, 1)),)},
+            "item/layouts/0/key: expected EpisodeKey, found int",
+        ),
+    ],
+)
+def test_a_field_that_holds_something_else_than_it_says_is_not_sent(changes: dict[str, Any], what: str) -> None:
+    with pytest.raises(TypeError, match=what):
+        encode(planned(**changes))
+
+
+def test_numpy_numbers_travel_as_the_numbers_they_are() -> None:
+    camera = replace(make_layout().visual.cameras[0], width=cast(Any, np.int64(64)), vertical_fov=np.float64(0.9))
+    assert flatten(camera, {})["width"] == 64
+    back = restore(Camera, json.loads(json.dumps(flatten(camera, {}))), [], given={})
+    assert type(back.width) is int and back.vertical_fov == 0.9
+
+
+CONTENT = content_of(planned())
+
+
+@given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
+def test_no_changed_byte_passes(position: int, change: int) -> None:
+    damaged = bytearray(CONTENT)
+    damaged[position] ^= change
+    with pytest.raises(WireError):
+        decode(bytes(damaged), SCENE)
+
+
+@given(st.integers(0, len(CONTENT) + 100))
+def test_no_cut_or_lengthened_content_passes(length: int) -> None:
+    changed = CONTENT[:length].ljust(length, b"\0")
+    if length == len(CONTENT):
+        assert_equal(decode(changed, SCENE), planned())
+    else:
+        with pytest.raises(WireError):
+            decode(changed, SCENE)
+
+
+@given(st.binary(max_size=300))
+def test_no_other_bytes_pass(content: bytes) -> None:
+    with pytest.raises(WireError):
+        decode(content, SCENE)
+    with pytest.raises(WireError):
+        decode(CONTENT[:8] + content, SCENE)
+
+
+def test_another_version_is_named() -> None:
+    other = CONTENT[:8] + struct.pack("<I", VERSION + 1) + CONTENT[12:]
+    with pytest.raises(WireError, match=f"version {VERSION + 1}, this is version {VERSION}"):
+        decode(other, SCENE)
+
+
+def sealed(content: bytes) -> bytes:
+    """With the checksum that such content would have: what a bug of ours could write."""
+    return content[:12] + struct.pack("<I", zlib.crc32(content[16:])) + content[16:]
+
+
+def with_header(change: Any) -> bytes:
+    """The same content with a changed header, as if that had been written."""
+    magic, version, _, _, header_bytes = PREFIX.unpack_from(CONTENT)
+    header = json.loads(CONTENT[PREFIX.size : PREFIX.size + header_bytes])
+    change(header)
+    text = json.dumps(header).encode()
+    text = text.ljust(len(text) + -(PREFIX.size + len(text)) % 64)
+    rest = CONTENT[PREFIX.size + header_bytes :]
+    sizes = (PREFIX.size + len(text) + len(rest), len(text))
+    return sealed(PREFIX.pack(magic, version, 0, *sizes) + text + rest)
+
+
+def _first_array(**changes: Any) -> Any:
+    return lambda header: header["arrays"][0].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (_first_array(dtype="<i8"), "its array of float64 is missing"),
+        (_first_array(dtype="O"), "an array of 'O' does not travel"),
+        (_first_array(dtype="<c16"), "does not travel"),
+        (_first_array(dtype=["<f8"]), "makes no sense"),
+        (_first_array(name="item/trajectory/rate"), "its array of float64 is missing"),
+        (_first_array(shape=[1 << 40]), "shape"),
+        (_first_array(shape=[-20]), "shape"),
+        (_first_array(shape=[20.0]), "shape"),
+        (_first_array(shape=[0] + [2**31 - 1] * 7), "makes no sense"),
+        (_first_array(shape=[1] * 9), "shape"),
+        (_first_array(shape=20), "makes no sense"),
+        (_first_array(offset=8), "bytes at 8"),
+        (_first_array(offset=1 << 20), "bytes at 1048576 of"),
+        (_first_array(offset=-64), "shape"),
+        (_first_array(extra=1), "makes no sense"),
+        (lambda header: header["arrays"].pop(), "is missing"),
+        (lambda header: header["arrays"].append(header["arrays"][0]), "arrays that no field has"),
+        (lambda header: header["arrays"].reverse(), "is missing"),
+        (lambda header: header["fields"].pop("attempt"), "fields .* expected"),
+        (lambda header: header["fields"].update(scene=None), "fields .* expected"),
+        (lambda header: header["fields"].update(attempt=True), "expected int, found True"),
+        (lambda header: header["fields"].update(layouts={}), "expected a list, found dict"),
+        (lambda header: header["fields"]["trajectory"].update(time=1), "its array of float64 is missing"),
+        (lambda header: header["fields"]["trajectory"].update(time=None), "expected a int, found NoneType"),
+        (lambda header: header["fields"]["trajectory"]["outcome"].update(reason="bored"), "'bored' is not a valid"),
+        (lambda header: header["fields"]["layouts"][0]["visual"]["light"]["color"].pop(), "expected 3 values, found 2"),
+        (lambda header: header.update(kind="stored"), "makes no sense: KeyError"),
+        (lambda header: header.update(kind="randomized"), "fields .* expected"),
+        (lambda header: header.clear(), "makes no sense"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused_and_says_why(change: Any, what: str) -> None:
+    with pytest.raises(WireError, match=what):
+        decode(with_header(change), SCENE)
+
+
+@settings(max_examples=300)
+@given(st.integers(16, PREFIX.unpack_from(CONTENT)[4] + PREFIX.size - 1), st.integers(1, 255))
+def test_a_damaged_header_with_a_good_checksum_gives_an_item_of_the_right_shape_or_an_error(
+    position: int, change: int
+) -> None:
+    damaged = bytearray(CONTENT)
+    damaged[position] ^= change
+    try:
+        item = decode(sealed(bytes(damaged)), SCENE)
+    except WireError:
+        return
+    assert isinstance(item, Planned) and isinstance(item.trajectory.outcome, Outcome)
+    assert all(array.dtype == np.float64 for array in _arrays(item.trajectory))
+
+
+def _arrays(trajectory: Trajectory) -> list[np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    flatten(trajectory, found)
+    assert len(found) == 12
+    return list(found.values())
+
+
+def test_fields_of_another_kind_are_refused() -> None:
+    with pytest.raises(FieldError, match="item: expected a dict, found list"):
+        restore(Camera, [], [], given={})
+
+
+def test_the_scene_is_the_renderers_own() -> None:
+    own = Scene(request=Request(index=3), assets="loaded here", provenance=SCENE.provenance)
+    assert decode(CONTENT, own).scene is own
+    assert b"loaded here" not in content_of(planned(scene=own))
