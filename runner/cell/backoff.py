@@ -1,0 +1,88 @@
+"""When a dead worker's successor starts, and when there is no use in starting another. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+
+_FIRST = 0.5
+_LONGEST = 60.0
+"""[s]"""
+_JITTER = 0.25
+
+
+def delay(failures: int, *, worker: int = 0) -> float:
+    """How long to wait [s] before the restart after that many deaths in a row without a result.
+
+    0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter, so that workers that died together do not
+    start together; the same for the same arguments.
+    """
+    if failures <= 1:
+        return 0.0
+    # The exponent is bounded before it is used: after a night of deaths the number would not fit.
+    longest = min(_LONGEST, _FIRST * 2.0 ** min(failures - 2, 16))
+    digest = hashlib.sha256(f"{worker}:{failures}".encode()).digest()
+    return longest * (1.0 - _JITTER * int.from_bytes(digest[:4], "little") / 0xFFFFFFFF)
+
+
+class Backoff:
+    """One worker's place in the crew, over all processes that take it.
+
+    Args:
+        worker: Its number; decides the jitter.
+    """
+
+    def __init__(self, worker: int) -> None:
+        self._worker = worker
+        self.failures = 0
+        """Deaths in a row without a result between them."""
+
+    def died(self) -> float:
+        """A process ended unasked; how long to wait [s] before the next one starts."""
+        self.failures += 1
+        return delay(self.failures, worker=self._worker)
+
+    def result(self) -> None:
+        """A result came: the next death is a first one."""
+        self.failures = 0
+
+
+class Circuit:
+    """Opens when starting workers leads nowhere, cell-wide: then the run ends with the reason, not with the night.
+
+    A worker that dies before it takes any work says that the cell cannot start. One that dies at its first work may
+    have met a bad episode, so more of these are asked for; deaths at an episode that is suspected already say nothing.
+
+    Args:
+        start_limit: Start-ups in a row, without a result of anybody between, that ended before any work.
+        work_limit: Workers in a row, likewise, that ended at work and gave no result in their life.
+    """
+
+    def __init__(self, *, start_limit: int = 5, work_limit: int = 20) -> None:
+        self._limits = {False: start_limit, True: work_limit}
+        self._failures = {False: 0, True: 0}
+        self.reason = ""
+        """Why it is open; empty while it is closed. It stays open."""
+
+    @property
+    def is_open(self) -> bool:
+        """No worker is to be started any more."""
+        return bool(self.reason)
+
+    def ended(self, how: str, *, at_work: bool, explained: bool = False) -> None:
+        """A worker ended that gave no result in its life.
+
+        Args:
+            how: For the reason: "killed by SIGSEGV in load".
+            at_work: It had begun with an episode.
+            explained: That episode had killed a worker before.
+        """
+        if explained or self.is_open:
+            return
+        self._failures[at_work] += 1
+        if self._failures[at_work] >= self._limits[at_work]:
+            when = "at their first work" if at_work else "before they took any work"
+            self.reason = f"{self._failures[at_work]} workers in a row ended {when}, the last one {how}"
+
+    def result(self) -> None:
+        """Somebody gave a result: a plan, a rejected attempt, or a stored episode."""
+        self._failures = {False: 0, True: 0}

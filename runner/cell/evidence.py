@@ -1,0 +1,127 @@
+"""When an episode is poison: when its deaths are more than the background explains. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+_CHANCE = 1e-5
+"""Of so many deaths in a row at an episode as healthy as the others: with 1e-4 a run of a thousand in which every tenth
+lease dies lost 0.3 healthy episodes."""
+_LEAST = 3
+_MOST = 16
+"""Deaths in a row: then it is given up, whatever the background."""
+_WORKERS = 2
+
+
+class Action(StrEnum):
+    """What to do with an episode whose worker died."""
+
+    RETRY = "retry"
+    RETRY_SOLO = "retry solo"
+    """Alone, in a worker that has done nothing before: what then dies is not the worker's past."""
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The action, and for a quarantine the evidence."""
+
+    action: Action
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class _Death:
+    worker: int
+    phase: str
+    solo: bool
+
+
+class Evidence:
+    """Who died at what. A hang that was ended counts as a death; a full disk or a stop that was asked for does not.
+
+    Only the episode that the worker's stamp named is charged, not what else it had. Roles are counted apart: planning
+    may be safe where rendering is not. Episodes without deaths cost no memory.
+    """
+
+    def __init__(self) -> None:
+        self._ended: Counter[str] = Counter()
+        """Leases by role, of all episodes but the quarantined."""
+        self._died: Counter[str] = Counter()
+        self._streaks: dict[int, dict[str, list[_Death]]] = {}
+        """Deaths in a row, by index and role."""
+        self._totals: dict[int, Counter[str]] = {}
+        """All deaths of these indices: they are not background for themselves."""
+        self._last_role: dict[int, str] = {}
+
+    def record_lease(self, index: int, role: str) -> None:
+        """A lease ended well: the plan is made, or the episode stored or rejected. Deaths before count no more."""
+        self._ended[role] += 1
+        if index in self._streaks:
+            self._streaks[index].pop(role, None)
+
+    def record_death(self, index: int, worker: int, phase: str, *, role: str, solo: bool) -> None:
+        """A lease ended with the worker's death.
+
+        Args:
+            index: The episode.
+            worker: A number that no other process has; a successor in the same place has another one.
+            phase: What the worker's stamp said.
+            role: What the lease was for.
+            solo: The worker had done nothing else in its life.
+        """
+        self._ended[role] += 1
+        self._died[role] += 1
+        self._streaks.setdefault(index, {}).setdefault(role, []).append(_Death(worker, phase, solo))
+        self._totals.setdefault(index, Counter())[role] += 1
+        self._last_role[index] = role
+
+    def deaths(self, index: int) -> int:
+        """Workers that died at this episode so far."""
+        return sum(self._totals.get(index, Counter()).values())
+
+    def background(self, role: str, *, without: int | None = None) -> float:
+        """The share of leases of other episodes that ended in a death, smoothed: one half when nothing is known."""
+        own = self._totals.get(without, Counter())[role] if without is not None else 0
+        return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
+
+    def verdict(self, index: int) -> Verdict:
+        """What to do with an episode; to be asked after each of its deaths. A quarantined one leaves the background."""
+        role = self._last_role.get(index, "")
+        streak = self._streaks.get(index, {}).get(role, [])
+        if not streak:
+            return Verdict(Action.RETRY)
+        background = self.background(role, without=index)
+        if self._condemns(len(streak), background):
+            workers = {death.worker for death in streak}
+            if streak[-1].solo and len(workers) >= _WORKERS:
+                self._expunge(index)
+                return Verdict(Action.QUARANTINE, self._words(streak, role, background))
+            return Verdict(Action.RETRY_SOLO)
+        soon = self._condemns(len(streak) + 1, background)
+        return Verdict(Action.RETRY_SOLO if soon else Action.RETRY)
+
+    def forget(self, index: int) -> None:
+        """The episode is settled: its deaths stay in the background."""
+        for records in (self._streaks, self._totals, self._last_role):
+            records.pop(index, None)
+
+    @staticmethod
+    def _condemns(count: int, background: float) -> bool:
+        return count >= _MOST or (count >= _LEAST and background**count < _CHANCE)
+
+    def _expunge(self, index: int) -> None:
+        for role, count in self._totals[index].items():
+            self._ended[role] -= count
+            self._died[role] -= count
+        self.forget(index)
+
+    def _words(self, streak: list[_Death], role: str, background: float) -> str:
+        phases = ", ".join(f"{phase} {count}" for phase, count in Counter(d.phase for d in streak).most_common())
+        return (
+            f"{len(streak)} deaths in a row as {role} on {len({d.worker for d in streak})} workers ({phases}), "
+            f"the last one alone in a fresh worker; elsewhere {background:.1%} of leases end so, "
+            f"by chance {background ** len(streak):.0e}"
+        )

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_poison import simulate
+
+from nimbus.runner.cell.evidence import Action, Evidence
+
+QUIET = 1000
+"""Leases of other episodes that ended well."""
+
+
+def seen(*, well: int = QUIET, deaths: int = 0) -> Evidence:
+    evidence = Evidence()
+    for number in range(well):
+        evidence.record_lease(10_000 + number, "renderer")
+    for number in range(deaths):
+        evidence.record_death(20_000 + number, 20_000 + number, "render", role="renderer", solo=False)
+    return evidence
+
+
+def die(evidence: Evidence, index: int, worker: int, *, role: str = "renderer", solo: bool = False) -> Action:
+    evidence.record_death(index, worker, "render", role=role, solo=solo)
+    return evidence.verdict(index).action
+
+
+def deaths_to_quarantine(evidence: Evidence, index: int = 1) -> int:
+    for count in range(1, 50):
+        solo = evidence.verdict(index).action is Action.RETRY_SOLO
+        if die(evidence, index, 100 + count, solo=solo) is Action.QUARANTINE:
+            return count
+    raise AssertionError("never")
+
+
+def test_in_a_quiet_run_the_third_death_alone_in_a_fresh_worker_condemns():
+    evidence = seen()
+    assert die(evidence, 1, 1) is Action.RETRY
+    assert die(evidence, 1, 2) is Action.RETRY_SOLO
+    evidence.record_death(1, 3, "render", role="renderer", solo=True)
+    verdict = evidence.verdict(1)
+    assert verdict.action is Action.QUARANTINE
+    assert verdict.evidence == (
+        "3 deaths in a row as renderer on 3 workers (render 3), the last one alone in a fresh worker; "
+        "elsewhere 0.1% of leases end so, by chance 1e-09"
+    )
+
+
+def test_without_a_solo_attempt_nothing_is_condemned():
+    evidence = seen()
+    assert [die(evidence, 1, worker) for worker in range(40)][-38:] == [Action.RETRY_SOLO] * 38
+
+
+def test_deaths_in_one_worker_do_not_condemn():
+    evidence = seen()
+    assert [die(evidence, 1, 7, solo=True) for _ in range(5)][-1] is Action.RETRY_SOLO
+    assert die(evidence, 1, 8, solo=True) is Action.QUARANTINE
+
+
+def test_a_lease_that_ended_well_wipes_out_the_deaths_before_it_in_its_role_only():
+    evidence = seen()
+    for worker in range(2):
+        die(evidence, 1, worker)
+    evidence.record_lease(1, "planner")
+    assert evidence.verdict(1).action is Action.RETRY_SOLO
+    evidence.record_lease(1, "renderer")
+    assert evidence.verdict(1).action is Action.RETRY
+    assert evidence.deaths(1) == 2
+
+
+@pytest.mark.parametrize(("deaths", "needed"), [(0, 3), (10, 3), (111, 6), (429, 10), (1000, 16), (4000, 16)])
+def test_the_more_die_elsewhere_the_more_deaths_it_takes(deaths: int, needed: int):
+    assert deaths_to_quarantine(seen(deaths=deaths)) == needed
+
+
+def test_nothing_known_asks_for_the_most():
+    assert deaths_to_quarantine(Evidence()) == 16
+
+
+def test_poison_that_was_found_does_not_count_as_background():
+    evidence = seen()
+    before = evidence.background("renderer")
+    for index in range(1, 21):
+        deaths_to_quarantine(evidence, index)
+    assert evidence.background("renderer") == before
+
+
+def test_an_episode_is_no_background_for_itself():
+    evidence = seen()
+    alone = evidence.background("renderer")
+    for worker in range(2):
+        die(evidence, 1, worker)
+    assert evidence.background("renderer", without=1) == alone < evidence.background("renderer")
+
+
+def test_what_is_settled_stays_in_the_background_and_is_forgotten_otherwise():
+    evidence = seen()
+    die(evidence, 1, 1)
+    share = evidence.background("renderer")
+    evidence.forget(1)
+    assert evidence.background("renderer") == share
+    assert evidence.deaths(1) == 0 and evidence.verdict(1).action is Action.RETRY
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000))
+@settings(max_examples=40, deadline=None)
+def test_no_episode_dies_more_than_sixteen_times_in_a_row(well: int, deaths: int):
+    assert 3 <= deaths_to_quarantine(seen(well=well, deaths=deaths)) <= 16
+
+
+@pytest.mark.parametrize("background", [0.01, 0.1, 0.3, 0.5])
+def test_all_poison_is_found_and_nothing_else(background: float):
+    result = simulate(background=background, seed=1)
+    assert (result.found, result.falsely, result.missed) == (10, 0, 0)

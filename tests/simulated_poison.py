@@ -1,0 +1,84 @@
+"""A run in which workers die, without processes: the production queue and evidence, and dice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.runner.cell.evidence import Action, Evidence
+from nimbus.runner.cell.lease import Lease, Missing, Role, Settled
+from nimbus.runner.cell.work import Work
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended; counts of episodes."""
+
+    found: int
+    """Poison in quarantine."""
+    falsely: int
+    """Healthy ones in quarantine."""
+    missed: int
+    """Poison that was stored."""
+    most_deaths: int
+    """At one episode."""
+    deaths_of_found: float
+    """Mean, of poison in quarantine."""
+    evidence: tuple[str, ...]
+
+
+def simulate(*, episodes: int = 1000, poison: int = 10, background: float, workers: int = 4, seed: int = 0) -> Result:
+    """Every lease ends in a death with the probability ``background``.
+
+    Poison always does, in planning or in rendering. Every worker that dies has a successor with a new number.
+    """
+    random = np.random.default_rng(seed)
+    bad = {int(index): Role(random.choice(list(Role))) for index in random.choice(episodes, poison, replace=False)}
+    work = Work(Missing(index=index, variants=(0,)) for index in range(episodes))
+    evidence, quarantined = Evidence(), dict[int, str]()
+    deaths = np.zeros(episodes, int)
+    crew: list[tuple[int, bool, Lease | None]] = [(number, True, None) for number in range(workers)]
+    born = workers
+
+    def order(number: int, fresh: bool) -> Lease | None:
+        return (fresh and work.next_solo(number)) or work.next_render(number) or work.next_plan(number) or None
+
+    while not work.finished:
+        for seat in random.permutation(workers):
+            number, fresh, lease = crew[seat]
+            if lease is None:
+                if work.counts.aside and not fresh:  # a worker leaves, so that a fresh one can take what was set aside
+                    number, fresh, born = born, True, born + 1
+                crew[seat] = (number, fresh, order(number, fresh))
+                continue
+            index, role = lease.index, lease.role
+            if bad.get(index) is not role and random.random() >= background:
+                evidence.record_lease(index, role)
+                if role is Role.PLANNER:
+                    work.planned(index, 0, lease=lease.number)
+                else:
+                    work.settled(index, 0, Settled.STORED)
+                    evidence.forget(index)
+                crew[seat] = (number, False, None)
+                continue
+            deaths[index] += 1
+            work.lost(number)
+            evidence.record_death(index, number, role, role=role, solo=fresh)
+            verdict = evidence.verdict(index)
+            if verdict.action is Action.QUARANTINE:
+                quarantined[index] = verdict.evidence
+                work.drop(index)
+            elif verdict.action is Action.RETRY_SOLO:
+                work.set_aside(index)
+            crew[seat] = (born, True, None)
+            born += 1
+    found = [index for index in quarantined if index in bad]
+    return Result(
+        found=len(found),
+        falsely=len(quarantined) - len(found),
+        missed=poison - len(found),
+        most_deaths=int(deaths.max()),
+        deaths_of_found=float(deaths[found].mean()) if found else 0.0,
+        evidence=tuple(quarantined.values()),
+    )
