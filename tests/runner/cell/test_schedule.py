@@ -59,6 +59,14 @@ def test_a_worker_whose_side_is_the_slow_one_does_not_leave_it_at_a_cost():
     assert choose(Worker(Role.RENDERER, 1.0), replace(start, renderers=6)) is Choice.PLAN
 
 
+def test_going_to_and_fro_must_be_worth_two_costs_unless_the_way_back_is_free():
+    # One planner more fills the 12 slots beyond the workers' own in 15 s; then they take 30 s to run empty.
+    starved = replace(BUSY, pending=400, ready=0, planners=1, renderers=3)
+    assert choose(Worker(Role.RENDERER, 20.0), starved) is Choice.PLAN
+    assert choose(Worker(Role.RENDERER, 30.0), starved) is Choice.WAIT
+    assert choose(Worker(Role.RENDERER, 30.0, switch_once=True), starved) is Choice.PLAN
+
+
 def test_a_role_that_nobody_has_is_taken_at_any_cost():
     assert choose(Worker(Role.PLANNER, 1e6), replace(BUSY, free_slots=0, renderers=0)) is Choice.RENDER
     unknown = replace(BUSY, free_slots=0, renderers=0, render_seconds=0.0)

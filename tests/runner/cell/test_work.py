@@ -108,6 +108,19 @@ def test_what_is_set_aside_waits_for_a_worker_of_its_own():
     assert work.next_solo(4) is None
 
 
+def test_what_was_set_aside_may_still_be_settled_or_dropped():
+    work = queue(2)
+    for index in range(2):
+        plan(work, index)
+        work.next_render(1)
+        work.lost(1)
+        work.set_aside(index)
+    assert work.settled(0, 0, Settled.STORED) == 0
+    assert work.drop(1) == 1
+    assert work.next_solo(2) is None
+    assert work.counts.aside == 0 and work.finished
+
+
 def test_a_plan_that_cannot_be_read_is_made_again():
     work = queue(1)
     plan(work, 2)
