@@ -17,7 +17,8 @@ from nimbus.datagen.store.hash import ContentHash, combine
 from nimbus.datagen.store.hdf5 import Hdf5Writer
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.verify import content_hash, dataset_hashes
+from nimbus.datagen.store.rehash import content_hash
+from nimbus.datagen.store.verify import dataset_hashes
 
 
 def hashes(folder: Path, items: list[Rendered]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def _write_broken(folder: Path) -> None:
 
 def _write_other_format(folder: Path) -> None:
     write_dataset(folder)
-    described = json.loads((folder / "dataset.json").read_text()) | {"format_version": 99}
+    described = json.loads((folder / "dataset.json").read_text()) | {"format_version": 1}
     (folder / "dataset.json").write_text(json.dumps(described))
 
 
@@ -98,7 +98,7 @@ def _break_ledger(folder: Path) -> None:
         (_write_file, "this is a file"),
         (_write_stranger, "holds 'holiday.jpg' and no dataset.json: not a dataset"),
         (_write_broken, "not a Nimbus dataset description"),
-        (_write_other_format, "format version 99, this Nimbus reads 1"),
+        (_write_other_format, "format version 1, this Nimbus reads 2; use the Nimbus that wrote it"),
         (_drop_ledger, "holds 2 episodes but its ledger.sqlite is missing"),
         (_break_ledger, "not a ledger"),
         (_empty_ledger, "holds 2 episodes but its ledger.sqlite is empty"),

@@ -26,10 +26,12 @@ from synthetic import (
 
 from nimbus.datagen.observation import Observation
 from nimbus.datagen.registry import lookup
+from nimbus.datagen.store.background import Background
 from nimbus.datagen.store.encode import EpisodeEncoder, millimetres
 from nimbus.datagen.store.hdf5 import Hdf5Writer
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.verify import verify
 from nimbus.datagen.trajectory import StartState, Trajectory
 
 
@@ -105,6 +107,7 @@ def test_any_trajectory_comes_back_bit_for_bit(tmp_path: Path, data: st.DataObje
 
 
 def _through_file(path: Path, trajectory: Trajectory) -> Trajectory:
+    path.unlink(missing_ok=True)
     encoder = EpisodeEncoder(path)
     encoder.episode(make_layout(), trajectory, None, make_rendered().scene.provenance)
     encoder.close()
@@ -211,7 +214,8 @@ def test_images_are_asked_for_one_chunk_at_a_time_and_few_wait(tmp_path: Path) -
         def observations() -> Iterator[Observation]:
             for observation in make_observations(40, chunk=4):
                 asked.append(observation.start)
-                waiting.append(writer._thread._work_queue.qsize())
+                assert isinstance(writer._io, Background)
+                waiting.append(len(writer._io._running))
                 yield observation
 
         assert not asked
@@ -256,9 +260,13 @@ def test_images_that_miss_steps_are_a_bug_that_shows(tmp_path: Path, images: Any
 def test_a_stored_episode_is_never_overwritten(tmp_path: Path) -> None:
     (stored,) = write_dataset(tmp_path / "data", [make_rendered()])
     before = (tmp_path / "data" / stored.path).read_bytes()
-    with pytest.raises(FileExistsError):
-        write_dataset(tmp_path / "data", [replace(make_rendered(), trajectory=make_trajectory(5))])
+    with open_dataset(tmp_path / "data") as dataset:
+        writer = Hdf5Writer(dataset)
+        assert list(writer.process(replace(make_rendered(), trajectory=make_trajectory(5)))) == []
+        writer.close()
+        assert dataset.stale == 1 and not list(dataset.stage.iterdir())
     assert (tmp_path / "data" / stored.path).read_bytes() == before
+    assert verify(tmp_path / "data").problems == ()
 
 
 def test_depth_beyond_the_range_is_the_largest_number_not_a_wrapped_one() -> None:

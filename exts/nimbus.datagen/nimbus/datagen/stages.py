@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from nimbus.datagen.episode import Provenance
 from nimbus.datagen.layout import Layout, PhysicalLayout
+from nimbus.datagen.liveness import progress
 from nimbus.datagen.observation import Labels, Observation
 from nimbus.datagen.trajectory import Outcome, Trajectory
 
@@ -169,6 +170,7 @@ class OnDemand:
     def __iter__(self) -> Iterator[Observation]:
         while True:
             begin = time.thread_time()
+            progress("render")
             try:
                 with named_errors("render", self._item):
                     observation = next(self._item.observations, None)
@@ -200,6 +202,7 @@ class Stage(ABC, Generic[In, Out]):
             try:
                 while True:
                     begin = time.thread_time()
+                    progress(self.name)
                     with named_errors(self.name, item):
                         result = next(results, None)
                     if result is None:
@@ -210,6 +213,10 @@ class Stage(ABC, Generic[In, Out]):
             finally:
                 if isinstance(results, Generator):
                     results.close()
+
+    def pending(self) -> bool:
+        """Whether something is still under way in the background; raises what went wrong there."""
+        return False
 
     def close(self) -> None:
         """Release what the stage holds; called once, also after an error."""

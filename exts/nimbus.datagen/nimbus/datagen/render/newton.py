@@ -21,18 +21,22 @@ class NewtonRenderer(Renderer):
         stack: K; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
+        render_failures: Render failed attempts too, as a pipeline must that judges after rendering.
 
     Raises:
         InputError: The device is not there.
     """
 
-    def __init__(self, *, stack: int | None = None, device: str = "cpu", shadows: bool = True) -> None:
+    def __init__(
+        self, *, stack: int | None = None, device: str = "cpu", shadows: bool = True, render_failures: bool = False
+    ) -> None:
+        self._render_failures = render_failures
         self._make = partial(StackedRenderer, stack=stack, device=find_device(device), shadows=shadows)
         self._renderer: StackedRenderer | None = None
         self._loaded: Layout | None = None
 
     def process(self, item: Planned) -> Iterator[Rendered]:
-        """Yield one result for each layout; a failed attempt has no observations."""
+        """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
         if self._renderer is None:
             assets = item.scene.assets
             self._renderer = self._make(assets.stage, assets.robot, libraries=tuple(assets.libraries))
@@ -44,7 +48,7 @@ class NewtonRenderer(Renderer):
                 layout=layout,
                 trajectory=item.trajectory,
                 labels=None if failed else self._load(self._renderer, layout),
-                observations=iter(()) if failed else shown,
+                observations=iter(()) if failed and not self._render_failures else shown,
                 attempt=item.attempt,
                 final=item.final,
             )

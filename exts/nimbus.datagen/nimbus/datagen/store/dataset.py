@@ -1,86 +1,42 @@
-"""A dataset's folder: what it is (``dataset.json``), what it holds, and who may write into it."""
+"""A dataset that this process writes into: its folder, its ledger, its one writer."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder, put_aside
-from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.commit import ORPHANS, Publisher, Staged
+from nimbus.datagen.store.folder import open_folder, put_aside
+from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
 from nimbus.datagen.store.learn import learned_from_file
-from nimbus.datagen.store.ledger import FILE_NAME as LEDGER_NAME
-from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.datagen.store.publish import disk, replace_text, stage_text, sync_folder
-from nimbus.datagen.store.schema import FORMAT_VERSION
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.origin import check_folder as check_folder
+from nimbus.datagen.store.origin import refuse_foreign, refuse_other_inputs, refuse_other_task
+from nimbus.datagen.store.publish import disk, replace_text, sync_folder
+from nimbus.datagen.store.records import EpisodeState, Fault, Span, State, state_of
+from nimbus.datagen.store.recovery import Recovery, recover
 
-INFO_NAME = "dataset.json"
-ORPHANS = "orphans"
-"""Folder of episode files that the ledger does not know."""
-_RESTORE = "restore this file from a copy"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetInfo:
-    """What ``dataset.json`` says."""
-
-    format_version: int = FORMAT_VERSION
-    task: str
-    task_hash: str
-    seed: int
-    inputs: dict[str, str] = field(default_factory=dict)
-    """What else decides the content: assets, code, settings and versions by name, see ``content.content_inputs``."""
-    robot: str = ""
-    rate: float = 0.0
-    """[Hz]; 0 until an episode is stored, like the rest below."""
-    cameras: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Width and height by camera."""
-    joint_names: tuple[str, ...] = ()
-    action_names: tuple[str, ...] = ()
-    instance_names: tuple[str, ...] = ()
-    """Every instance name that occurs in an episode."""
-    semantic_names: tuple[str, ...] = ()
-    features: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By path in the file: shape (symbols where it differs between episodes), dtype, units, description."""
-    episode_count: int = 0
-    step_count: int = 0
-    byte_count: int = 0
-
-
-def read_info(folder: Path) -> DatasetInfo:
-    """Read ``dataset.json``.
-
-    Raises:
-        InputError: The folder holds no dataset, or one of another format.
-    """
-    path = folder / INFO_NAME
-    try:
-        info = from_json(DatasetInfo, path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except ValueError as error:
-        what = f"not a Nimbus dataset description: {error}"
-        raise InputError(what, where=str(path), instead=_RESTORE) from None
-    if info.format_version != FORMAT_VERSION:
-        raise InputError(
-            f"format version {info.format_version}, this Nimbus reads {FORMAT_VERSION}",
-            where=str(path),
-            instead="use the Nimbus that wrote it",
-        )
-    return info
+_INFO_PERIOD = 1.0
+"""[s] between two writings of ``dataset.json``, which follows the ledger."""
+_LATE = 10.0
+"""[s] by which commits may follow each other in another order than that in which the attempts ended."""
 
 
 class Dataset:
     """A dataset that this process writes into; see :meth:`create_or_open`.
 
-    ``orphans`` are the files that the ledger did not know when the folder was opened, where they are now; ``outdated``
-    the files of stored episodes that were missing or changed then: the ledger forgot them, to be made again.
+    ``orphans`` are the files that the ledger did not know, where they are now; ``outdated`` the files of stored
+    episodes that were missing or changed when the folder was opened: the ledger forgot them, to be made again;
+    ``recovered`` what became of the last run's unfinished commits. ``stale`` counts episodes that came too late.
     """
 
     def __init__(self, folder: Path, info: DatasetInfo, lock: int) -> None:
@@ -88,10 +44,15 @@ class Dataset:
         self.info = info
         self.episodes = folder / "episodes"
         self.stage = folder / "stage"
-        self._lock = lock
-        self.orphans: tuple[Path, ...] = ()
         self.outdated: tuple[Path, ...] = ()
+        self.recovered = Recovery()
+        self.stale = 0
+        self._lock = lock
+        self._written = info
+        self._written_at = -_INFO_PERIOD
+        self._turn = threading.RLock()
         self.ledger = Ledger(folder)
+        self._publisher = Publisher(folder, self.ledger)
         try:
             self._recover()
         except BaseException:
@@ -130,48 +91,129 @@ class Dataset:
             wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot, inputs=dict(inputs or {}))
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)
-                _refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed)
-                _refuse_other_inputs(folder, info, wanted)
+                refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed)
+                refuse_other_inputs(folder, info, wanted)
             else:
-                _refuse_foreign(folder)
+                refuse_foreign(folder)
                 info = wanted
-                replace_text(folder / INFO_NAME, _text(info))
+                replace_text(folder / INFO_NAME, info_text(info))
             return cls(folder, info, lock)
         except BaseException:
             os.close(lock)
             raise
 
-    def record(self, attempt: Attempt, *, learned: DatasetInfo | None = None) -> None:
-        """Enter an attempt into the ledger and, when it stored something, into ``dataset.json``: both or neither.
+    @property
+    def orphans(self) -> tuple[Path, ...]:
+        """Files that the ledger did not know, where they are now."""
+        return tuple(self._publisher.orphans)
+
+    def lease(self, index: int, variants: Sequence[int] = (0,), *, lease: int | None = None, owner: str = "") -> int:
+        """Note that variants of an episode were handed out; durable with the next batch.
 
         Args:
-            attempt: The attempt; its file is already in place.
-            learned: What the episode tells about the dataset.
+            index: Its index in the run.
+            variants: Those that are to be made.
+            lease: Number of this lease; the next one when not given.
+            owner: Worker that has it.
+
+        Returns:
+            The number: from now on, only what was made under it is taken.
+        """
+        with self._turn:
+            known = {variant: self.ledger.episode(index, variant) for variant in variants}
+            last = max((state.lease for state in known.values() if state), default=0)
+            number = last + 1 if lease is None else lease
+            for variant, state in known.items():
+                if state is not None and state.state is State.DONE:
+                    raise ValueError(f"{state.episode_id} is stored already")
+                row = EpisodeState(idx=index, variant=variant, state=State.LEASED, lease=number, owner=owner)
+                self.ledger.defer(row)
+            return number
+
+    def lease_of(self, index: int, variant: int = 0) -> int:
+        """Number of the lease under which an episode is being made; 0 for none."""
+        known = self.ledger.episode(index, variant)
+        return known.lease if known and known.state is State.LEASED else 0
+
+    def commit(self, staged: Sequence[Staged]) -> list[Attempt]:
+        """Store episodes whose files are staged and synced, all of them or none.
+
+        Returns:
+            Those that are stored. The others, counted in ``stale``, are stored already or leased to somebody else.
+
+        Raises:
+            StorageError: The disk is full; the staged files stay, and the same call may be tried again.
+        """
+        with self._turn:
+            taken = self._publisher.commit(staged)
+            self.stale += len(staged) - len(taken)
+            for item in taken:
+                self.info = replace(
+                    merge(self.info, item.learned) if item.learned else self.info,
+                    episode_count=self.info.episode_count + 1,
+                    step_count=self.info.step_count + item.attempt.step_count,
+                    byte_count=self.info.byte_count + item.attempt.byte_count,
+                )
+            is_first = not self._written.features
+            if is_first or time.monotonic() - self._written_at >= _INFO_PERIOD:
+                self._write_info()
+            return [item.attempt for item in taken]
+
+    def record(self, attempts: Sequence[Attempt]) -> None:
+        """Enter failed attempts; an episode whose last one failed is rejected.
+
+        Raises:
+            StorageError: The disk is full; none of them is entered.
+        """
+        with self._turn, self.ledger.batch():
+            for attempt in attempts:
+                if attempt.path:
+                    raise ValueError(f"{attempt.episode_id} has a file: commit it")
+                self.ledger.record(attempt)
+                if attempt.final:
+                    self._settle(state_of(attempt, State.REJECTED, detail=attempt.reason))
+
+    def quarantine(self, index: int, variants: Sequence[int] = (0,), *, evidence: Mapping[str, Any]) -> None:
+        """Hand variants of an episode out no more, unless they are stored.
+
+        Args:
+            index: Its index in the run.
+            variants: Which.
+            evidence: Why; plain JSON values.
 
         Raises:
             StorageError: The disk is full.
         """
-        if not attempt.path:
-            self.ledger.record(attempt)
-            return
-        info = replace(
-            merge(self.info, learned) if learned else self.info,
-            episode_count=self.info.episode_count + 1,
-            step_count=self.info.step_count + attempt.step_count,
-            byte_count=self.info.byte_count + attempt.byte_count,
-        )
-        staged = stage_text(self.folder / INFO_NAME, _text(info))
-        try:
-            self.ledger.record(attempt)
-        except StorageError:
-            staged.unlink()
-            raise
-        staged.replace(self.folder / INFO_NAME)
-        self.info = info
+        with self._turn, self.ledger.batch():
+            for variant in variants:
+                detail = json.dumps(dict(evidence))
+                self._settle(EpisodeState(idx=index, variant=variant, state=State.QUARANTINED, detail=detail))
+
+    def fault(self, *faults: Fault) -> None:
+        """Note faults; durable with the next batch or :meth:`flush`."""
+        self.ledger.defer(*faults)
+
+    def spans(self, spans: Iterable[Span]) -> None:
+        """Note what workers did; durable with the next batch or :meth:`flush`."""
+        self.ledger.defer(*spans)
+
+    def flush(self) -> None:
+        """Write what waits: deferred rows, and ``dataset.json`` when it is behind.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with self._turn:
+            self.ledger.flush()
+            self._write_info()
 
     def close(self) -> None:
-        """Close the ledger and let others write."""
+        """Write what waits, close the ledger and let others write."""
         if self._lock >= 0:
+            with suppress(StorageError):  # a full disk was told where it hurt; the next opening catches up
+                self.ledger.flush()
+            with suppress(StorageError):
+                self._write_info()
             self.ledger.close()
             os.close(self._lock)
             self._lock = -1
@@ -182,112 +224,65 @@ class Dataset:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _recover(self) -> None:
-        """Clear what an interrupted run left: staged files go, files without a ledger row are put aside.
+    def _settle(self, settled: EpisodeState) -> None:
+        known = self.ledger.episode(settled.idx, settled.variant)
+        if known is None or known.state in (State.PENDING, State.LEASED):
+            self.ledger.record(replace(settled, lease=known.lease if known else 0))
 
-        Rows without their file go too.
-        """
-        stored = self._stored()
+    def _write_info(self) -> None:
+        if self.info != self._written:
+            replace_text(self.folder / INFO_NAME, info_text(self.info))
+            self._written = self.info
+            self._written_at = time.monotonic()
+
+    def _recover(self) -> None:
+        """Settle what an interrupted run left; files without a ledger row are put aside, rows without a file go."""
+        self._forget_outdated()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
                 subfolder.mkdir(exist_ok=True)
-            for staged in self.stage.iterdir():
-                staged.unlink()
+        self.recovered = recover(self.folder, self.ledger, self._publisher)
+        stored = self.ledger.stored()
+        with disk(self.folder):
             known = {attempt.path for attempt in stored}
             strays = [path for path in self.episodes.glob("*.hdf5") if f"episodes/{path.name}" not in known]
-            self.orphans = tuple(put_aside(path, self.folder / ORPHANS) for path in sorted(strays))
+            self._publisher.orphans += [put_aside(path, self.folder / ORPHANS) for path in sorted(strays)]
             sync_folder(self.folder)
         self._recount(stored)
 
-    def _stored(self) -> list[Attempt]:
-        """The ledger's stored episodes whose files are in place; the others are forgotten."""
+    def _forget_outdated(self) -> None:
+        """Let the ledger forget stored episodes whose files are gone or changed."""
         found = self.ledger.stored()
         # Of the two, the ledger is written first: it is never behind.
         if len(found) < self.info.episode_count:
             what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
-            raise InputError(what, where=str(self.ledger.path), instead=_RESTORE)
+            raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
         outdated = [attempt for attempt in found if not attempt.is_in(self.folder)]
-        stored = [attempt for attempt in found if attempt not in outdated] if outdated else found
         if outdated:
-            self._recount(stored)
+            self._recount([attempt for attempt in found if attempt not in outdated])
             self.ledger.forget(outdated)
             self.outdated = tuple(self.folder / attempt.path for attempt in outdated)
-        return stored
 
     def _recount(self, stored: list[Attempt]) -> None:
-        """Follow the ledger: a run that was killed may have left ``dataset.json`` one episode behind."""
+        """Follow the ledger: a run that was killed may have left ``dataset.json`` some episodes behind."""
         info = self.info
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
-        for attempt in sorted(stored, key=lambda attempt: -attempt.ended)[: max(0, behind)]:
+        for attempt in _latest(stored, behind):
             with suppress(InputError):  # a file that cannot be read is for `nimbus verify` to tell
                 info = merge(info, learned_from_file(info, self.folder / attempt.path))
-        info = replace(
+        self.info = replace(
             info,
             episode_count=len(stored),
             step_count=sum(attempt.step_count for attempt in stored),
             byte_count=sum(attempt.byte_count for attempt in stored),
         )
-        if info != self.info:
-            replace_text(self.folder / INFO_NAME, _text(info))
-            self.info = info
+        self._write_info()
 
 
-def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
-    """What is known of a dataset after one more episode."""
-    return replace(
-        learned,
-        robot=info.robot,
-        cameras=info.cameras | learned.cameras,
-        features=info.features | learned.features,
-        instance_names=tuple(sorted({*info.instance_names, *learned.instance_names})),
-        semantic_names=tuple(sorted({*info.semantic_names, *learned.semantic_names})),
-    )
-
-
-def _text(info: DatasetInfo) -> str:
-    return to_json(asdict(info), indent=2) + "\n"
-
-
-def check_folder(folder: Path, *, task: str, task_hash: str, seed: int) -> None:
-    """Refuse early, and without making anything, what :meth:`Dataset.create_or_open` would refuse.
-
-    Raises:
-        InputError: The folder is a file, cannot be written, holds something else, or was made from something else.
-    """
-    folder = folder.absolute()
-    check_writable(folder)
-    if (folder / INFO_NAME).exists():
-        _refuse_other_task(folder, read_info(folder), task=task, task_hash=task_hash, seed=seed)
-    elif folder.exists():
-        _refuse_foreign(folder)
-
-
-def _refuse_other_task(folder: Path, found: DatasetInfo, *, task: str, task_hash: str, seed: int) -> None:
-    if found.task != task:
-        raise InputError(f"holds a dataset of task '{found.task}'", where=str(folder), instead=OTHER_OUT)
-    if found.task_hash != task_hash:
-        what = f"holds a dataset of another version of task '{found.task}'"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the task file")
-    if found.seed != seed:
-        what = f"holds a dataset of seed {found.seed}, not {seed}"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or --seed {found.seed}")
-    ledger = folder / LEDGER_NAME
-    if found.episode_count and not (ledger.exists() and ledger.stat().st_size):
-        state = "empty" if ledger.exists() else "missing"
-        what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is {state}"
-        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
-
-
-def _refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> None:
-    for name in sorted({*found.inputs, *wanted.inputs}):
-        then, now = (inputs.get(name) or "none" for inputs in (found.inputs, wanted.inputs))
-        if then != now:
-            what = f"holds a dataset made with another {name} ({then[:16]}, now {now[:16]})"
-            raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
-
-
-def _refuse_foreign(folder: Path) -> None:
-    strangers = sorted(path.name for path in folder.iterdir())
-    if strangers:
-        what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, new or empty")
+def _latest(stored: list[Attempt], count: int) -> list[Attempt]:
+    """The last ``count`` attempts that were committed, and what else may have been among them."""
+    if count <= 0:
+        return []
+    ordered = sorted(stored, key=lambda attempt: -attempt.ended)
+    since = ordered[count - 1].ended - _LATE
+    return [attempt for attempt in ordered if attempt.ended >= since]

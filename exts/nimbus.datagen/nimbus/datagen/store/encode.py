@@ -37,7 +37,7 @@ class EpisodeEncoder:
     """Writes one episode; datasets over cameras grow with each chunk of observations.
 
     Args:
-        path: The file to write, replaced when it exists.
+        path: The file to make; must not exist.
         compression: Level of gzip, 1 (fast) to 9 (small).
     """
 

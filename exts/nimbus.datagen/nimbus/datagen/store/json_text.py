@@ -32,7 +32,9 @@ def from_plain(kind: type[T], value: Any) -> T:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        place = "".join(f"{part}." for part in first["loc"])[:-1]
+        what = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{place}: {what}" if place else what) from None
 
 
 def parse_json(text: str) -> Any:

@@ -13,7 +13,7 @@ from nimbus.datagen.store.schema import feature, field_of
 from nimbus.datagen.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from nimbus.datagen.store.dataset import DatasetInfo
+    from nimbus.datagen.store.info import DatasetInfo
 
 
 def learned(

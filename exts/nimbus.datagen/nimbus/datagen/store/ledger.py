@@ -1,94 +1,34 @@
-"""The ledger: one SQLite row an attempt, stored or failed."""
+"""The ledger: every attempt, where every episode stands, every fault, what workers did, and every run, in SQLite."""
 
 from __future__ import annotations
 
-import json
-import re
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.json_text import from_plain, parse_json
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.records import EpisodeState, Fault, Run, Span, State
+from nimbus.datagen.store.sqlite import open_to_read, open_to_write, reading, writing
+from nimbus.datagen.store.tables import ATTEMPTS, EPISODES, FAULTS, RUNS, SPANS, TABLES, Table
 
 FILE_NAME = "ledger.sqlite"
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS attempts (
-    episode_id TEXT NOT NULL,
-    task TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    idx INTEGER NOT NULL,
-    variant INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    final INTEGER NOT NULL,
-    success INTEGER NOT NULL,
-    phase TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    detail TEXT NOT NULL,
-    step_count INTEGER NOT NULL,
-    duration REAL NOT NULL,
-    byte_count INTEGER NOT NULL,
-    path TEXT NOT NULL,
-    sha256 TEXT NOT NULL,
-    times TEXT NOT NULL,
-    objects TEXT NOT NULL,
-    started REAL NOT NULL,
-    ended REAL NOT NULL,
-    PRIMARY KEY (episode_id, attempt)
-) WITHOUT ROWID
+Row = Attempt | EpisodeState | Fault | Span | Run
+T = TypeVar("T")
+_TABLE_OF = {table.row: table for table in TABLES}
+_FINISHED = """
+SELECT variant, success FROM attempts WHERE idx = :idx AND (path != '' OR (final AND NOT success))
+UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND state = 'QUARANTINED'
 """
-_PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
-_INDEX = "CREATE INDEX IF NOT EXISTS attempts_by_idx ON attempts (idx)"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """One attempt at one episode, as it stands in the ledger."""
-
-    episode_id: str
-    task: str
-    seed: int
-    idx: int
-    variant: int
-    attempt: int
-    final: bool
-    """No further attempt follows."""
-    success: bool
-    phase: str = ""
-    reason: str = "none"
-    detail: str = ""
-    step_count: int = 0
-    duration: float = 0.0
-    """[s] of the motion"""
-    byte_count: int = 0
-    path: str = ""
-    """Relative to the dataset; empty when nothing is stored."""
-    sha256: str = ""
-    """Content hash at level D1; empty when nothing is stored."""
-    times: dict[str, float] = field(default_factory=dict)
-    """CPU seconds by stage."""
-    objects: tuple[dict[str, str], ...] = ()
-    """By object: name, kind, variant, class, rest pose."""
-    started: float = 0.0
-    """[s since 1970] when the writer took it up"""
-    ended: float = 0.0
-
-    def is_in(self, folder: Path) -> bool:
-        """Whether its file is in a dataset's folder, with the size that was written."""
-        path = folder / self.path
-        return path.is_file() and path.stat().st_size == self.byte_count
-
-
-_COLUMNS = tuple(item.name for item in fields(Attempt))
-_FIRST = f"SELECT {', '.join(_COLUMNS)} FROM attempts LIMIT 1"
 
 
 class Ledger:
-    """All attempts of a dataset. One process writes; any may read.
+    """What is known of a dataset. One process writes, its threads one at a time; any process may read.
 
     Args:
         folder: The dataset's folder.
@@ -100,122 +40,169 @@ class Ledger:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
-        self._connection = _connect_read_only(self.path) if read_only else _connect(self.path)
+        self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
+        self._lock = threading.RLock()
+        self._in_batch = False
+        self._deferred: list[Row] = []
+        self._deferred_states: dict[tuple[int, int], EpisodeState] = {}
 
-    def record(self, attempt: Attempt) -> None:
-        """Add an attempt, durable when this returns; the same attempt made again replaces its row.
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """One transaction: all that is written inside, and all that was deferred, is durable at its end, or nothing is.
+
+        A batch inside a batch joins it.
+
+        Raises:
+            StorageError: The disk is full; what was deferred waits for the next batch.
+        """
+        with self._lock:
+            if self._in_batch:
+                yield
+                return
+            self._in_batch = True
+            rows, states = list(self._deferred), dict(self._deferred_states)
+            self._deferred_states = {}
+            try:
+                with writing(self.path):
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    self._insert([*rows, *states.values()])
+                yield
+                with writing(self.path):
+                    self._connection.execute("COMMIT")
+                del self._deferred[: len(rows)]
+            except BaseException:
+                self._deferred_states = states | self._deferred_states
+                raise
+            finally:
+                self._in_batch = False
+                if self._connection.in_transaction:
+                    with suppress(sqlite3.Error):  # what led here is on its way up
+                        self._connection.execute("ROLLBACK")
+
+    def record(self, *rows: Row) -> None:
+        """Add rows of any table, durable at the end of the batch; an attempt, state or run known before is replaced.
 
         Raises:
             StorageError: The disk is full.
         """
-        values = {name: getattr(attempt, name) for name in _COLUMNS}
-        values |= {"times": json.dumps(attempt.times), "objects": json.dumps(attempt.objects)}
-        marks = ", ".join(f":{name}" for name in _COLUMNS)
-        with _storage_errors(self.path), self._connection:
-            self._connection.execute(
-                f"INSERT OR REPLACE INTO attempts ({', '.join(_COLUMNS)}) VALUES ({marks})", values
-            )
+        with self.batch(), writing(self.path):
+            self._insert(rows)
+
+    def defer(self, *rows: Row) -> None:
+        """Add rows with the next batch, before what it writes itself; :meth:`episode` knows of them at once."""
+        with self._lock:
+            self._deferred += [row for row in rows if not isinstance(row, EpisodeState)]
+            self._deferred_states |= {(row.idx, row.variant): row for row in rows if isinstance(row, EpisodeState)}
+
+    def flush(self) -> None:
+        """Write what was deferred.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with self._lock:
+            if self._deferred or self._deferred_states:
+                with self.batch():
+                    pass
+
+    def forget(self, attempts: Iterable[Attempt]) -> None:
+        """Take out attempts, so that they are made again: their episodes are pending.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with self.batch(), writing(self.path):
+            for attempt in attempts:
+                key = (attempt.episode_id, attempt.attempt)
+                self._connection.execute("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", key)
+                place = (attempt.idx, attempt.variant)
+                self._connection.execute("DELETE FROM episodes WHERE idx = ? AND variant = ?", place)
+
+    def start_run(
+        self, *, mode: str, cores: int = 0, workers: str = "", settings: Mapping[str, Any] | None = None
+    ) -> Run:
+        """Enter a run that begins now.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        last = max((run.id for run in self.runs()), default=0)
+        values = dict(settings or {})
+        run = Run(id=last + 1, started=time.time(), mode=mode, cores=cores, workers=workers, settings=values)
+        self.record(run)
+        return run
+
+    def end_run(self, run: Run, *, state: str, wall_seconds: float, startup_seconds: float = 0.0) -> None:
+        """Enter how a run ended.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        ended = replace(run, ended=time.time(), state=state, wall_seconds=wall_seconds, startup_seconds=startup_seconds)
+        self.record(ended)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read several tables as they stood at one moment, while a run writes."""
+        with self._lock:
+            with reading(self.path):
+                self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("ROLLBACK")
 
     def attempts(self, index: int | None = None) -> list[Attempt]:
         """Every attempt, at one episode or at all, by index, variant and attempt."""
         which, values = ("", ()) if index is None else ("WHERE idx = ?", (index,))
-        query = f"SELECT {', '.join(_COLUMNS)} FROM attempts {which} ORDER BY seed, idx, variant, attempt"
-        with _reading(self.path):
-            return [_attempt(row) for row in self._connection.execute(query, values)]
+        return self._read(ATTEMPTS, f"{which} ORDER BY seed, idx, variant, attempt", *values)
 
     def stored(self, index: int | None = None) -> list[Attempt]:
         """The attempts that have a file, of one episode or of all, by index and variant."""
         return [attempt for attempt in self.attempts(index) if attempt.path]
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
-        """Which of the variants of an episode need no more work: stored, or their plan failed for good."""
-        query = "SELECT variant, success FROM attempts WHERE idx = ? AND (path != '' OR (final AND NOT success))"
-        with _reading(self.path):
-            rows = self._connection.execute(query, (index,)).fetchall()
+        """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""
+        with self._lock, reading(self.path):
+            rows = self._connection.execute(_FINISHED, {"idx": index}).fetchall()
         if any(not success for _, success in rows):
             return variants
         return tuple(variant for variant in variants if variant in {row[0] for row in rows})
 
-    def forget(self, attempts: Iterable[Attempt]) -> None:
-        """Take out attempts, so that they are made again.
+    def episode(self, index: int, variant: int = 0) -> EpisodeState | None:
+        """Where an episode stands; None when nothing is known of it."""
+        with self._lock:
+            found = self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)
+            return self._deferred_states.get((index, variant)) or next(iter(found), None)
 
-        Raises:
-            StorageError: The disk is full.
-        """
-        keys = [(attempt.episode_id, attempt.attempt) for attempt in attempts]
-        with _storage_errors(self.path), self._connection:
-            self._connection.executemany("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", keys)
+    def episodes(self, *states: State) -> list[EpisodeState]:
+        """Where episodes stand, those in some states or all that have a row, by index and variant."""
+        marks = ", ".join("?" for _ in states)
+        which = f"WHERE state IN ({marks})" if states else ""
+        return self._read(EPISODES, f"{which} ORDER BY idx, variant", *states)
+
+    def faults(self) -> list[Fault]:
+        """Every fault, in order of time."""
+        return self._read(FAULTS, "ORDER BY time")
+
+    def spans(self, run: int | None = None) -> list[Span]:
+        """What workers did, in one run or in all, by run, worker and time."""
+        which, values = ("", ()) if run is None else ("WHERE run = ?", (run,))
+        return self._read(SPANS, f"{which} ORDER BY run, worker, begin", *values)
+
+    def runs(self) -> list[Run]:
+        """Every run, in order."""
+        return self._read(RUNS, "ORDER BY id")
 
     def close(self) -> None:
-        """Close; a writer's last close leaves one plain file."""
+        """Close; a writer's last close leaves one plain file. What is deferred and not flushed is lost."""
         self._connection.close()
 
+    def _read(self, table: Table[T], rest: str, *values: str | int) -> list[T]:
+        with self._lock, reading(self.path):
+            return [table.parse(row) for row in self._connection.execute(f"{table.select} {rest}", values)]
 
-def _attempt(row: tuple[Any, ...]) -> Attempt:
-    """The attempt of a row; a ``ValueError`` when it is none."""
-    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    attempt = from_plain(Attempt, values | {name: parse_json(values[name]) for name in ("times", "objects")})
-    if attempt.path and not _PATH.fullmatch(attempt.path):
-        raise ValueError(f"path '{attempt.path}' is none of an episode")
-    return attempt
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    # The I/O of a run may move to another thread between attempts; the writer never uses two at once.
-    connection = sqlite3.connect(path, check_same_thread=False)
-    try:
-        with _storage_errors(path):
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(_TABLE)
-        with _reading(path):
-            connection.execute(_FIRST).fetchone()
-        with _storage_errors(path):
-            connection.execute(_INDEX)
-            connection.commit()
-    except InputError:
-        connection.close()
-        raise
-    return connection
-
-
-def _connect_read_only(path: Path) -> sqlite3.Connection:
-    if not path.is_file():
-        raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
-    # A WAL reader leaves files behind and cannot read from a read-only disk: without a writer, read the file as it is.
-    live = path.with_name(path.name + "-wal").exists()
-    error: sqlite3.Error | None = None
-    for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
-        try:
-            connection.execute(_FIRST).fetchone()
-        except sqlite3.Error as failure:
-            connection.close()
-            error = failure
-        else:
-            return connection
-    assert error
-    raise _damaged(path, error)
-
-
-def _damaged(path: Path, error: Exception) -> InputError:
-    what = f"not a ledger: {error}".split("\n")[0]
-    return InputError(what, where=str(path), instead="restore this file from a copy")
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, ValueError) as error:
-        raise _damaged(path, error) from error
-
-
-@contextmanager
-def _storage_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise StorageError(f"cannot write: {error}", where=str(path), instead="make room on this disk") from error
-    except sqlite3.DatabaseError as error:
-        raise _damaged(path, error) from error
+    def _insert(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            table = _TABLE_OF[type(row)]
+            self._connection.execute(table.insert, table.values(row))

@@ -40,22 +40,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def publish(staged: Path, final: Path) -> None:
-    """Give a staged and synced file its final name, never over another file.
+def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace a small text file at once; a reader sees the old or the new one.
 
     Raises:
-        FileExistsError: The final name is taken.
-    """
-    os.link(staged, final)
-    staged.unlink()
-    sync_folder(final.parent)
-
-
-def stage_text(path: Path, text: str, *, durable: bool = True) -> Path:
-    """Write a text beside ``path``, to be moved over it.
-
-    Raises:
-        StorageError: The disk is full; nothing new stays.
+        StorageError: The disk is full; the old file stays, and nothing new.
     """
     temporary = path.with_name(path.name + ".tmp")
     try:
@@ -68,13 +57,4 @@ def stage_text(path: Path, text: str, *, durable: bool = True) -> Path:
         with suppress(OSError):
             temporary.unlink()
         raise
-    return temporary
-
-
-def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
-    """Replace a small text file at once; a reader sees the old or the new one.
-
-    Raises:
-        StorageError: The disk is full; the old file stays.
-    """
-    stage_text(path, text, durable=durable).replace(path)
+    temporary.replace(path)

@@ -16,6 +16,7 @@ from nimbus.datagen.episode import Provenance
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Layout
 from nimbus.datagen.observation import CameraFrames, Labels
+from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.json_text import from_json
 from nimbus.datagen.trajectory import Outcome, SkillSegment, StartState, Trajectory
 
@@ -211,3 +212,13 @@ class EpisodeFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def stored_plan(path: Path, *, attempt: int) -> StoredPlan:
+    """The plan that a stored episode shows.
+
+    Raises:
+        InputError: There is no readable episode in the file.
+    """
+    with EpisodeFile(path) as episode:
+        return StoredPlan(physical=episode.layout().physical, trajectory=episode.trajectory(), attempt=attempt)

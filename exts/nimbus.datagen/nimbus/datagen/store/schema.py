@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 TEXT = "text"
 
 

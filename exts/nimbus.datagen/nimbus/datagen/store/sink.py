@@ -11,12 +11,15 @@ class Sink:
 
     HDF5 cannot close a file whose last writes fail, and crashes the process when it exits. So after an error this
     object accepts everything and drops it: the owner looks at :attr:`error`, closes the file and deletes it.
+
+    Raises:
+        FileExistsError: Somebody has made this file already.
     """
 
     def __init__(self, path: Path) -> None:
         self.error: OSError | None = None
         self._position = 0
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move; returns the new position."""

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset import ORPHANS, DatasetInfo, read_info
-from nimbus.datagen.store.hash import LEVELS, ContentHash, combine
+from nimbus.datagen.store.commit import ORPHANS
+from nimbus.datagen.store.hash import LEVELS, combine
+from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.schema import FIELDS, TEXT, field_of, is_dtype, unify
+from nimbus.datagen.store.rehash import content_hash
+from nimbus.datagen.store.schema import FIELDS, field_of, is_dtype, unify
 
-_ROWS_BYTES = 8 << 20
 _REQUIRED = tuple(
     field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
 )
@@ -81,21 +81,6 @@ def dataset_hashes(folder: Path) -> dict[str, str]:
         for level in LEVELS:
             hashes[level][attempt.episode_id] = content.hexdigest(level)
     return {level: combine(episodes) for level, episodes in hashes.items()}
-
-
-def content_hash(episode: EpisodeFile) -> ContentHash:
-    """Hash a stored episode by reading all of it; equal to the hash taken when it was written."""
-    content = ContentHash()
-    for path in episode.paths():
-        dataset = episode[path]
-        field = field_of(path)
-        if field is not None and field.dtype == TEXT:
-            content.texts(path, episode.texts(path) if dataset.shape else [episode.text(path)])
-            continue
-        content.begin(path, str(dataset.dtype), dataset.shape)
-        for start, stop in _blocks(dataset):
-            content.extend(path, episode.rows(path, slice(start, stop)))
-    return content
 
 
 def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
@@ -187,13 +172,3 @@ def _numbers(episode: EpisodeFile) -> Iterator[str]:
     length = np.linalg.norm(episode.array("observations/body_wxyz"), axis=-1)
     if np.any(np.abs(length - 1) > 1e-6):
         yield "observations/body_wxyz: holds quaternions that are not of unit length"
-
-
-def _blocks(dataset: h5py.Dataset) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that fit in memory many times over."""
-    if not dataset.shape or not dataset.size:
-        return
-    count = dataset.shape[0]
-    step = max(1, _ROWS_BYTES * count // max(1, dataset.nbytes))
-    for start in range(0, count, step):
-        yield start, min(start + step, count)

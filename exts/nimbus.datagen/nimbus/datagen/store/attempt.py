@@ -1,0 +1,126 @@
+"""One attempt at one episode, as the ledger keeps it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nimbus.datagen.layout import Layout
+from nimbus.datagen.trajectory import Trajectory
+
+_PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt at one episode, as it stands in the ledger."""
+
+    episode_id: str
+    task: str
+    seed: int
+    idx: int
+    variant: int
+    attempt: int
+    final: bool
+    """No further attempt follows."""
+    success: bool
+    phase: str = ""
+    reason: str = "none"
+    detail: str = ""
+    step_count: int = 0
+    duration: float = 0.0
+    """[s] of the motion"""
+    byte_count: int = 0
+    path: str = ""
+    """Relative to the dataset; empty when nothing is stored."""
+    sha256: str = ""
+    """Content hash at level D1; empty when nothing is stored."""
+    times: dict[str, float] = field(default_factory=dict)
+    """CPU seconds by stage."""
+    objects: tuple[dict[str, str], ...] = ()
+    """By object: name, kind, variant, class, rest pose."""
+    started: float = 0.0
+    """[s since 1970] when the writer took it up"""
+    ended: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.path and not _PATH.fullmatch(self.path):
+            raise ValueError(f"path '{self.path}' is none of an episode")
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether its file is in a dataset's folder, with the size that was written."""
+        path = folder / self.path
+        return path.is_file() and path.stat().st_size == self.byte_count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """The file that an attempt left."""
+
+    path: str
+    """Where it will be, relative to the dataset."""
+    byte_count: int
+    sha256: str
+    """Content hash at level D1."""
+
+
+def attempt_of(
+    layout: Layout,
+    trajectory: Trajectory,
+    *,
+    attempt: int,
+    final: bool,
+    times: Mapping[str, float],
+    started: float,
+    written: Written | None = None,
+) -> Attempt:
+    """The ledger's row of an attempt that ends now.
+
+    Args:
+        layout: What was drawn.
+        trajectory: What was executed.
+        attempt: Number of the attempt at this layout, from 0.
+        final: No further attempt follows.
+        times: [s] CPU by stage; waits have names that end with ``_wait``.
+        started: [s since 1970]
+        written: Its file; None for a failed attempt.
+    """
+    key, outcome = layout.key, trajectory.outcome
+    return Attempt(
+        episode_id=key.id,
+        task=key.task,
+        seed=key.seed,
+        idx=key.index,
+        variant=key.variant,
+        attempt=attempt,
+        final=final,
+        success=outcome.success,
+        phase=outcome.phase,
+        reason=outcome.reason.value,
+        detail=outcome.detail,
+        step_count=trajectory.step_count,
+        duration=trajectory.step_count / trajectory.rate,
+        byte_count=written.byte_count if written else 0,
+        path=written.path if written else "",
+        sha256=written.sha256 if written else "",
+        times=dict(times),
+        objects=_objects(layout),
+        started=started,
+        ended=time.time(),
+    )
+
+
+def _objects(layout: Layout) -> tuple[dict[str, str], ...]:
+    return tuple(
+        {
+            "name": placed.name,
+            "kind": placed.kind,
+            "variant": str(placed.variant),
+            "class": placed.object_class,
+            "rest_pose": placed.rest_pose,
+        }
+        for placed in layout.physical.objects
+    )

@@ -1,0 +1,140 @@
+"""The commit of staged episodes: intent, link, directory, done; what dies in between is finished or undone later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.failpoints import failpoint
+from nimbus.datagen.store.folder import put_aside
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.publish import disk, sync_folder
+from nimbus.datagen.store.records import EpisodeState, State, state_of
+from nimbus.datagen.store.rehash import is_whole
+
+ORPHANS = "orphans"
+"""Folder of episode files that the ledger does not know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """An episode whose file is written and synced, under another name."""
+
+    attempt: Attempt
+    path: Path
+    """The staged file."""
+    lease: int = 0
+    """Lease under which it was made; 0 for none."""
+    learned: DatasetInfo | None = None
+    """What it tells about the dataset; None when that was known."""
+
+
+class Publisher:
+    """Gives staged episodes their names, with the ledger's word before and after.
+
+    ``orphans`` are files that stood under such a name and that the ledger did not know, where they are now.
+    """
+
+    def __init__(self, folder: Path, ledger: Ledger) -> None:
+        self.orphans: list[Path] = []
+        self._folder = folder
+        self._ledger = ledger
+
+    def commit(self, group: Sequence[Staged]) -> list[Staged]:
+        """Commit episodes together; their staged files are gone afterwards.
+
+        Returns:
+            Those that are stored now. The others were refused: already stored, leased to somebody else since, or their
+            staged file is not as they say.
+
+        Raises:
+            StorageError: The disk is full: nothing of the group is stored, and staged files stay.
+        """
+        failpoint("before_intent")
+        before: list[EpisodeState] = []
+        taken: list[Staged] = []
+        with self._ledger.batch():
+            for staged in group:
+                known = self._ledger.episode(staged.attempt.idx, staged.attempt.variant)
+                if _is_there(staged) and _may_commit(known, staged.lease):
+                    before.append(known or state_of(staged.attempt, State.PENDING))
+                    taken.append(staged)
+                    stage, detail = self._name(staged.path), to_json(asdict(staged.attempt))
+                    self._ledger.record(self._state(staged, State.INTENT, stage=stage, detail=detail))
+        failpoint("after_intent")
+        with self._undone_on_error(taken, before):
+            self.place(taken)
+        kept = {staged.path for staged in taken}
+        self.clear([*taken, *(staged for staged in group if staged.path not in kept)])
+        return taken
+
+    def place(self, group: Sequence[Staged]) -> None:
+        """From intent to done: link, sync the directory, tell the ledger."""
+        with disk(self._folder / "episodes"):
+            for staged in group:
+                self._link(staged)
+                failpoint("after_link")
+            if group:
+                sync_folder(self._folder / "episodes")
+        failpoint("after_directory_sync")
+        with self._ledger.batch():
+            for staged in group:
+                self._ledger.record(staged.attempt, self._state(staged, State.DONE))
+        failpoint("after_done")
+
+    def clear(self, group: Sequence[Staged]) -> None:
+        """Remove staged files; one that cannot be removed is cleared when the dataset is next opened."""
+        for staged in group:
+            with suppress(OSError):
+                staged.path.unlink()
+            failpoint("after_unlink")
+
+    def _link(self, staged: Staged) -> None:
+        """Give a file its name, over no other; one of the same content that is there already will do."""
+        attempt, final = staged.attempt, self._folder / staged.attempt.path
+        if final.exists():
+            is_ours = staged.path.exists() and final.samefile(staged.path)
+            if is_ours or is_whole(final, sha256=attempt.sha256, byte_count=attempt.byte_count):
+                return
+            self.orphans.append(put_aside(final, self._folder / ORPHANS))
+        os.link(staged.path, final)
+
+    def _state(self, staged: Staged, state: State, **values: Any) -> EpisodeState:
+        attempt = staged.attempt
+        size = {"sha256": attempt.sha256, "byte_count": attempt.byte_count}
+        return state_of(attempt, state, lease=staged.lease, **size, **values)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._folder).as_posix()
+
+    @contextmanager
+    def _undone_on_error(self, taken: list[Staged], before: list[EpisodeState]) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            for staged in taken:
+                final = self._folder / staged.attempt.path
+                with suppress(OSError):
+                    if final.samefile(staged.path):
+                        final.unlink()
+            self._ledger.defer(*before)
+            raise
+
+
+def _is_there(staged: Staged) -> bool:
+    return staged.path.is_file() and staged.path.stat().st_size == staged.attempt.byte_count
+
+
+def _may_commit(known: EpisodeState | None, lease: int) -> bool:
+    if known is None:
+        return True
+    if known.state is State.PENDING:
+        return lease == 0 or lease > known.lease
+    return known.state is State.LEASED and lease == known.lease

@@ -1,0 +1,80 @@
+"""What an interrupted run left is finished or undone when its dataset is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.commit import Publisher, Staged
+from nimbus.datagen.store.info import RESTORE
+from nimbus.datagen.store.json_text import from_json
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.publish import disk, sync_folder
+from nimbus.datagen.store.records import EpisodeState, State
+from nimbus.datagen.store.rehash import is_whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """What was done when a dataset was opened."""
+
+    rolled_forward: int = 0
+    """Commits that had been begun, whose file was whole: finished."""
+    rolled_back: int = 0
+    """Commits that had been begun, whose file was not: undone, to be made again."""
+    cleared: int = 0
+    """Files under ``stage/`` that no commit claimed: removed."""
+
+
+def recover(folder: Path, ledger: Ledger, publisher: Publisher) -> Recovery:
+    """Finish or undo begun commits, take back leases, clear ``stage/``. Dying in the middle of it does no harm."""
+    whole: list[Staged] = []
+    broken: list[EpisodeState] = []
+    claimed = set()
+    for state in ledger.episodes(State.INTENT):
+        staged = Staged(attempt=_attempt(ledger, state), path=folder / state.stage, lease=state.lease)
+        claimed.add(staged.path)
+        if _is_whole(folder, staged):
+            whole.append(staged)
+        else:
+            broken.append(state)
+    if whole:
+        publisher.place(whole)
+        publisher.clear(whole)
+    with ledger.batch():
+        for state in (*broken, *ledger.episodes(State.LEASED)):
+            ledger.record(_pending(state))
+    cleared = sum(path not in claimed for path in _cleared(folder / "stage"))
+    return Recovery(rolled_forward=len(whole), rolled_back=len(broken), cleared=cleared)
+
+
+def _is_whole(folder: Path, staged: Staged) -> bool:
+    attempt = staged.attempt
+    return any(
+        is_whole(path, sha256=attempt.sha256, byte_count=attempt.byte_count)
+        for path in (folder / attempt.path, staged.path)
+    )
+
+
+def _pending(state: EpisodeState) -> EpisodeState:
+    """To be made again; the number of its last lease stays, so that a late message of that lease is refused."""
+    return replace(state, state=State.PENDING, owner="", stage="", sha256="", byte_count=0, detail="")
+
+
+def _cleared(stage: Path) -> Iterator[Path]:
+    with disk(stage):
+        for path in stage.iterdir():
+            path.unlink()
+            yield path
+        sync_folder(stage)
+
+
+def _attempt(ledger: Ledger, state: EpisodeState) -> Attempt:
+    try:
+        return from_json(Attempt, state.detail)
+    except ValueError as error:
+        what = f"not a ledger: intent of {state.episode_id}: {error}"
+        raise InputError(what, where=str(ledger.path), instead=RESTORE) from None
