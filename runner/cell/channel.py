@@ -19,6 +19,7 @@ LONGEST = 128 << 10
 MOST_DESCRIPTORS = 8
 _BUFFER = 1 << 20
 """[bytes] asked for in each direction; the kernel gives what it allows."""
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class ChannelError(ValueError):
@@ -38,6 +39,7 @@ class Channel:
         self._socket = end
         self._outgoing: deque[tuple[bytes, tuple[int, ...]]] = deque()
         self._buffer = memoryview(bytearray(LONGEST))
+        self._ancillary_bytes = socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
         self.closed_by_peer = False
         """The other side is gone, and everything it sent was received."""
 
@@ -127,9 +129,9 @@ class Channel:
             raise BrokenPipeError("the other side of the channel is gone") from None
 
     def _take(self, *, flags: int) -> Received | None:
-        room = socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
+        flags |= socket.MSG_CMSG_CLOEXEC
         try:
-            size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], room, flags | socket.MSG_CMSG_CLOEXEC)
+            size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], self._ancillary_bytes, flags)
         except ConnectionResetError:
             # The other side left without reading everything. The kernel says so once, before what it had sent.
             return self._take(flags=flags)
@@ -153,8 +155,8 @@ def pair() -> tuple[Channel, Channel]:
 
 def _encode(message: dict[str, Any], fds: Sequence[int]) -> bytes:
     try:
-        content = json.dumps(message, separators=(",", ":")).encode()
-    except (TypeError, ValueError) as error:
+        content = _ENCODER.encode(message).encode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise ChannelError(f"a message of other than plain values: {error}") from None
     if len(content) > LONGEST:
         raise ChannelError(f"a message of {len(content)} bytes, at most {LONGEST} can be sent")
@@ -167,7 +169,7 @@ def _decode(content: memoryview, *, whole: bool) -> dict[str, Any]:
     if not whole:
         raise ChannelError(f"a message of more than {LONGEST} bytes or {MOST_DESCRIPTORS} descriptors")
     try:
-        message = json.loads(bytes(content))
+        message = json.loads(str(content, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise ChannelError(f"not a message: {error}") from None
     if not isinstance(message, dict):

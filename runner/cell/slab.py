@@ -92,12 +92,11 @@ class Slab:
         begin = self._begin(slot)
         # A writer that dies from here on leaves no valid header behind.
         self._memory[begin : begin + HEADER_BYTES] = bytes(HEADER_BYTES)
-        end = checksum = 0
+        end = 0
         for part in parts:
             room[end : end + len(part)] = part
-            checksum = zlib.crc32(part, checksum)
             end += len(part)
-        _HEADER.pack_into(self._memory, begin, _MAGIC, generation, length, checksum)
+        _HEADER.pack_into(self._memory, begin, _MAGIC, generation, length, zlib.crc32(room[:length]))
         return length
 
     def read(self, slot: int, generation: int) -> memoryview:
