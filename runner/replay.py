@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,16 @@ def stored_task(episode: Any) -> Any:
         raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
 
 
+@contextmanager
+def noting_where_paths_begin() -> Iterator[None]:
+    """Say of what a stored task names by a path, and is not there, from where it is looked for."""
+    try:
+        yield
+    except InputError as error:
+        error.add_note("a stored task's paths begin in the working directory: stand in the task's folder")
+        raise
+
+
 def check_assets(task: Any, episode: Any) -> None:
     """Check that the scene, the robot and the objects are those that an episode was made with.
 
@@ -115,8 +127,9 @@ def check_assets(task: Any, episode: Any) -> None:
     from nimbus.datagen.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
-    libraries = [ObjectLibrary.open(group.library) for group in task.objects.values()]
-    now = asset_hashes(read_stage(task.scene), load_robot(task.robot), libraries)
+    with noting_where_paths_begin():
+        libraries = [ObjectLibrary.open(group.library) for group in task.objects.values()]
+        now = asset_hashes(read_stage(task.scene), load_robot(task.robot), libraries)
     for name, digest in episode.provenance.assets.items():
         if now.get(name) != digest:
             what = f"the {name} changed since this episode was made ({digest[:16]}, now {now.get(name, 'none')[:16]})"

@@ -13,8 +13,8 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.libraries import prepare_libraries
-from nimbus.runner.replay import episode_paths, stored_task
-from nimbus.runner.run import tell_orphans
+from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
+from nimbus.runner.serial import tell_orphans
 
 
 def command(args: argparse.Namespace) -> int:
@@ -33,12 +33,14 @@ def command(args: argparse.Namespace) -> int:
     prepare_libraries(skill_folders=args.skills, device=args.device)
     if args.task:
         task = load_task(args.task, skill_folders=args.skills)
+        assets = load_assets(task)
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
-    assets = load_assets(task)
+        with noting_where_paths_begin():
+            assets = load_assets(task)
     source = read_info(args.folder)
-    if task.robot != source.robot:
+    if Path(task.robot).stem != Path(source.robot).stem:  # the same file may be seen from elsewhere
         what = f"the episodes are of robot '{source.robot}', the task is for '{task.robot}'"
         raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
     hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())

@@ -1,0 +1,70 @@
+"""What the docs tell people to write is written and run, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import RUNNER, sound
+
+from nimbus.datagen.objects.library import ObjectLibrary
+
+ROOT = RUNNER.parents[1]
+PAGE = (ROOT / "docs" / "your-own.md").read_text()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder beside which Nimbus's scenes are, and a command ``nimbus`` for its shell."""
+    (tmp_path / "scenes").symlink_to(ROOT / "scenes")
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "nimbus"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{RUNNER}" "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+def bash(line: str, folder: Path) -> str:
+    env = os.environ | {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-ec", line], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path):
+    shell, *_ = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
+    bash(shell, project)
+    files = re.findall(r"`(own/[\w/.]+)`:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL)
+    assert len(files) == 5
+    for name, text in files:
+        (project / name).write_text(text)
+    printed = [bash(block, project) for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[1:]]
+    assert "1 episodes stored of 1 asked" in printed[1] and "all is well" in printed[1]
+    assert "1 of 1 with the same outcome" in printed[2]
+    sound(project / "own" / "data")
+    sound(project / "own" / "seen_anew")
+    said = bash("nimbus replay own/data --skills own/skills 2>&1 || true", project)
+    assert said.endswith(
+        ": no such file (a stored task's paths begin in the working directory: stand in the task's folder)\n"
+    )
+    assert said.count("\n") == 1
+
+
+def test_the_readme_names_every_kind_and_its_bin():
+    trash = ObjectLibrary.open("trash")
+    readme = (ROOT / "README.md").read_text()
+    for bin_name in trash.classes:
+        kinds = [kind.replace("_", " ") for kind in trash.kinds if trash.kind(kind).object_class == bin_name]
+        assert f"| {bin_name} | {', '.join(kinds)} |" in readme
+    assert f"of {len(trash.kinds)} kinds" in readme
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/dataset.md", "docs/your-own.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page: str):
+    path = ROOT / page
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text()):
+        assert (path.parent / target).exists(), target
