@@ -5,18 +5,24 @@ import json
 import struct
 import zlib
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import one_can
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import failure, make_layout, make_rendered, make_trajectory
 
-from nimbus.datagen.layout import Camera, Layout
+from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.layout import Camera, EpisodeKey, Layout
+from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
+from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
 from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.streams import stream
 from nimbus.datagen.trajectory import Float, Outcome, StartState, Trajectory
 from nimbus.runner.cell.fields import FieldError, flatten, restore
 from nimbus.runner.cell.wire import VERSION, WireError, decode, encode
@@ -64,6 +70,18 @@ def assert_equal(found: Any, wanted: Any, path: str = "item") -> None:
 def test_a_plan_comes_back_bit_for_bit() -> None:
     item = planned()
     assert_equal(replace(decode(content_of(item), SCENE), scene=SCENE), item)
+
+
+def test_a_plan_that_was_really_executed_comes_back_bit_for_bit() -> None:
+    task, assets = one_can.task(), one_can.assets()
+    simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+    physical = draw_physical(task, assets, seed=0, index=0)
+    trajectory = run_attempt(task, simulation, physical, streams=partial(stream, 0, 0, "attempt", 0), planner="ompl")
+    key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=0, index=0)
+    visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
+    item = planned(layouts=(Layout(key=key, physical=physical, visual=visual),), trajectory=trajectory)
+    assert_equal(decode(content_of(item), SCENE), item)
+    assert trajectory.step_count > 20
 
 
 def test_a_failed_plan_without_steps_comes_back_too() -> None:
