@@ -93,7 +93,7 @@ class Trajectory:
     """(T, J)"""
     action_names: tuple[str, ...]
     actions: Float
-    """(T, A) commanded joint positions [rad or m]; the gripper's opening is its last entry."""
+    """(T, A) commanded joint positions [rad or m]; the last entry is the gripper's, one finger's travel."""
     body_names: tuple[str, ...]
     body_positions: Float
     """(T, B, 3) [m], world frame"""
