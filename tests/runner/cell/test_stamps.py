@@ -35,11 +35,12 @@ def test_age_runs_since_the_last_stamp_and_the_phase_since_its_beginning() -> No
     time.sleep(0.03)
     stamp.tick()
     reading = page.snapshot(0)
-    assert reading.age_s < 0.03 <= reading.in_phase_s and reading.index == 0
+    assert reading.in_phase_s - reading.age_s >= 0.03 and reading.index == 0
     stamp.phase("render")
     assert page.snapshot(0).in_phase_s >= 0.03, "saying it again does not begin it again"
     stamp.phase("render", index=1)
-    assert page.snapshot(0).in_phase_s < 0.03, "another episode does"
+    reading = page.snapshot(0)
+    assert reading.in_phase_s == reading.age_s, "another episode does"
 
 
 def test_an_unknown_phase_is_an_error() -> None:
@@ -64,11 +65,11 @@ def test_a_row_is_reset_for_a_successor() -> None:
     before = page.writer(1)
     before.phase("plan", index=4, lease=9)
     before.tick()
-    time.sleep(0.02)
+    moment = time.monotonic()
     page.reset(1)
     reading = page.snapshot(1)
     assert (reading.phase, reading.index, reading.lease, reading.units) == ("start", -1, 0, 0)
-    assert reading.age_s < 0.02
+    assert reading.age_s == reading.in_phase_s <= time.monotonic() - moment
     page.writer(1).phase("load", index=5)
     assert page.snapshot(1).index == 5
 
@@ -77,10 +78,12 @@ def test_what_is_forgiven_is_taken_off_ages_that_run_and_not_off_later_ones() ->
     page = StampPage.create(2)
     first, second = page.writer(0), page.writer(1)
     first.phase("plan")
+    begin = time.monotonic()
     second.phase("plan")
     time.sleep(0.1)
     page.forgive(0.09)
-    assert 0.01 <= page.snapshot(0).age_s < 0.09 and page.snapshot(0).in_phase_s < 0.09
+    reading = page.snapshot(1)
+    assert 0.01 <= reading.age_s == reading.in_phase_s <= time.monotonic() - begin - 0.09
     page.forgive(3600)
     assert page.snapshot(0).age_s == page.snapshot(0).in_phase_s == 0
     second.phase("render")
@@ -101,7 +104,7 @@ def test_gaps_and_stays_are_collected_until_they_are_taken() -> None:
     taken = stamp.take()
     assert set(taken) == {"plan", "wait"}
     gap, stay = taken["plan"]
-    assert 0.05 <= gap < 0.07 <= stay < 0.5
+    assert 0.05 <= gap <= stay - 0.02
     assert stamp.take() == {}
 
 
