@@ -34,6 +34,10 @@ def _print(found: Verification) -> None:
     table.add_row("steps", f"{found.step_count}")
     table.add_row("bytes", f"{found.byte_count:,}")
     table.add_row("failed attempts", f"{found.failed_count}")
+    if found.faults:
+        table.add_row("faults", ", ".join(f"{kind} {count}" for kind, count in found.faults.items()))
+    if found.quarantined:
+        table.add_row("quarantined", ", ".join(found.quarantined))
     table.add_row("checked", "ledger against files, shapes, types, finite numbers, growing time, content hashes")
     console = Console()
     with tidy(console):

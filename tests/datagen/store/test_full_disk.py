@@ -4,13 +4,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from staging import staged
 from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.hdf5 import Hdf5Writer
+from nimbus.datagen.store.records import Fault, State
+from nimbus.datagen.store.recovery import Recovery
 from nimbus.datagen.store.verify import verify
 
 BIG = {"width": 160, "height": 120}
@@ -78,6 +82,54 @@ def test_wherever_the_room_ends_nothing_half_written_stays(small_disk: Path, roo
         assert room < 700_000, error
     assert len(list((folder / "episodes").iterdir())) == stored
     assert verify(folder).problems == ()
+
+
+def leave(disk: Path, room: int) -> Path:
+    """Fill a disk but for so many bytes."""
+    status = os.statvfs(disk)
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes(max(0, status.f_bavail * status.f_frsize - room)))
+    return ballast
+
+
+@pytest.mark.parametrize("room", [*range(0, 40_000, 4096), 60_000])
+def test_a_ledger_without_room_stores_all_of_a_group_or_nothing_and_the_same_group_may_be_tried_again(
+    small_disk: Path, room: int
+) -> None:
+    folder = small_disk / "data"
+    with open_dataset(folder) as dataset:
+        group = staged(dataset, *range(8))
+        leases = [dataset.lease(item.attempt.idx) for item in group]
+        group = [replace(item, lease=lease) for item, lease in zip(group, leases, strict=True)]
+        ballast = leave(small_disk, room)
+        try:
+            dataset.commit(group)
+        except StorageError as error:
+            assert "cannot write" in str(error) and "\n" not in str(error)
+            assert not list(dataset.episodes.iterdir()) and all(item.path.exists() for item in group)
+            assert dataset.info.episode_count == 0 and not dataset.ledger.stored()
+            ballast.unlink()
+            assert len(dataset.commit(group)) == 8
+        else:
+            assert room > 20_000
+        assert dataset.stale == 0 and not list(dataset.stage.iterdir())
+        ballast.unlink(missing_ok=True)
+    with open_dataset(folder) as dataset:
+        assert dataset.recovered == Recovery() and len(dataset.ledger.episodes(State.DONE)) == 8
+    assert verify(folder).problems == ()
+
+
+def test_faults_that_a_full_ledger_cannot_take_are_kept_until_it_can(small_disk: Path) -> None:
+    with open_dataset(small_disk / "data") as dataset:
+        ballast = leave(small_disk, 0)
+        for index in range(300):
+            dataset.fault(Fault(time=float(index), run=1, worker="renderer 1", kind="hang", detail="x" * 100))
+        with pytest.raises(StorageError, match="cannot write"):
+            dataset.flush()
+        assert not dataset.ledger.faults()
+        ballast.unlink()
+        dataset.flush()
+        assert len(dataset.ledger.faults()) == 300
 
 
 def test_a_limit_on_file_size_acts_like_a_full_disk(tmp_path: Path) -> None:

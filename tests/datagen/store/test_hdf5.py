@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from staging import staged
 from synthetic import (
     failure,
     make_labels,
@@ -26,12 +28,14 @@ from synthetic import (
 
 from nimbus.datagen.observation import Observation
 from nimbus.datagen.registry import lookup
+from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.background import Background
+from nimbus.datagen.store.commit import Staged
 from nimbus.datagen.store.encode import EpisodeEncoder, millimetres
 from nimbus.datagen.store.hdf5 import Hdf5Writer
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.verify import verify
+from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.datagen.trajectory import StartState, Trajectory
 
 
@@ -215,7 +219,7 @@ def test_images_are_asked_for_one_chunk_at_a_time_and_few_wait(tmp_path: Path) -
             for observation in make_observations(40, chunk=4):
                 asked.append(observation.start)
                 assert isinstance(writer._io, Background)
-                waiting.append(len(writer._io._running))
+                waiting.append(sum(is_large for _, is_large in writer._io._running))
                 yield observation
 
         assert not asked
@@ -277,3 +281,126 @@ def test_depth_beyond_the_range_is_the_largest_number_not_a_wrapped_one() -> Non
 def test_a_pipeline_file_finds_the_writer_by_name() -> None:
     assert lookup("store", "hdf5") is Hdf5Writer
     assert make_labels().instance_names[0] == "background"
+
+
+def test_with_overlap_the_end_of_an_episode_goes_on_behind_and_the_next_one_starts(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        gate, commit = threading.Event(), dataset.commit
+
+        def slow(staged: Sequence[Staged]) -> list[Attempt]:
+            assert threading.current_thread() is not threading.main_thread()
+            assert gate.wait(10)
+            return commit(staged)
+
+        dataset.commit = slow
+        writer = Hdf5Writer(dataset, overlap=True, queue_length=2)
+        assert not writer.pending()
+        assert list(writer.process(make_rendered(0))) == []
+        assert writer.pending() and not dataset.ledger.attempts()
+        rendered: list[int] = []
+
+        def observations() -> Iterator[Observation]:
+            for observation in make_observations(20, chunk=2, seed=1):
+                rendered.append(observation.start)
+                if len(rendered) == 2:
+                    gate.set()
+                yield observation
+
+        assert list(writer.process(make_rendered(1, observations=observations()))) == []
+        (failed,) = writer.process(make_rendered(2, outcome=failure()))
+        assert failed.path == ""
+        writer.close()
+        assert not writer.pending()
+        assert [row.idx for row in dataset.ledger.stored()] == [0, 1]
+        assert all(row.times["store_wait"] >= 0 < row.times["store"] for row in dataset.ledger.stored())
+        assert rendered == list(range(0, 20, 2))
+    write_dataset(tmp_path / "plain", [make_rendered(index) for index in range(2)])
+    assert dataset_hashes(tmp_path / "data") == dataset_hashes(tmp_path / "plain")
+    assert verify(tmp_path / "data").problems == ()
+
+
+def test_with_overlap_the_queue_stays_bounded_over_episodes(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        writer, waiting = Hdf5Writer(dataset, overlap=True, queue_length=2), []
+
+        def observations() -> Iterator[Observation]:
+            for observation in make_observations(20, chunk=2):
+                assert isinstance(writer._io, Background)
+                waiting.append(sum(is_large for _, is_large in writer._io._running))
+                yield observation
+
+        for index in range(3):
+            list(writer.process(make_rendered(index, observations=observations())))
+        writer.close()
+    assert max(waiting) <= 2 and verify(tmp_path / "data").episode_count == 3
+
+
+@pytest.mark.parametrize("ask", ["process", "pending", "close"])
+def test_with_overlap_an_error_behind_is_raised_once_by_the_next_call_and_names_its_episode(
+    tmp_path: Path, ask: str
+) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        broken, good = make_rendered(0, observations=make_observations(12)), make_rendered(1)
+        writer = Hdf5Writer(dataset, overlap=True)
+        assert list(writer.process(broken)) == []
+        with pytest.raises(ValueError, match="cover 12 of 20") as caught:
+            if ask == "process":
+                wait_for(writer)
+                list(writer(iter([good])))
+            elif ask == "pending":
+                while writer.pending():
+                    time.sleep(0.001)
+            else:
+                writer.close()
+        assert caught.value.__notes__ == [f"in stage store, {broken.label}"]
+        assert not list(dataset.stage.iterdir()) and not dataset.ledger.attempts()
+        if ask != "close":
+            list(writer.process(good))
+            writer.close()
+            assert len(dataset.ledger.stored()) == 1
+
+
+def wait_for(writer: Hdf5Writer) -> None:
+    """Until nothing runs behind, without asking how it went."""
+    assert isinstance(writer._io, Background)
+    while not all(job.done() for job, _ in writer._io._running):
+        time.sleep(0.001)
+
+
+def test_synchronous_each_chunk_is_encoded_before_the_next_is_rendered(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        writer, sizes, threads = Hdf5Writer(dataset, synchronous=True), [], threading.active_count()
+
+        def observations() -> Iterator[Observation]:
+            for observation in make_observations(20, chunk=4):
+                sizes.append(sum(path.stat().st_size for path in dataset.stage.iterdir()))
+                yield observation
+
+        (stored,) = writer.process(make_rendered(0, observations=observations()))
+        assert threading.active_count() == threads and not writer.pending()
+        writer.close()
+        assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+        assert stored.times["store_wait"] == 0 and 0 < stored.times["store"] < 5
+    write_dataset(tmp_path / "plain", [make_rendered(0)])
+    assert dataset_hashes(tmp_path / "data") == dataset_hashes(tmp_path / "plain")
+
+
+def test_images_of_a_failed_attempt_are_thrown_away_and_their_time_counts(tmp_path: Path) -> None:
+    def observations() -> Iterator[Observation]:
+        for observation in make_observations(20, chunk=10):
+            burn(0.1)
+            yield observation
+
+    item = make_rendered(0, outcome=failure(), observations=observations(), times={"render": 1.0})
+    (stored,) = write_dataset(tmp_path / "data", [item])
+    assert 1.2 < stored.times["render"] < 1.3 and stored.times["store"] < 0.1 and stored.path == ""
+    assert not list((tmp_path / "data" / "episodes").iterdir())
+
+
+def test_only_what_is_new_is_told_about_the_dataset(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        first, second = staged(dataset, 0, 1)
+        assert first.learned is not None and second.learned is not None
+        dataset.commit([first])
+        (third,) = staged(dataset, 2)
+        assert third.learned is None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.ledger import Attempt, Ledger
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.records import EpisodeState, Fault, Run, Span, State
 
 
 def attempt(index: int = 0, *, variant: int = 0, number: int = 0, success: bool = True, final: bool = True) -> Attempt:
@@ -152,3 +155,135 @@ def test_no_variant_is_finished_without_a_stored_file_or_a_final_failure(
         stored = {row.variant for row in mine if row.success}
         assert ledger.finished(index, (0, 1, 2)) == ((0, 1, 2) if lost else tuple(sorted(stored)))
     ledger.close()
+
+
+def fault(time: float = 1.5, *, detail: str = "") -> Fault:
+    return Fault(time=time, run=1, worker="renderer 2", kind="hang", phase="render", idx=3, lease=2, detail=detail)
+
+
+def span(begin: float) -> Span:
+    return Span(run=1, worker="planner 1", stage="plan", idx=3, begin=begin, end=begin + 1)
+
+
+def test_states_faults_spans_and_runs_come_back_as_they_were_recorded(tmp_path: Path) -> None:
+    state = EpisodeState(idx=3, variant=1, state=State.INTENT, episode_id="e", lease=2, owner="w", byte_count=7)
+    ledger = Ledger(tmp_path)
+    begun = ledger.start_run(mode="cell", cores=2, workers="1x1", settings={"device": "cpu", "stack": None})
+    ledger.record(state, fault(2.0), fault(1.0), span(5.0), span(4.0))
+    ledger.end_run(begun, state="done", wall_seconds=3.5, startup_seconds=0.5)
+    again = ledger.start_run(mode="serial")
+    ledger.close()
+    reader = Ledger(tmp_path, read_only=True)
+    assert reader.episodes() == reader.episodes(State.INTENT) == [state] and reader.episodes(State.DONE) == []
+    assert (reader.episode(3, 1), reader.episode(3)) == (state, None)
+    assert reader.faults() == [fault(1.0), fault(2.0)]
+    assert reader.spans() == reader.spans(1) == [span(4.0), span(5.0)] and reader.spans(2) == []
+    first, second = reader.runs()
+    assert first == replace(begun, ended=first.ended, state="done", wall_seconds=3.5, startup_seconds=0.5)
+    assert (first.id, first.settings) == (1, {"device": "cpu", "stack": None}) and first.ended >= first.started
+    assert (second, second.id, second.state) == (again, 2, "running") and isinstance(again, Run)
+    reader.close()
+
+
+def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    ledger, reader = Ledger(tmp_path), Ledger(tmp_path, read_only=True)
+    with ledger.batch():
+        ledger.record(attempt(0), fault())
+        with ledger.batch():
+            ledger.record(attempt(1))
+        assert reader.attempts() == []
+    assert len(reader.attempts()) == 2 and len(reader.faults()) == 1
+    with pytest.raises(RuntimeError, match="in the middle"), ledger.batch():
+        ledger.record(attempt(2), fault())
+        raise RuntimeError("in the middle")
+    assert len(ledger.attempts()) == 2 and len(ledger.faults()) == 1
+    ledger.record(attempt(3))
+    assert len(reader.attempts()) == 3
+    reader.close()
+    ledger.close()
+
+
+def test_what_is_deferred_goes_with_the_next_batch_and_waits_when_that_fails(tmp_path: Path) -> None:
+    ledger, reader = Ledger(tmp_path), Ledger(tmp_path, read_only=True)
+    leased = EpisodeState(idx=0, variant=0, state=State.LEASED, lease=1)
+    ledger.defer(fault(), leased)
+    assert ledger.episode(0) == leased and reader.episode(0) is None and reader.faults() == []
+    with pytest.raises(RuntimeError), ledger.batch():
+        assert ledger.episode(0) == leased
+        raise RuntimeError
+    assert ledger.episode(0) == leased and reader.faults() == []
+    ledger.record(attempt(0))
+    assert reader.episode(0) == leased and reader.faults() == [fault()]
+    ledger.defer(replace(leased, lease=2), span(1.0))
+    with ledger.batch():
+        ledger.record(replace(leased, state=State.DONE, lease=2))
+    assert reader.episode(0) == replace(leased, state=State.DONE, lease=2) and reader.spans() == [span(1.0)]
+    ledger.flush()
+    ledger.defer(fault(9.0))
+    ledger.flush()
+    assert [row.time for row in reader.faults()] == [1.5, 9.0]
+    reader.close()
+    ledger.close()
+
+
+def test_two_threads_write_one_after_the_other(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    inside, others = threading.Event(), []
+
+    def other() -> None:
+        inside.wait()
+        others.append(len(ledger.attempts()))
+        ledger.record(attempt(9))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with ledger.batch():
+        ledger.record(attempt(0))
+        inside.set()
+        thread.join(0.05)
+        assert thread.is_alive() and not others
+        ledger.record(attempt(1))
+    thread.join()
+    assert others == [2] and len(ledger.attempts()) == 3
+    ledger.close()
+
+
+def test_a_snapshot_is_of_one_moment(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.record(attempt(0))
+    reader = Ledger(tmp_path, read_only=True)
+    with reader.snapshot():
+        assert len(reader.attempts()) == 1
+        ledger.record(attempt(1), fault())
+        assert len(reader.attempts()) == 1 and reader.faults() == []
+    assert len(reader.attempts()) == 2 and reader.faults() == [fault()]
+    reader.close()
+    ledger.close()
+
+
+@pytest.mark.parametrize("table", ["attempts", "spans"])
+def test_a_broken_page_in_the_middle_is_one_line(tmp_path: Path, table: str) -> None:
+    ledger = Ledger(tmp_path)
+    with ledger.batch():
+        for index in range(400):
+            ledger.record(attempt(index), span(float(index)))
+    ledger.close()
+    path = tmp_path / "ledger.sqlite"
+    with sqlite3.connect(path) as connection:
+        pages = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno"
+        try:
+            found = [row[0] for row in connection.execute(pages, (table,))]
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite does not tell where its pages are")
+    connection.close()
+    content = bytearray(path.read_bytes())
+    begin = (found[len(found) // 2] - 1) * 4096
+    content[begin : begin + 4096] = b"\xa5" * 4096
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"not a ledger: .*; restore this file from a copy") as caught:
+        Ledger(tmp_path)
+    assert "\n" not in str(caught.value)
+    reader = Ledger(tmp_path, read_only=True)
+    with pytest.raises(InputError, match=r"not a ledger: .*; restore this file from a copy"):
+        (reader.attempts if table == "attempts" else reader.spans)()
+    reader.close()

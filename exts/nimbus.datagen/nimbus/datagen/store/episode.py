@@ -50,13 +50,15 @@ class EpisodeJobs:
             self._encoder = EpisodeEncoder(self._path, compression=compression)
 
     def begin(self) -> None:
-        """Queue everything but the images; raises what a job of an earlier episode raised."""
+        """Queue everything but the images."""
         item = self._item
-        self._put(self._encoder.episode, item.layout, item.trajectory, item.labels, item.scene.provenance)
+        job = partial(self._encoder.episode, item.layout, item.trajectory, item.labels, item.scene.provenance)
+        self._io.put(partial(self._run, job))
 
     def observe(self, observation: Observation) -> None:
         """Queue a chunk of observations; raises what an earlier job raised."""
-        self._put(self._encoder.observation, observation, step_count=self._item.trajectory.step_count)
+        job = partial(self._run, self._encoder.observation, observation, step_count=self._item.trajectory.step_count)
+        self._wait_time += self._io.put(job, large=True)
         self._encoder.check()
 
     def end(self, *, render_time: float, cpu_time: float) -> list[Attempt]:
@@ -66,21 +68,18 @@ class EpisodeJobs:
             render_time: [s] CPU that its observations took.
             cpu_time: [s] CPU that the caller took beside.
         """
-        self._put(self._seal)
+        self._io.put(partial(self._run, self._seal))
         self._wait_time += self._io.wait()
         return self._commit(render_time, self._beside(cpu_time))
 
     def end_behind(self, *, render_time: float, cpu_time: float) -> None:
         """The same as one last job, for which nobody waits."""
         beside = self._beside(cpu_time)
-        self._io.put(partial(self._run, self._seal_and_commit, render_time, beside), last=True)
+        self._io.put(partial(self._run, self._seal_and_commit, render_time, beside))
 
     def abandon(self) -> None:
         """Remove the file after an error; no job runs any more when this returns."""
         self._io.end_with(self._discard)
-
-    def _put(self, job: Callable[..., object], *args: Any, **options: Any) -> None:
-        self._wait_time += self._io.put(partial(self._run, job, *args, **options))
 
     def _run(self, job: Callable[..., object], *args: Any, **options: Any) -> None:
         if not self._is_open:

@@ -69,6 +69,22 @@ def open_folder(folder: Path, *, probe: str) -> int:
     return lock
 
 
+def is_in_use(folder: Path) -> bool:
+    """Whether a run writes into a folder now."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _lock(folder: Path, lock: int) -> None:
     if sys.platform != "win32":
         import fcntl

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import ORPHANS
+from nimbus.datagen.store.folder import is_in_use
 from nimbus.datagen.store.hash import LEVELS, combine
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.records import State
 from nimbus.datagen.store.rehash import content_hash
 from nimbus.datagen.store.schema import FIELDS, field_of, is_dtype, unify
+from nimbus.datagen.store.states import check_states, intended, name_of, unfinished
 
 _REQUIRED = tuple(
     field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
@@ -34,6 +39,10 @@ class Verification:
     """Failed attempts in the ledger."""
     problems: tuple[str, ...]
     """One line each; none when all is well."""
+    faults: dict[str, int] = field(default_factory=dict)
+    """Workers that died, hung or raised, by kind; no problem of the dataset."""
+    quarantined: dict[str, str] = field(default_factory=dict)
+    """Evidence by episode; these are not made any more."""
 
 
 def verify(folder: Path) -> Verification:
@@ -42,14 +51,15 @@ def verify(folder: Path) -> Verification:
     Raises:
         InputError: There is no dataset in the folder.
     """
-    info = read_info(folder)
-    ledger = Ledger(folder, read_only=True)
-    try:
-        attempts = ledger.attempts()
-    finally:
-        ledger.close()
+    # In this order: a run writes the ledger before it names a file, and dataset.json after it.
+    files = sorted(path.relative_to(folder).as_posix() for path in (folder / "episodes").glob("*"))
+    with _reading(folder) as ledger:
+        info, attempts, states, faults = read_info(folder), ledger.attempts(), ledger.episodes(), ledger.faults()
     stored = [attempt for attempt in attempts if attempt.path]
-    problems = [*_counts(info, stored), *_strays(folder, stored)]
+    known = {*(attempt.path for attempt in stored), *intended(states)}
+    under_way = [*_counts(info, stored), *unfinished(states)]
+    problems = [*check_states(states, attempts), *_strays([path for path in files if path not in known])]
+    problems += [] if under_way and is_in_use(folder) else under_way
     for attempt in stored:
         problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
     return Verification(
@@ -59,7 +69,21 @@ def verify(folder: Path) -> Verification:
         byte_count=sum(attempt.byte_count for attempt in stored),
         failed_count=sum(not attempt.success for attempt in attempts),
         problems=tuple(problems),
+        faults=dict(Counter(fault.kind for fault in faults).most_common()),
+        quarantined={name_of(state): state.detail for state in states if state.state is State.QUARANTINED},
     )
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[Ledger]:
+    """A dataset's ledger as it stands at one moment."""
+    read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        with ledger.snapshot():
+            yield ledger
+    finally:
+        ledger.close()
 
 
 def dataset_hashes(folder: Path) -> dict[str, str]:
@@ -68,12 +92,8 @@ def dataset_hashes(folder: Path) -> dict[str, str]:
     Raises:
         InputError: There is no dataset in the folder, or an episode in it cannot be read.
     """
-    read_info(folder)
-    ledger = Ledger(folder, read_only=True)
-    try:
+    with _reading(folder) as ledger:
         stored = ledger.stored()
-    finally:
-        ledger.close()
     hashes: dict[str, dict[str, str]] = {level: {} for level in LEVELS}
     for attempt in stored:
         with EpisodeFile(folder / attempt.path) as episode:
@@ -118,13 +138,10 @@ def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:
             yield f"dataset.json: no {name}; the next run mends this"
 
 
-def _strays(folder: Path, stored: list[Attempt]) -> Iterator[str]:
-    known = {attempt.path for attempt in stored}
-    for path in sorted((folder / "episodes").glob("*")):
-        relative = path.relative_to(folder).as_posix()
-        if relative not in known:
-            fate = f"the next run moves it to {ORPHANS}/" if path.suffix == ".hdf5" else "no file of Nimbus"
-            yield f"{relative}: not in the ledger; {fate}"
+def _strays(files: list[str]) -> Iterator[str]:
+    for path in files:
+        fate = f"the next run moves it to {ORPHANS}/" if path.endswith(".hdf5") else "no file of Nimbus"
+        yield f"{path}: not in the ledger; {fate}"
 
 
 def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:

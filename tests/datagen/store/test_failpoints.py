@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from staging import small
+from synthetic import open_dataset, write_dataset
+
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.records import State
+from nimbus.datagen.store.recovery import Recovery
+from nimbus.datagen.store.verify import dataset_hashes, verify
+
+COUNT, GROUP = 6, 3
+WRITE = """
+import sys
+from pathlib import Path
+from staging import staged
+from synthetic import open_dataset
+with open_dataset(Path(sys.argv[1])) as dataset:
+    missing = [index for index in range(int(sys.argv[2])) if not dataset.ledger.finished(index)]
+    for start in range(0, len(missing), int(sys.argv[3])):
+        group = missing[start : start + int(sys.argv[3])]
+        leases = [dataset.lease(index) for index in group]
+        made = [item for index, lease in zip(group, leases) for item in staged(dataset, index, lease=lease)]
+        for attempt in dataset.commit(made):
+            print(attempt.episode_id, flush=True)
+"""
+OPEN = (
+    "import sys; from pathlib import Path; from synthetic import open_dataset; open_dataset(Path(sys.argv[1])).close()"
+)
+
+# What the next opening finds of a group of three that died at the n-th pass of a place, in its first or second group.
+CASES = {
+    ("before_intent", 1): Recovery(cleared=3),
+    ("before_intent", 2): Recovery(cleared=3),
+    ("after_intent", 1): Recovery(rolled_forward=3),
+    ("after_intent", 2): Recovery(rolled_forward=3),
+    ("after_link", 1): Recovery(rolled_forward=3),
+    ("after_link", 3): Recovery(rolled_forward=3),
+    ("after_link", 5): Recovery(rolled_forward=3),
+    ("after_directory_sync", 1): Recovery(rolled_forward=3),
+    ("after_directory_sync", 2): Recovery(rolled_forward=3),
+    ("after_done", 1): Recovery(cleared=3),
+    ("after_done", 2): Recovery(cleared=3),
+    ("after_unlink", 1): Recovery(cleared=2),
+    ("after_unlink", 2): Recovery(cleared=1),
+    ("after_unlink", 6): Recovery(),
+}
+GROUPS_DONE = {("before_intent", 2): 1, ("after_intent", 2): 1, ("after_link", 5): 1, ("after_directory_sync", 2): 1}
+GROUPS_DONE |= {("after_done", 1): 1, ("after_done", 2): 2, ("after_unlink", 1): 1, ("after_unlink", 2): 1}
+GROUPS_DONE |= {("after_unlink", 6): 2}
+
+
+def run(script: str, *arguments: object, failpoint: str = "") -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NIMBUS_FAILPOINT": failpoint}
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def die(script: str, *arguments: object, failpoint: str) -> list[str]:
+    """Run until it is killed there; what it had acknowledged."""
+    done = run(script, *arguments, failpoint=failpoint)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout.split()
+
+
+def stored(folder: Path) -> set[str]:
+    ledger = Ledger(folder, read_only=True)
+    try:
+        return {state.episode_id for state in ledger.episodes(State.DONE)}
+    finally:
+        ledger.close()
+
+
+def finish(folder: Path) -> None:
+    """Make what is missing, without groups and leases."""
+    with open_dataset(folder) as dataset:
+        missing = [index for index in range(COUNT) if not dataset.ledger.finished(index)]
+    if missing:
+        write_dataset(folder, [small(index) for index in missing])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("clean") / "data"
+    write_dataset(folder, [small(index) for index in range(COUNT)])
+    return dataset_hashes(folder)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_a_commit_that_dies_anywhere_is_finished_or_undone_exactly(
+    tmp_path: Path, case: tuple[str, int], undisturbed: dict[str, str]
+) -> None:
+    folder, expected = tmp_path / "data", CASES[case]
+    acknowledged = die(WRITE, folder, COUNT, GROUP, failpoint=f"{case[0]}:{case[1]}")
+    assert len(stored(folder)) == GROUP * GROUPS_DONE.get(case, 0)
+    assert len(acknowledged) == GROUP * (GROUPS_DONE.get(case, 0) - case[0].startswith(("after_done", "after_unlink")))
+    with open_dataset(folder) as dataset:
+        assert dataset.recovered == expected
+        assert dataset.orphans == () and not list(dataset.stage.iterdir())
+        assert {state.state for state in dataset.ledger.episodes()} <= {State.DONE, State.PENDING}
+    assert stored(folder) >= set(acknowledged)
+    assert len(stored(folder)) == GROUP * GROUPS_DONE.get(case, 0) + expected.rolled_forward
+    assert verify(folder).problems == ()
+    with open_dataset(folder) as dataset:
+        assert dataset.recovered == Recovery()
+    finish(folder)
+    assert len(stored(folder)) == COUNT and verify(folder).problems == ()
+    assert dataset_hashes(folder) == undisturbed
+
+
+@pytest.mark.parametrize("place", ["after_link:2", "after_directory_sync", "after_done", "after_unlink:2"])
+def test_a_recovery_that_dies_too_is_taken_up_by_the_next_one(
+    tmp_path: Path, place: str, undisturbed: dict[str, str]
+) -> None:
+    folder = tmp_path / "data"
+    die(WRITE, folder, COUNT, COUNT, failpoint="after_intent")
+    assert any("its commit was cut short" in problem for problem in verify(folder).problems)
+    die(OPEN, folder, failpoint=place)
+    with open_dataset(folder) as dataset:
+        is_done = place.startswith(("after_done", "after_unlink"))
+        left = COUNT - (int(place[-1]) if place.startswith("after_unlink") else 0)
+        assert dataset.recovered == (Recovery(cleared=left) if is_done else Recovery(rolled_forward=COUNT))
+    assert len(stored(folder)) == COUNT and verify(folder).problems == ()
+    assert dataset_hashes(folder) == undisturbed
+
+
+def test_an_intent_whose_file_is_not_whole_is_undone_and_made_again(
+    tmp_path: Path, undisturbed: dict[str, str]
+) -> None:
+    folder = tmp_path / "data"
+    die(WRITE, folder, COUNT, COUNT, failpoint="after_link:3")
+    paths = sorted((folder / "stage").iterdir())
+    paths[-1].unlink()
+    os.truncate(paths[-2], 5000)
+    scribbled = bytearray(paths[-3].read_bytes())
+    scribbled[len(scribbled) // 2 :] = bytes(len(scribbled) - len(scribbled) // 2)
+    paths[-3].write_bytes(scribbled)
+    with open_dataset(folder) as dataset:
+        assert dataset.recovered == Recovery(rolled_forward=COUNT - 3, rolled_back=3)
+        assert not list(dataset.stage.iterdir())
+        assert {state.idx for state in dataset.ledger.episodes(State.PENDING)} == {3, 4, 5}
+    assert verify(folder).problems == () and len(stored(folder)) == COUNT - 3
+    finish(folder)
+    assert dataset_hashes(folder) == undisturbed
+
+
+def test_a_final_file_that_broke_before_the_end_of_its_commit_is_put_aside_for_the_staged_one(
+    tmp_path: Path, undisturbed: dict[str, str]
+) -> None:
+    folder = tmp_path / "data"
+    die(WRITE, folder, COUNT, COUNT, failpoint="after_directory_sync")
+    final = sorted((folder / "episodes").iterdir())[0]
+    final.unlink()
+    final.write_bytes(b"half")
+    with open_dataset(folder) as dataset:
+        assert dataset.recovered == Recovery(rolled_forward=COUNT)
+        assert [path.read_bytes() for path in dataset.orphans] == [b"half"]
+    assert dataset_hashes(folder) == undisturbed and verify(folder).problems == ()
+
+
+def test_without_a_failpoint_nothing_dies(tmp_path: Path) -> None:
+    done = run(WRITE, tmp_path / "data", 2, 2, failpoint="")
+    assert done.returncode == 0 and len(done.stdout.split()) == 2
+    assert run(WRITE, tmp_path / "data", 2, 2, failpoint="no_such_place").returncode == 0
