@@ -17,6 +17,8 @@ from nimbus.datagen.errors import InputError, nearest
 SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
+ROLES = ("dynamic", "fixed")
+MOST_WORKERS = 64
 
 INTERRUPTED, BUG = 130, 70
 
@@ -69,12 +71,13 @@ def _workers(text: str) -> tuple[int, int] | None:
     if text == "auto":
         return None
     match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
-    if match is None or "0" in (match[1], match[2]):
+    if match is None or not int(match[1]) or not int(match[2]):
         what = f"expected 'auto' or planners x renderers such as 2x1, found '{text}'"
         raise argparse.ArgumentTypeError(what)
-    if match[0] != "1x1":
-        raise argparse.ArgumentTypeError(f"{text} needs several processes, this version runs in one; leave it out")
-    return 1, 1
+    planners, renderers = int(match[1]), int(match[2])
+    if planners + renderers > MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{text} are {planners + renderers} workers, at most {MOST_WORKERS} can work")
+    return planners, renderers
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -119,8 +122,16 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=Path, metavar="DIR", help="folder of the dataset (out/<task>)")
     command.add_argument("--sim", type=_one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
     command.add_argument("--planner", type=_one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
-    command.add_argument("--workers", type=_workers, metavar="PxR", help="planner and renderer processes (auto)")
+    command.add_argument(
+        "--workers", type=_workers, metavar="PxR", help="planners and renderers, which keep their roles (auto)"
+    )
+    command.add_argument(
+        "--roles", type=_one_of(ROLES), metavar="NAME", help="dynamic: workers change roles as it pays; fixed"
+    )
     command.add_argument("--serial", action="store_true", help="everything in this process")
+    command.add_argument(
+        "--coupled", action="store_true", help="in this process, and no stage decoupled: a baseline to measure against"
+    )
     _add_device(command)
     _add_skills(command)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -10,8 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
-from nimbus.runner.progress import STAGES, Progress, Status
+from nimbus.runner.progress import FILE_NAME, STAGES, Progress, Status, line, read_status
 
 
 class Dashboard:
@@ -60,16 +64,79 @@ class Dashboard:
         return view(status, now=time.time() if status.state == "running" else None)
 
 
-def line(stored: Stored, status: Status) -> str:
-    """One attempt in one line."""
-    seconds = sum(value for name, value in stored.times.items() if not name.endswith("_wait"))
-    head = f"[{status.settled}/{status.target}] {stored.episode_id}"
-    if stored.outcome.success:
-        size = f"{stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB"
-        return f"{head}: stored, {size}, {seconds:.1f} s CPU"
-    why = stored.outcome.reason.value.replace("_", " ")
-    place = f" in {stored.outcome.phase}" if stored.outcome.phase else ""
-    return f"{head}: attempt {stored.attempt + 1} failed{place}: {why}, {seconds:.1f} s CPU"
+class Watcher:
+    """Shows the run of another process from its status file; use as a context manager.
+
+    Args:
+        folder: The dataset's folder.
+        console: Where it is shown; standard output by default.
+    """
+
+    def __init__(self, folder: Path, *, console: Console | None = None) -> None:
+        self._folder = folder
+        self._console = console or Console()
+        self._status: Status | None = None
+        self._before = _stamp(folder)
+        self._told = 0
+        self._pid = 0
+        self._live = (
+            Live(get_renderable=self._render, console=self._console, refresh_per_second=4)
+            if self._console.is_terminal
+            else None
+        )
+
+    @property
+    def stored(self) -> int:
+        """Episodes that are stored, of those asked for."""
+        return self._status.already_stored + self._status.stored if self._status else 0
+
+    def look(self) -> int:
+        """Read the status and show it; how many episodes are settled, -1 while nothing is known."""
+        if (stamp := _stamp(self._folder)) != self._before:
+            self._before = stamp
+            with suppress(InputError):
+                self._status = read_status(self._folder) or self._status
+            self._tell()
+        return self._status.settled if self._status else -1
+
+    def _tell(self) -> None:
+        status = self._status
+        if status is None or self._live:
+            return
+        if status.pid != self._pid:  # another supervisor counts its events anew
+            self._pid, self._told = status.pid, 0
+        for event in status.events:
+            if event.number > self._told:
+                self._told = event.number
+                self._console.print(event.text, soft_wrap=True, markup=False, highlight=False)
+
+    def _render(self) -> RenderableType:
+        if self._status is None:
+            return Text("loading", style="dim italic")
+        return view(self._status, now=time.time() if self._status.state == "running" else None)
+
+    def __enter__(self) -> Watcher:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.look()
+        if self._live:
+            self._live.stop()
+
+
+def _stamp(folder: Path) -> int:
+    try:
+        return (folder / FILE_NAME).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def loading() -> AbstractContextManager[Any]:
+    """Say so in a terminal while libraries and scene are loaded; elsewhere a mistake is the only line."""
+    console = Console(stderr=True)
+    return console.status("loading") if console.is_terminal else nullcontext()
 
 
 def view(status: Status, *, now: float | None = None) -> RenderableType:

@@ -56,6 +56,18 @@ def kernels_are_compiled(device: str) -> bool:
     return Path(str(warp.config.kernel_cache_dir), name).is_dir()
 
 
+def load_kernels(device: str) -> None:
+    """Load the renderer's kernels, and compile them when they are not in Warp's cache.
+
+    Call :func:`prepare_libraries` before. Processes forked from this one have them.
+    """
+    import warp
+
+    from nimbus.datagen.render import raytrace
+
+    warp.load_module(raytrace, device=device)
+
+
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
     """Drop what native code writes to the standard error."""

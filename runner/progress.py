@@ -12,13 +12,60 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.stages import Stored
 from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.trajectory import Outcome, Reason
 
 FILE_NAME = "status.json"
 STAGES = ("load", "randomize", "plan", "render", "store")
 _SHARED = STAGES[:3]
 """Stages that all variants of an episode share."""
 _WRITE_INTERVAL = 0.5
+
+
+_EVENTS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerStatus:
+    """One worker, as it is now."""
+
+    number: int
+    seat: int
+    pid: int
+    role: str
+    phase: str
+    index: int
+    """Episode, -1 for none."""
+    age: float
+    """[s] since its last stamp"""
+    in_phase: float
+    """[s]"""
+    resident: int = 0
+    """[bytes]"""
+    results: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RingStatus:
+    """The slots in which plans travel."""
+
+    slots: int = 0
+    ready: int = 0
+    """Plans that wait to be rendered."""
+    taken: int = 0
+    granted: int = 0
+    spilled: int = 0
+    """Plans that wait in files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened."""
+
+    number: int
+    """Grows by one with each."""
+    text: str
 
 
 @dataclass(kw_only=True)
@@ -55,11 +102,35 @@ class Status:
     started: float = 0.0
     """[s since 1970]"""
     updated: float = 0.0
+    already_stored: int = 0
+    """Of ``already``, those that are stored."""
+    quarantined: int = 0
+    """Episodes that this run gave up, because they killed workers."""
+    startup_seconds: float = 0.0
+    """From the start until the first order was given."""
+    cores: int = 1
+    faults: dict[str, int] = field(default_factory=dict)
+    """Workers that died, hung or raised, by kind."""
+    recycled: int = 0
+    """Workers that were renewed because of their memory."""
+    switches: int = 0
+    """Changes of role."""
+    workers: tuple[WorkerStatus, ...] = ()
+    ring: RingStatus = field(default_factory=lambda: RingStatus())
+    longest_episode: float = 0.0
+    """[s] CPU"""
+    events: tuple[Event, ...] = ()
+    """The last things that happened, for who prints lines."""
+
+    @property
+    def bound_seconds(self) -> float:
+        """[s] The shortest time that the measured work could have taken on these cores."""
+        return max(sum(self.cpu_times.values()) / max(1, self.cores), self.longest_episode)
 
     @property
     def settled(self) -> int:
         """Episodes that need no more work."""
-        return self.already + self.stored + self.given_up
+        return self.already + self.stored + self.given_up + self.quarantined
 
     @property
     def elapsed(self) -> float:
@@ -87,11 +158,23 @@ class Progress:
         task: The task's name.
         target: Episodes asked for, variants counted.
         already: Episodes of those that earlier runs settled.
+        already_stored: Those of them that are stored.
+        started: [s since 1970] when the run began; now, when not given.
     """
 
-    def __init__(self, folder: Path, *, task: str, target: int, already: int = 0) -> None:
+    def __init__(
+        self, folder: Path, *, task: str, target: int, already: int = 0, already_stored: int = 0, started: float = 0.0
+    ) -> None:
         now = time.time()
-        self.status = Status(task=task, target=target, already=already, pid=os.getpid(), started=now, updated=now)
+        self.status = Status(
+            task=task,
+            target=target,
+            already=already,
+            already_stored=already_stored,
+            pid=os.getpid(),
+            started=started or now,
+            updated=now,
+        )
         self._path = folder / FILE_NAME
         self._written = 0.0
         self._plans: set[tuple[int, int]] = set()
@@ -102,13 +185,19 @@ class Progress:
         self.status.activity = text
         self._touch()
 
-    def add(self, stored: Stored) -> None:
-        """Count what became of an attempt."""
+    def add(self, stored: Stored, *, is_new: bool | None = None) -> None:
+        """Count what became of an attempt.
+
+        Args:
+            stored: The attempt.
+            is_new: No other variant has shown its plan before; found out when not given.
+        """
         status = self.status
-        plan = (stored.index, stored.attempt)
-        is_new = plan not in self._plans
+        if is_new is None:
+            plan = (stored.index, stored.attempt)
+            is_new = plan not in self._plans
+            self._plans.add(plan)
         status.activity = ""
-        self._plans.add(plan)
         failed = not stored.outcome.success
         status.attempts += is_new
         if failed:
@@ -124,6 +213,21 @@ class Progress:
         for name, seconds in stored.times.items():
             table = status.waits if name.endswith("_wait") else status.cpu_times
             table[name] = table.get(name, 0.0) + seconds
+        cpu = sum(seconds for name, seconds in stored.times.items() if not name.endswith("_wait"))
+        status.longest_episode = max(status.longest_episode, cpu)
+        self._touch()
+
+    def tell(self, text: str) -> None:
+        """Note something that happened, for who prints lines."""
+        events = self.status.events
+        number = events[-1].number + 1 if events else 1
+        self.status.events = (*events[-_EVENTS + 1 :], Event(number=number, text=text))
+        self._touch()
+
+    def update(self, **values: object) -> None:
+        """Set fields of the status."""
+        for name, value in values.items():
+            setattr(self.status, name, value)
         self._touch()
 
     def finish(self, state: str) -> None:
@@ -143,6 +247,36 @@ class Progress:
         # A full disk ends the run where episodes are stored, not where progress is told.
         with suppress(StorageError):
             replace_text(self._path, to_json(asdict(self.status), indent=2) + "\n", durable=False)
+
+
+def line(stored: Stored, status: Status) -> str:
+    """One attempt in one line."""
+    seconds = sum(value for name, value in stored.times.items() if not name.endswith("_wait"))
+    head = f"[{status.settled}/{status.target}] {stored.episode_id}"
+    if stored.outcome.success:
+        size = f"{stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB"
+        return f"{head}: stored, {size}, {seconds:.1f} s CPU"
+    why = stored.outcome.reason.value.replace("_", " ")
+    place = f" in {stored.outcome.phase}" if stored.outcome.phase else ""
+    return f"{head}: attempt {stored.attempt + 1} failed{place}: {why}, {seconds:.1f} s CPU"
+
+
+def stored_of(attempt: Attempt) -> Stored:
+    """What became of an attempt, as a writer tells it."""
+    return Stored(
+        episode_id=attempt.episode_id,
+        index=attempt.idx,
+        variant=attempt.variant,
+        attempt=attempt.attempt,
+        outcome=Outcome(
+            success=attempt.success, phase=attempt.phase, reason=Reason(attempt.reason), detail=attempt.detail
+        ),
+        final=attempt.final,
+        path=attempt.path,
+        step_count=attempt.step_count,
+        byte_count=attempt.byte_count,
+        times=attempt.times,
+    )
 
 
 def read_status(folder: Path) -> Status | None:

@@ -14,7 +14,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.runner.libraries import prepare_libraries
 from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
-from nimbus.runner.run import tell_orphans
+from nimbus.runner.serial import tell_orphans
 
 
 def command(args: argparse.Namespace) -> int:

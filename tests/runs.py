@@ -15,8 +15,8 @@ RUNNER = Path(__file__).resolve().parents[1] / "runner" / "runner.py"
 
 
 def run(*words: str, out: Path, task: Path | str = TINY) -> int:
-    """``nimbus run`` in this process; returns the exit code."""
-    return main(["run", "--task", str(task), "--out", str(out), *words])
+    """``nimbus run --serial`` in this process; returns the exit code."""
+    return main(["run", "--serial", "--task", str(task), "--out", str(out), *words])
 
 
 def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -27,8 +27,8 @@ def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
 
 
 def start_run(*words: str, out: Path) -> subprocess.Popen[str]:
-    """``nimbus run`` in a process of its own, up to its first stored episode."""
-    process = start("run", "--task", str(TINY), "--out", str(out), *words)
+    """``nimbus run --serial`` in a process of its own, up to its first stored episode."""
+    process = start("run", "--serial", "--task", str(TINY), "--out", str(out), *words)
     assert process.stdout
     for line in process.stdout:
         if ": stored, " in line:

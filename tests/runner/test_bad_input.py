@@ -11,6 +11,7 @@ from runs import TINY, run, sound
 
 from nimbus.datagen.scene_files import scene_folder
 from nimbus.runner.cli import main
+from nimbus.runner.libraries import prepare_libraries
 
 
 @pytest.fixture
@@ -147,6 +148,7 @@ def test_a_pipeline_with_an_unknown_component_or_setting(tmp_path: Path, refused
 def test_a_gpu_that_is_not_there(refused):
     import warp
 
+    prepare_libraries()  # which silences warp
     if warp.is_cuda_available():
         pytest.skip("there is a GPU")
     said = refused("robot: panda", "robot: panda", "--device", "cuda")
@@ -242,7 +244,7 @@ def test_a_folder_that_cannot_be_used_is_refused_before_anything_is_loaded(
     def load(**_: object) -> None:
         raise AssertionError("loaded")
 
-    monkeypatch.setattr("nimbus.runner.run.prepare_libraries", load)
+    monkeypatch.setattr("nimbus.runner.libraries.prepare_libraries", load)
     (tmp_path / "file").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "holiday.jpg").touch()

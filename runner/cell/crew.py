@@ -1,0 +1,229 @@
+"""The workers of a cell: started through the zygote, watched by their stamps, ended and reaped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nimbus.runner.cell import processes
+from nimbus.runner.cell.backoff import Backoff
+from nimbus.runner.cell.channel import Channel, pair
+from nimbus.runner.cell.messages import Spawn, from_message, to_plain
+from nimbus.runner.cell.slab import Slab
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.stamps import StampPage
+
+_LOG_TAIL = 20_000
+"""[bytes] of a worker's log that an incident keeps."""
+
+
+@dataclass(kw_only=True)
+class Member:
+    """One worker of the crew."""
+
+    number: int
+    """Counts all workers of a run."""
+    seat: int
+    """Row in the page of stamps and in the report's timeline; a successor takes the seat."""
+    role: str
+    channel: Channel
+    log: Path
+    started: float
+    pid: int = 0
+    pidfd: int = -1
+    orders: int = 0
+    """Given so far."""
+    is_idle: bool = False
+    flushing: bool = False
+    roles: tuple[str, ...] = ()
+    given: dict[int, float] = field(default_factory=dict)
+    """When it was given what it has [s monotonic], by index."""
+    results: int = 0
+    """Plans, rejections and stored episodes so far."""
+    backoff: Backoff
+    """Of its seat."""
+    solo: int | None = None
+    """Index of the episode that it was started for alone."""
+    retiring: str = ""
+    """Why it is to leave after what it does now."""
+    stopped: bool = False
+    """It was told to leave."""
+    ending: str = ""
+    """The limit for which it was killed."""
+    suspected: bool = False
+    """Its stacks were written, because half of a limit is over."""
+    trouble: Any = None
+    """What it said before it left."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """It has done nothing yet."""
+        return self.orders == 0
+
+
+class Crew:
+    """Starts, watches and ends workers; what they say is for the supervisor.
+
+    Args:
+        spec: The run.
+        selector: The supervisor's; channels and processes are registered here, with what to call.
+        slab: Given to every worker.
+        seats: How many workers there can be at once.
+        on_message: Called with a member and each of its messages.
+        on_exit: Called with a member whose process was reaped and how it ended.
+    """
+
+    def __init__(
+        self,
+        spec: CellSpec,
+        selector: selectors.BaseSelector,
+        *,
+        slab: Slab,
+        seats: int,
+        on_message: Callable[[Member, Any], None],
+        on_exit: Callable[[Member, str], None],
+    ) -> None:
+        self.members: dict[int, Member] = {}
+        self.stamps = StampPage.create(seats)
+        self.seats = seats
+        self._spec, self._selector, self._slab = spec, selector, slab
+        self._on_message, self._on_exit = on_message, on_exit
+        self._count = 0
+        self._backoffs = [Backoff(seat) for seat in range(seats)]
+        self._logs = Path(spec.folder) / "stage"
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(list(self.members.values()))
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def free_seat(self) -> int | None:
+        """A seat that nobody has."""
+        taken = {member.seat for member in self}
+        return next((seat for seat in range(self.seats) if seat not in taken), None)
+
+    def start(self, zygote: Channel, *, role: str) -> Member | None:
+        """Ask the zygote for a worker; None when every seat is taken."""
+        seat = self.free_seat()
+        if seat is None:
+            return None
+        self._count += 1
+        ours, theirs = pair()
+        log = self._logs / f"worker-{self._count}.log"
+        descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        member = Member(
+            number=self._count,
+            seat=seat,
+            role=role,
+            channel=ours,
+            log=log,
+            started=time.monotonic(),
+            backoff=self._backoffs[seat],
+        )
+        self.stamps.reset(seat)
+        fds = (theirs.fileno(), self._slab.descriptor, self.stamps.descriptor, descriptor)
+        try:
+            zygote.send(to_plain(Spawn(worker=member.number, seat=seat)), fds=fds)
+        finally:
+            theirs.close()
+            os.close(descriptor)
+        self.members[member.number] = member
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(member))
+        return member
+
+    def born(self, number: int, pid: int) -> None:
+        """The zygote says which process a worker has."""
+        member = self.members[number]
+        member.pid, member.pidfd = pid, os.pidfd_open(pid)
+        self._selector.register(member.pidfd, selectors.EVENT_READ, lambda: self._reap(member))
+
+    def say(self, member: Member, message: Any) -> None:
+        """Send an order; a worker that is gone will be noticed by its process."""
+        member.channel.post(to_plain(message))  # orders are few and short: what has no room goes with the next tick
+
+    def dump(self, member: Member) -> None:
+        """Let a worker write its stacks into its log."""
+        self._signal(member, signal.SIGUSR1)
+
+    def kill(self, member: Member, *, why: str) -> None:
+        """End a worker and everything in its session."""
+        member.ending = member.ending or why
+        if member.pid:
+            processes.kill_group(member.pid)
+        self._signal(member, signal.SIGKILL)
+
+    def forget(self, member: Member) -> None:
+        """Give up a worker that never got a process."""
+        self._drop(member)
+
+    def tail(self, member: Member) -> str:
+        """The end of a worker's log."""
+        with contextlib.suppress(OSError):
+            content = member.log.read_bytes()[-_LOG_TAIL:]
+            return content.decode(errors="replace")
+        return ""
+
+    def flush(self) -> None:
+        """Send what had no room."""
+        for member in self:
+            member.channel.flush()
+
+    def bury_orphans(self, *, zygote: int, drain: Callable[[], None]) -> None:
+        """Kill what dead workers left: their children have become this process's.
+
+        Args:
+            zygote: Its process, which is no orphan.
+            drain: Takes in what the zygote has said: it may tell of a worker that is new here.
+        """
+        while processes.orphans({zygote, *(member.pid for member in self)}):
+            drain()
+            orphans = processes.orphans({zygote, *(member.pid for member in self)})
+            for pid in orphans:
+                processes.kill_group(pid)
+            if any(processes.reap(pid) == processes.ALIVE for pid in orphans):
+                return  # the kernel does not let go of it
+
+    def _signal(self, member: Member, number: signal.Signals) -> None:
+        if member.pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(member.pidfd, number)
+
+    def _hear(self, member: Member) -> None:
+        while received := member.channel.receive_now():
+            self._on_message(member, from_message(received[0]))
+        if member.channel.closed_by_peer:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(member.channel)
+
+    def _reap(self, member: Member) -> None:
+        self._hear(member)  # its last words
+        how = processes.reap(member.pid)
+        self._drop(member)
+        self._on_exit(member, how)
+
+    def _drop(self, member: Member) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(member.channel)
+        member.channel.close()
+        if member.pidfd >= 0:
+            self._selector.unregister(member.pidfd)
+            os.close(member.pidfd)
+        self.members.pop(member.number, None)
+
+    def close(self) -> None:
+        """Kill and reap everybody."""
+        for member in self:
+            self.kill(member, why="the run is over")
+        for member in self:
+            if member.pid:
+                processes.reap(member.pid)
+            member.log.unlink(missing_ok=True)
+            self._drop(member)

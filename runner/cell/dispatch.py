@@ -1,0 +1,360 @@
+"""The dispatcher: gives orders to free workers, takes in what they made, and commits it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.records import Span
+from nimbus.runner.cell.crew import Crew, Member
+from nimbus.runner.cell.deadlines import Deadlines
+from nimbus.runner.cell.evidence import Evidence
+from nimbus.runner.cell.lease import Lease, Missing, Place, Role, Settled
+from nimbus.runner.cell.messages import Idle, Plan, PlanMade, Recorded, Render, Stop, Times, Written
+from nimbus.runner.cell.pace import Pace
+from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
+from nimbus.runner.cell.slab import SlotState, SlotTable
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.work import Work
+from nimbus.runner.progress import Progress, line, stored_of
+
+_GROUP = 16
+_GROUP_WAIT = 0.02
+"""Episodes that are committed together at most, and [s] that the first of them waits."""
+
+
+class Dispatcher:
+    """Knows what every worker has to do, and puts what they made into the dataset.
+
+    Args:
+        spec: The run.
+        dataset: Opened by this process, which alone writes it.
+        crew: The workers.
+        slots: Of the crew's slab.
+        evidence: Told of leases that ended well.
+        deadlines: Told how long phases took.
+        progress: Told what was made.
+        has_planner: Planning is a role of its own.
+        missing: Indices of which something is to be made.
+        load_time: [s] CPU that loading took, for all workers; the first attempt tells of it.
+        run: Number of the run in the ledger.
+    """
+
+    def __init__(
+        self,
+        spec: CellSpec,
+        dataset: Dataset,
+        crew: Crew,
+        *,
+        slots: SlotTable,
+        evidence: Evidence,
+        deadlines: Deadlines,
+        progress: Progress,
+        has_planner: bool,
+        missing: int,
+        load_time: float,
+        run: int,
+    ) -> None:
+        self.spec, self.dataset, self.crew, self.slots = spec, dataset, crew, slots
+        self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
+        self.has_planner, self.run = has_planner, run
+        self.work = Work(self._missing(), total=missing, has_planner=has_planner)
+        self.pace = Pace()
+        self._load_time = load_time
+        self.switches = 0
+        self.results = 0
+        """Plans, rejections and commits so far: the run gets somewhere."""
+        self._written: list[tuple[Member, Written]] = []
+        self._granted: dict[int, int] = {}
+        """Slot by planning worker."""
+        self._written_since = 0.0
+        self._spilled: set[str] = set()
+        self._told: dict[int, set[int]] = {}
+
+    # Orders
+
+    def give(self, member: Member) -> bool:
+        """Give an idle worker something to do; False when there is nothing for it now."""
+        lease = self._lease_for(member)
+        if lease is None:
+            return False
+        self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(member.seat))
+        if lease.role is not member.role:
+            self.switches += 1
+            member.role = lease.role
+        member.solo = lease.index if member.is_fresh else None
+        member.is_idle, member.orders = False, member.orders + 1
+        member.given[lease.index] = time.monotonic()
+        plans = lease.role is Role.PLANNER or not self.has_planner
+        self.crew.say(member, self._plan_order(lease, member) if plans else self._render_order(lease, member))
+        return True
+
+    def dismiss(self, member: Member) -> None:
+        """Let an idle worker leave."""
+        member.stopped, member.is_idle = True, False
+        self.crew.say(member, Stop())
+
+    def _lease_for(self, member: Member) -> Lease | None:
+        if member.is_fresh and (solo := self.work.next_solo(member.number)):
+            return solo
+        if not self.has_planner:
+            return self.work.next_render(member.number)
+        switch = 0.0 if len(member.roles) > 1 else self.pace.switch_seconds
+        choice = choose(Worker(Role(member.role), switch, switch_once=True), self.snapshot())
+        if choice is Choice.PLAN:
+            return self.work.next_plan(member.number)
+        return self.work.next_render(member.number) if choice is Choice.RENDER else None
+
+    def snapshot(self) -> Snapshot:
+        """The cell as the schedule sees it."""
+        counts, slots = self.work.counts, self.slots.counts
+        roles = [member.role for member in self.crew if not member.stopped]
+        spill = self.spec.resources.spill - len(self._spilled) if self.spec.resources.fixed_roles else 0
+        return Snapshot(
+            pending=counts.pending,
+            planning=counts.planning,
+            ready=counts.planned,
+            free_slots=slots[SlotState.FREE] + max(0, spill),
+            slots=sum(slots.values()),
+            planners=roles.count(Role.PLANNER),
+            renderers=roles.count(Role.RENDERER),
+            plan_seconds=self.pace.seconds(Role.PLANNER),
+            render_seconds=self.pace.seconds(Role.RENDERER),
+            plan_yield=self.pace.plan_yield,
+            fixed=self.spec.resources.fixed_roles,
+        )
+
+    def _plan_order(self, lease: Lease, member: Member) -> Plan:
+        slot = self.slots.grant(member.number) if self.has_planner else None
+        if slot is not None:
+            self._granted[member.number] = slot
+        stored = self.dataset.ledger.stored(lease.index) if lease.stored_plan else []
+        return Plan(
+            index=lease.index,
+            variants=lease.variants,
+            lease=lease.number,
+            slot=-1 if slot is None else slot,
+            generation=0 if slot is None else self.slots.generation(slot),
+            spill=_spill(lease.index, lease.number),
+            stored=lease.stored_plan,
+            stored_attempt=next((item.attempt for item in stored if item.path == lease.stored_plan), 0),
+        )
+
+    def _render_order(self, lease: Lease, member: Member) -> Render:
+        common: dict[str, Any] = {"index": lease.index, "variants": lease.variants, "lease": lease.number}
+        if isinstance(lease.place, str):
+            return Render(**common, spill=lease.place)
+        assert lease.place is not None
+        self.slots.take(lease.place, member.number)
+        return Render(**common, slot=lease.place, generation=self.slots.generation(lease.place))
+
+    # What comes back
+
+    def take(self, member: Member, message: Any) -> None:
+        """Take in a worker's message."""
+        match message:
+            case Idle():
+                self._take_idle(member, message)
+            case PlanMade():
+                self._take_plan(member, message)
+            case Recorded():
+                self._take_failures(member, message)
+            case Written():
+                self._written_since = self._written_since if self._written else time.monotonic()
+                self._written.append((member, replace(message, attempt=self._with_load_time(message.attempt))))
+            case Times():
+                self._take_times(member, message)
+
+    def _take_idle(self, member: Member, message: Idle) -> None:
+        if message.done < member.orders:
+            return  # said before the last order came
+        member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles
+        if not message.flushing:
+            self.commit(at_once=True)
+            for lease in self.work.held_by(member.number):
+                # Its components gave no result for this episode: that is as good as a death.
+                member.trouble = f"episode {lease.index} came to no result"
+                self.crew.kill(member, why=member.trouble)
+
+    def _take_plan(self, member: Member, message: PlanMade) -> None:
+        slot = self._granted.pop(member.number, None)
+        place: Place = _spill(message.index, message.lease) if message.spilled or slot is None else slot
+        if slot is not None:
+            self.slots.free(slot) if message.spilled else self.slots.ready(slot)
+        if self.work.planned(message.index, place, lease=message.lease):
+            if message.spilled:
+                self._spilled.add(str(place))
+            self._ended_well(member, message.index, Role.PLANNER)
+            self.pace.planned(True)
+        else:
+            self._free(place)
+
+    def _take_failures(self, member: Member, message: Recorded) -> None:
+        attempts = (self._with_load_time(message.attempts[0]), *message.attempts[1:])
+        self.dataset.record(attempts)
+        for attempt in attempts:
+            self._tell(attempt)
+            if attempt.final:
+                self._settle(attempt, Settled.REJECTED, None)
+        if any(attempt.final for attempt in message.attempts):
+            role = Role.PLANNER if self.has_planner else Role.RENDERER
+            self._free(self._granted.pop(member.number, None))
+            self._ended_well(member, message.index, role)
+            self.pace.planned(False)
+
+    def _take_times(self, member: Member, message: Times) -> None:
+        for phase, gap, total in message.gaps:
+            self.deadlines.observe(phase, gap, total)
+        seat = str(member.seat)
+        self.dataset.spans(
+            Span(run=self.run, worker=seat, stage=phase, idx=-1, begin=begin, end=end)
+            for phase, begin, end in message.spans
+            if phase not in ("none", "wait")
+        )
+
+    def commit(self, *, at_once: bool = False) -> None:
+        """Commit what was written, a few episodes together.
+
+        Raises:
+            StorageError: The disk is full; the same is tried again by the next call.
+        """
+        if not self._written:
+            return
+        waited = time.monotonic() - self._written_since
+        if not at_once and len(self._written) < _GROUP and waited < _GROUP_WAIT:
+            return
+        group = [self._staged(message) for _, message in self._written]
+        taken = {attempt.episode_id for attempt in self.dataset.commit(group)}
+        written, self._written = self._written, []
+        for member, message in written:
+            if message.attempt.episode_id in taken:
+                self._tell(message.attempt)
+                self._settle(message.attempt, Settled.STORED, member)
+            else:  # its file is gone, or it was given to somebody else: unless that one has it, it is made again
+                self.work.lost(member.number, index=message.index)
+
+    @property
+    def next_commit(self) -> float | None:
+        """[s] monotonic, when what was written must be committed; None when nothing waits."""
+        return self._written_since + _GROUP_WAIT if self._written else None
+
+    @property
+    def is_done(self) -> bool:
+        """Everything asked for is settled and committed."""
+        return self.work.finished and not self._written
+
+    @property
+    def spilled_count(self) -> int:
+        """Plans that wait in files."""
+        return len(self._spilled)
+
+    # What is lost
+
+    def lost(self, member: Member) -> tuple[Lease, ...]:
+        """Take back what a worker had that is gone."""
+        with suppress(StorageError):  # tried again later
+            self.commit(at_once=True)
+        written = {message.index for _, message in self._written}
+        leases = tuple(lease for lease in self.work.held_by(member.number) if lease.index not in written)
+        for lease in leases:
+            self.work.lost(member.number, index=lease.index)
+        self.slots.reclaim(member.number)
+        self._granted.pop(member.number, None)
+        for lease in leases:
+            if lease.role is Role.PLANNER:
+                (self.dataset.folder / _spill(lease.index, lease.number)).unlink(missing_ok=True)
+        waiting = {message.path for _, message in self._written}
+        for path in self.dataset.stage.glob(f"*.{member.pid}.tmp"):
+            if path.relative_to(self.dataset.folder).as_posix() not in waiting:
+                path.unlink(missing_ok=True)
+        return leases
+
+    def replan(self, index: int) -> None:
+        """Make a plan anew that cannot be read."""
+        self._free(self.work.replan(index))
+
+    def quarantine(self, index: int, variants: tuple[int, ...], evidence: dict[str, Any]) -> None:
+        """Give an episode up."""
+        self.dataset.quarantine(index, variants, evidence=evidence)
+        self._free(self.work.drop(index))
+        self.progress.update(quarantined=self.progress.status.quarantined + len(variants))
+
+    # Helpers of the above
+
+    def _missing(self) -> Iterator[Missing]:
+        """What is still to be made, looked up as it is asked for."""
+        ledger, variants = self.dataset.ledger, tuple(range(self.spec.variants))
+        for index in range(self.spec.episodes):
+            finished = ledger.finished(index, variants)
+            if missing := tuple(variant for variant in variants if variant not in finished):
+                yield Missing(
+                    index=index,
+                    variants=missing,
+                    stored_plan=next((attempt.path for attempt in ledger.stored(index)), "") if finished else "",
+                    leases=self._last_lease(index),
+                )
+
+    def _last_lease(self, index: int) -> int:
+        known = (self.dataset.ledger.episode(index, variant) for variant in range(self.spec.variants))
+        return max((state.lease for state in known if state), default=0)
+
+    def _staged(self, message: Written) -> Staged:
+        folder = self.dataset.folder
+        learned = _named(message.learned, self.dataset.info) if message.learned else None
+        return Staged(attempt=message.attempt, path=folder / message.path, lease=message.lease, learned=learned)
+
+    def _settle(self, attempt: Attempt, kind: Settled, member: Member | None) -> None:
+        place = self.work.settled(attempt.idx, attempt.variant, kind)
+        if self.work.is_complete(attempt.idx):
+            self._free(place)
+            self._told.pop(attempt.idx, None)
+            if member:
+                self._ended_well(member, attempt.idx, Role.RENDERER)
+            self.evidence.forget(attempt.idx)
+
+    def _ended_well(self, member: Member, index: int, role: Role) -> None:
+        self.results += 1
+        member.results += 1
+        member.backoff.result()
+        self.evidence.record_lease(index, role)
+        if begin := member.given.pop(index, None):
+            self.pace.took(role, time.monotonic() - begin, is_first=member.results == 1)
+
+    def _tell(self, attempt: Attempt) -> None:
+        told = self._told.setdefault(attempt.idx, set())
+        stored = stored_of(attempt)
+        self.progress.add(stored, is_new=attempt.attempt not in told)
+        self.progress.tell(line(stored, self.progress.status))
+        told.add(attempt.attempt)
+
+    def _with_load_time(self, attempt: Attempt) -> Attempt:
+        if not self._load_time:
+            return attempt
+        load, self._load_time = self._load_time, 0.0
+        return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
+
+    def _free(self, place: Place | None) -> None:
+        if isinstance(place, str):
+            self._spilled.discard(place)
+            Path(self.dataset.folder, place).unlink(missing_ok=True)
+        elif place is not None:
+            self.slots.free(place)
+
+
+def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:
+    """What a worker learned about the dataset, under the dataset's names."""
+    return replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)
+
+
+def _spill(index: int, lease: int) -> str:
+    """File of a plan that is not in the slab, relative to the dataset."""
+    return f"stage/{index}.{lease}.plan"

@@ -1,0 +1,138 @@
+"""What a run's components are made from: everything that the spec names, loaded and checked once."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nimbus.runner.cell.spec import CellSpec
+
+if TYPE_CHECKING:
+    from nimbus.datagen.pipeline import Pipeline
+    from nimbus.datagen.stages import Chain
+    from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What a dataset is made from; one dataset has one origin."""
+
+    task: str
+    task_hash: str
+    seed: int
+    robot: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What else decides the content: assets, code, settings and versions by name."""
+    task_text: str = ""
+
+    def open(self, folder: Path | str) -> Dataset:
+        """Make the dataset, or go on with it; raises what :meth:`Dataset.create_or_open` raises."""
+        from nimbus.datagen.store.dataset import Dataset
+
+        return Dataset.create_or_open(
+            folder, task=self.task, task_hash=self.task_hash, seed=self.seed, robot=self.robot, inputs=self.inputs
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A loaded spec, ready to make chains of components."""
+
+    origin: Origin
+    pipeline: Pipeline
+    context: Mapping[str, Any]
+    load_time: float
+    """[s] CPU"""
+
+    def chain(self, dataset: object, **further: object) -> Chain:
+        """The pipeline's components, made for one process.
+
+        Args:
+            dataset: Where the writer puts what is made.
+            further: More of what components may ask for, by parameter name.
+        """
+        from nimbus.datagen.pipeline import build
+
+        return build(self.pipeline, **self.context, dataset=dataset, **further)
+
+
+def load_job(spec: CellSpec) -> Job:
+    """Load and check everything that a spec names, before its folder is made.
+
+    Raises:
+        InputError: Something is missing, wrong, or does not fit together.
+    """
+    from nimbus.datagen.pipeline import check_components, load_pipeline
+    from nimbus.runner.libraries import prepare_libraries
+
+    folders = [Path(folder) for folder in spec.skills]
+    if not spec.task:
+        prepare_libraries(skill_folders=folders, device=spec.device)
+        return _without_task(spec)
+    from nimbus.datagen.store.dataset import check_folder
+    from nimbus.datagen.task import load_task
+
+    task = load_task(spec.task, skill_folders=folders)
+    check_folder(Path(spec.folder), task=task.name, task_hash=task.content_hash, seed=spec.seed)
+    prepare_libraries(device=spec.device)
+    pipeline = load_pipeline(spec.pipeline or task.pipeline, where="" if spec.pipeline else task.where("pipeline"))
+    begin = time.thread_time()
+    context = task_context(spec, task, pipeline)
+    load_time = time.thread_time() - begin
+    check_components(pipeline, offered=(*context, "dataset", "overlap"))
+    origin = Origin(
+        task=task.name,
+        task_hash=task.content_hash,
+        seed=spec.seed,
+        robot=task.robot,
+        inputs=_inputs(task, pipeline, context),
+        task_text=task.text,
+    )
+    return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
+
+
+def _without_task(spec: CellSpec) -> Job:
+    """A pipeline whose components need no task file: the spec's settings say everything."""
+    from nimbus.datagen.pipeline import check_components, load_pipeline
+    from nimbus.datagen.store.json_text import to_json
+
+    pipeline = load_pipeline(spec.pipeline)
+    context = {"seed": spec.seed, "device": spec.device, "stack": spec.stack} | spec.settings
+    check_components(pipeline, offered=(*context, "dataset", "overlap"))
+    content = to_json([pipeline.document.data, {name: str(value) for name, value in spec.settings.items()}])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    origin = Origin(task=pipeline.name, task_hash=digest, seed=spec.seed)
+    return Job(origin=origin, pipeline=pipeline, context=context, load_time=0.0)
+
+
+def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, Any]:
+    """What components of a pipeline may ask for, by parameter name."""
+    from nimbus.datagen.randomize.room import check_room
+    from nimbus.datagen.usd.loader import load_assets
+
+    context: dict[str, Any] = {
+        "task": task,
+        "seed": spec.seed,
+        "device": spec.device,
+        "stack": spec.stack,
+        "planner": spec.planner,
+        "run_settings": {"sim": spec.simulator, "planner": spec.planner, "device": spec.device},
+    }
+    if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
+        assets = load_assets(task)
+        check_room(task, assets, seed=spec.seed)
+        context |= {"assets": assets, "stage": assets.stage, "robot": assets.robot}
+    return context | spec.settings
+
+
+def _inputs(task: Task, pipeline: Pipeline, context: Mapping[str, Any]) -> dict[str, str]:
+    from nimbus.datagen.content import asset_hashes, content_inputs
+
+    assets = context.get("assets")
+    hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values()) if assets else {}
+    return content_inputs(task, assets=hashes, settings=context["run_settings"], pipeline=pipeline)

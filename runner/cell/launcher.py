@@ -1,0 +1,129 @@
+"""The launcher: starts the supervisor, starts it again when it dies, passes signals on, and shows the dashboard."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import nimbus
+from nimbus.runner.cell.channel import pair
+from nimbus.runner.cell.messages import Ended, from_message
+from nimbus.runner.cell.processes import sweep
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.interruption import Interruption
+
+_POLL = 0.1
+"""[s]"""
+_SILENCE = 120.0
+"""[s] A supervisor whose loop says nothing for so long is ended; a machine that sleeps is no reason."""
+_DEATHS = 5
+"""A supervisor that dies so often without anything stored in between is not started again."""
+
+
+class _Supervisor:
+    """The process of a supervisor, and the channel to it."""
+
+    def __init__(self, spec: CellSpec) -> None:
+        self.channel, theirs = pair()
+        descriptor = theirs.fileno()
+        root = str(Path(nimbus.__file__).parents[1])
+        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "nimbus.runner.cell.supervisor", str(descriptor), str(os.getpid())],
+            env=os.environ | spec.worker_environment | {"PYTHONPATH": path},
+            pass_fds=(descriptor,),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.channel.send({"spec": spec.to_text()})
+        self.heard = time.monotonic()
+        self.ended: Ended | None = None
+
+    def listen(self) -> None:
+        """Take what it says, for a moment."""
+        if not self.channel.poll(_POLL):
+            return
+        if (received := self.channel.receive()) is None:
+            time.sleep(_POLL)
+            return
+        self.heard = time.monotonic()
+        message = from_message(received[0])
+        if isinstance(message, Ended):
+            self.ended = message
+
+    def kill(self) -> None:
+        """End it at once; its workers die with it."""
+        self.process.kill()
+        self.process.wait()
+
+
+def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
+    """Run a cell to its end.
+
+    Args:
+        spec: What to do.
+        watch: Called several times a second; shows how far the run is, and says how many episodes are settled.
+
+    Returns:
+        How it ended.
+
+    Raises:
+        KeyboardInterrupt: Stopped at once, by a second Ctrl-C.
+    """
+    tag = spec.worker_environment["NIMBUS_CELL"]
+    deaths, settled = 0, -1
+    with Interruption() as interruption:
+        while True:
+            supervisor = _Supervisor(spec)
+            try:
+                ended = _attend(supervisor, interruption, watch)
+            except BaseException:
+                supervisor.kill()
+                raise
+            finally:
+                sweep(tag)
+            if ended is not None:
+                return ended
+            now = watch()
+            deaths, settled = (deaths + 1 if now == settled else 1), now
+            if interruption.requested:
+                return Ended(code=130, state="interrupted")
+            if deaths >= _DEATHS:
+                what = f"the supervisor died {deaths} times in a row ({_death(supervisor.process.returncode)})"
+                return Ended(code=1, state="failed", line=what)
+            time.sleep(min(10.0, 0.25 * 2 ** (deaths - 1)) if deaths > 1 else 0.0)
+
+
+def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable[[], int]) -> Ended | None:
+    """Wait until a supervisor is gone; what it said at last, or None when it died."""
+    asked = False
+    before = time.monotonic()
+    while supervisor.process.poll() is None:
+        supervisor.listen()
+        watch()
+        now = time.monotonic()
+        if now - before > 2.0:  # this process slept as well: forgive
+            supervisor.heard += now - before
+        before = now
+        if interruption.requested and not asked:
+            supervisor.process.send_signal(signal.SIGTERM)
+            asked = True
+        if now - supervisor.heard > _SILENCE:
+            supervisor.kill()
+    while supervisor.ended is None and supervisor.channel.poll(0):
+        if (received := supervisor.channel.receive()) is None:
+            break
+        message = from_message(received[0])
+        supervisor.ended = message if isinstance(message, Ended) else None
+    supervisor.channel.close()
+    return supervisor.ended
+
+
+def _death(code: int) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

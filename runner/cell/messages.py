@@ -1,0 +1,184 @@
+"""What launcher, supervisor, zygote and workers say to each other: small plain values, never pictures or plans."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.json_text import from_plain
+from nimbus.runner.cell.job import Origin
+
+# Supervisor to worker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Plan an episode, into a slot of the slab."""
+
+    index: int
+    variants: tuple[int, ...]
+    lease: int
+    slot: int = -1
+    """-1: into a file instead, or nowhere, when the pipeline has one role."""
+    generation: int = 0
+    spill: str = ""
+    """File for a plan that has no slot or does not fit into it."""
+    stored: str = ""
+    """File of a stored variant, whose plan is to be shown."""
+    stored_attempt: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Render:
+    """Render and stage a plan."""
+
+    index: int
+    variants: tuple[int, ...]
+    lease: int
+    slot: int = -1
+    generation: int = 0
+    spill: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Close and leave."""
+
+
+# Worker to supervisor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """Ready for something to do."""
+
+    done: int
+    """Orders carried out so far: an answer to an older state is not taken for a new one."""
+    flushing: bool = False
+    """What was rendered last is still being written."""
+    roles: tuple[str, ...] = ()
+    """Halves of the chain that this worker has used: taking such a role again costs nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanMade:
+    """A plan lies in its slot, or in the file."""
+
+    index: int
+    lease: int
+    spilled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """Failed attempts, one row for each variant that would have shown them."""
+
+    index: int
+    lease: int
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """An episode's file is whole and synced, under its staged name."""
+
+    index: int
+    lease: int
+    attempt: Attempt
+    path: str
+    learned: DatasetInfo | None = None
+    """What it tells about the dataset, when that is news."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Where the time went since the last such message."""
+
+    spans: tuple[tuple[str, float, float], ...] = ()
+    """Phase, begin and end [s since 1970]."""
+    gaps: tuple[tuple[str, float, float], ...] = ()
+    """Phase, largest gap between stamps and total [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """Why this worker leaves."""
+
+    sort: str
+    """``exception`` (a bug), ``input`` (something of the user's) or ``storage`` (the disk)."""
+    line: str
+    traceback: str = ""
+    code: int = 70
+
+
+# Supervisor and zygote
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spawn:
+    """Fork a worker; its channel, the slab, the stamps and its log come along as descriptors."""
+
+    worker: int
+    seat: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spawned:
+    """The process of a worker."""
+
+    worker: int
+    pid: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """The job is loaded; workers can be forked."""
+
+    origin: Origin
+    has_planner: bool
+    """The pipeline is cut in two roles."""
+    load_time: float
+    """[s] CPU"""
+
+
+# Supervisor to launcher
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beat:
+    """The supervisor's loop runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The run is over."""
+
+    code: int
+    state: str
+    line: str = ""
+
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(Plan, Render, Stop),
+        *(Idle, PlanMade, Recorded, Written, Times, Trouble),
+        *(Spawn, Spawned, Loaded, Beat, Ended),
+    )
+}
+
+
+def to_plain(message: Any) -> dict[str, Any]:
+    """A message as plain values."""
+    return {"kind": type(message).__name__} | asdict(message)
+
+
+def from_message(plain: dict[str, Any]) -> Any:
+    """The message that plain values are; ``ValueError`` when they are none."""
+    values = dict(plain)
+    kind = _KINDS.get(values.pop("kind", ""))
+    if kind is None:
+        raise ValueError(f"unknown message {plain.get('kind')!r}")
+    return from_plain(kind, values)

@@ -1,0 +1,57 @@
+"""How long leases take, as measured so far: what the schedule decides from. Pure."""
+
+from __future__ import annotations
+
+from nimbus.runner.cell.lease import Role
+
+
+class Pace:
+    """Means over a run; the first lease of a worker tells what building its half of the chain costs."""
+
+    def __init__(self) -> None:
+        self._first: dict[Role, list[float]] = {role: [] for role in Role}
+        self._sum = dict.fromkeys(Role, 0.0)
+        self._count = dict.fromkeys(Role, 0)
+        self._good = self._bad = 0
+
+    def took(self, role: Role, seconds: float, *, is_first: bool) -> None:
+        """A lease ended well.
+
+        Args:
+            role: What it was for.
+            seconds: [s] wall-clock, from the order to the result.
+            is_first: It was the worker's first, which also builds what it needs.
+        """
+        if is_first:
+            self._first[role].append(seconds)
+        else:
+            self._sum[role] += seconds
+            self._count[role] += 1
+
+    def planned(self, good: bool) -> None:
+        """A lease for planning led to a plan, or was rejected for good."""
+        self._good += good
+        self._bad += not good
+
+    def seconds(self, role: Role) -> float:
+        """Mean of a lease [s]; 0 while nothing is known."""
+        if self._count[role]:
+            return self._sum[role] / self._count[role]
+        first = self._first[role]
+        return sum(first) / len(first) if first else 0.0
+
+    @property
+    def plan_yield(self) -> float:
+        """Share of the leases for planning that gave a plan."""
+        total = self._good + self._bad
+        return self._good / total if total else 1.0
+
+    @property
+    def switch_seconds(self) -> float:
+        """What a worker's first lease in a role took longer than others [s]; 0 while that is not known."""
+        costs = [
+            max(0.0, sum(first) / len(first) - self.seconds(role))
+            for role, first in self._first.items()
+            if first and self._count[role]
+        ]
+        return max(costs, default=0.0)

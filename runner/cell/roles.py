@@ -1,0 +1,39 @@
+"""Where a chain of stages is cut in two: the planner's half before, the renderer's half behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nimbus.datagen.pipeline import Pipeline
+from nimbus.datagen.stages import Stage
+
+PLANNER, RENDERER = "planner", "renderer"
+
+_CUTS = ("plan", "randomize")
+"""The cut comes behind the first of these that ends a component; what passes there can travel."""
+
+
+def cut(pipeline: Pipeline) -> int:
+    """How many of a pipeline's components are the planner's; 0 when all of them work in one role.
+
+    A plan is what should travel. Where one component plans and renders, its layouts travel instead.
+    """
+    last_stages = [component.kind.split("+")[-1] for component in pipeline.components]
+    for stage in _CUTS:
+        if stage in last_stages:
+            return last_stages.index(stage) + 1
+    return 0
+
+
+def run_one(stages: list[Stage[Any, Any]], item: Any) -> Iterator[Any]:
+    """Pull one item through some stages; close the results to end early."""
+    items: Iterator[Any] = iter((item,))
+    running = []
+    try:
+        for stage in stages:
+            running.append(items := stage(items))
+        yield from items
+    finally:
+        for generator in reversed(running):
+            generator.close()

@@ -1,0 +1,294 @@
+"""A shift: all between the loaded job and the end of the run: who works, and when it is over."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from nimbus.datagen.errors import StorageError
+from nimbus.runner.cell import processes
+from nimbus.runner.cell.aftermath import Aftermath
+from nimbus.runner.cell.backoff import Circuit
+from nimbus.runner.cell.channel import Channel
+from nimbus.runner.cell.crew import Crew, Member
+from nimbus.runner.cell.deadlines import CPU, Bounds, Deadlines
+from nimbus.runner.cell.disk import DiskWatch
+from nimbus.runner.cell.dispatch import Dispatcher
+from nimbus.runner.cell.evidence import Evidence
+from nimbus.runner.cell.lease import Role
+from nimbus.runner.cell.messages import Ended, Loaded, Trouble
+from nimbus.runner.cell.schedule import default_split
+from nimbus.runner.cell.slab import Slab, SlotTable
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.status import CellStatus
+from nimbus.runner.cell.watchdog import Watchdog
+from nimbus.runner.progress import Progress
+
+_SEATS = 64
+"""Workers that a cell can have at once."""
+_CLOSING = 3.0
+"""[s] Workers may take to leave when everything is stored; nothing depends on it."""
+_BIRTH = 15.0
+"""[s] The zygote may take to fork a worker."""
+
+
+class Shift:
+    """The work of a run.
+
+    Args:
+        spec: What to do.
+        loaded: What the zygote says about the job.
+        selector: The supervisor's.
+        zygote: Whom to ask for workers.
+        drain_zygote: Takes in what it has said.
+        started: [s since 1970] when the run was.
+        tick: [s] between two looks at everything.
+
+    Raises:
+        InputError: The folder is not a fit place for this run.
+    """
+
+    def __init__(
+        self,
+        spec: CellSpec,
+        loaded: Loaded,
+        selector: selectors.BaseSelector,
+        *,
+        zygote: Channel,
+        drain_zygote: Callable[[], None],
+        started: float,
+        tick: float,
+    ) -> None:
+        self.spec = spec
+        self.zygote: Channel | None = zygote
+        self.zygote_pid = 0
+        self._drain_zygote = drain_zygote
+        resources, cores = spec.resources, processes.usable_cores()
+        self.split = resources.workers or (default_split(cores, 1.0, 4.0) if loaded.has_planner else (0, cores))
+        slots = resources.slots or 2 * sum(self.split) + 2
+        self.dataset = loaded.origin.open(spec.folder)
+        try:
+            slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
+            self.run = self.dataset.ledger.start_run(
+                mode="cell", cores=cores, workers="x".join(map(str, self.split)), settings={"seed": spec.seed}
+            )
+        except BaseException:
+            self.dataset.close()
+            raise
+        self.crew = Crew(spec, selector, slab=slab, seats=_SEATS, on_message=self._hear, on_exit=self._gone)
+        evidence, circuit = Evidence(), Circuit()
+        fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
+        deadlines = Deadlines({**CPU, **fixed})
+        self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
+        already, already_stored, missing = self._settled_before()
+        self.progress = Progress(
+            self.dataset.folder,
+            task=loaded.origin.task,
+            target=spec.target,
+            already=already,
+            already_stored=already_stored,
+            started=started,
+        )
+        self.dispatcher = Dispatcher(
+            spec,
+            self.dataset,
+            self.crew,
+            slots=SlotTable(slots),
+            evidence=evidence,
+            deadlines=deadlines,
+            progress=self.progress,
+            has_planner=loaded.has_planner,
+            missing=missing,
+            load_time=loaded.load_time,
+            run=self.run.id,
+        )
+        self.aftermath = Aftermath(
+            self.dispatcher,
+            self.crew,
+            evidence=evidence,
+            circuit=circuit,
+            task_text=loaded.origin.task_text,
+            run=self.run.id,
+        )
+        self.circuit = circuit
+        self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
+        self.status = CellStatus(self.progress, self.dispatcher, self.aftermath, self.watchdog)
+        self._seat_free_at: dict[int, float] = {}
+        self._drained_at: float | None = None
+        self._leaving_since: float | None = None
+        self._ended: Ended | None = None
+
+    # The loop
+
+    def go_on(self, now: float, *, is_tick: bool) -> Ended | None:
+        """Do what is due; how the run ended, once everybody is gone.
+
+        Args:
+            now: [s] of the monotonic clock.
+            is_tick: Time to look at everything.
+        """
+        with self.disk.guard(now):
+            self.dispatcher.commit()
+        if is_tick:
+            self.crew.flush()
+            self.watchdog.look(now)
+            self.disk.look(now, episodes=len(self.crew))
+            self._forget_unborn(now)
+            self.status.tell()
+        self._ended = self._ended or self._verdict(now)
+        if self._ended:
+            return self._leave(now)
+        self._staff(now)
+        self._employ()
+        return None
+
+    def drain(self, now: float) -> None:
+        """Hand out nothing more; what is under way may end."""
+        if self._drained_at is None:
+            self._drained_at = now
+            self.progress.activity("stopping after what is under way")
+
+    def born(self, number: int, pid: int) -> None:
+        """The zygote says which process a worker has."""
+        self.crew.born(number, pid)
+
+    def close(self) -> None:
+        """End everybody, and write how the run ended."""
+        self.crew.close()
+        state = self._ended.state if self._ended else "failed"
+        with suppress(StorageError):
+            self.dispatcher.commit(at_once=True)
+        self.status.finish(state)
+        with suppress(StorageError):
+            self.dataset.ledger.end_run(
+                self.run,
+                state=state,
+                wall_seconds=self.progress.status.elapsed,
+                startup_seconds=self.progress.status.startup_seconds,
+            )
+        self.dataset.close()
+
+    def _verdict(self, now: float) -> Ended | None:
+        if line := self.disk.complaint(now):
+            return Ended(code=1, state="failed", line=line)
+        if self.circuit.is_open:
+            return Ended(code=1, state="failed", line=self.circuit.reason)
+        if self.dispatcher.is_done:
+            done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target
+            return Ended(code=0, state="done") if done else Ended(code=1, state="short")
+        if self._drained_at is not None:
+            busy = any(not member.is_idle or member.flushing for member in self.crew if not member.stopped)
+            if not busy or now - self._drained_at > self.spec.resources.grace:
+                return Ended(code=130, state="interrupted")
+        return None
+
+    def _leave(self, now: float) -> Ended | None:
+        """Let everybody go; nothing is lost with those who take too long."""
+        if self._leaving_since is None:
+            self._leaving_since = now
+            for member in self.crew:
+                if member.is_idle:
+                    self.dispatcher.dismiss(member)
+                elif not member.stopped:
+                    self.crew.kill(member, why="the run is over")
+                    member.stopped = True
+        if len(self.crew) and now - self._leaving_since < _CLOSING:
+            return None
+        return self._ended
+
+    # Who works
+
+    def wanted(self) -> tuple[int, int]:
+        """Planners and renderers that there should be."""
+        counts = self.dispatcher.work.counts
+        left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.aside
+        planners, renderers = self.split
+        if self.spec.resources.fixed_roles:
+            return min(planners, left), min(renderers, left)
+        total = min(planners + renderers, left)
+        return min(planners, total), max(0, total - planners)
+
+    def _staff(self, now: float) -> None:
+        """Start workers until there are enough, and let go those that are too many."""
+        if self.zygote is None or self._drained_at is not None or self.disk.is_full:
+            return
+        staying = [member for member in self.crew if not member.stopped and not member.retiring]
+        wanted = self.wanted()
+        roles = (Role.PLANNER, Role.RENDERER)
+        if self.spec.resources.fixed_roles:
+            lacking = [
+                role
+                for role, count in zip(roles, wanted, strict=True)
+                for _ in range(count - sum(member.role == role for member in staying))
+            ]
+        else:
+            planners = sum(member.role == Role.PLANNER for member in staying)
+            lacking = [
+                Role.PLANNER if planners + row < wanted[0] else Role.RENDERER
+                for row in range(sum(wanted) - len(staying))
+            ]
+        for role in lacking:
+            seat = self.crew.free_seat()
+            if seat is not None and now >= self._seat_free_at.get(seat, 0.0):
+                self.crew.start(self.zygote, role=role)
+        most = sum(self.split)
+        for member in staying[most:]:
+            member.retiring = "too many workers"
+
+    def _employ(self) -> None:
+        """Give everybody who is free something to do."""
+        self._make_room_for_solo()
+        for member in self.crew:
+            if not member.is_idle or member.stopped:
+                continue
+            if member.retiring or self._drained_at is not None:
+                if not member.flushing:
+                    self.dispatcher.dismiss(member)
+            elif not self.disk.is_full:
+                self.dispatcher.give(member)
+
+    def _make_room_for_solo(self) -> None:
+        """What was set aside needs a worker that has done nothing: one of the others goes, and a new one comes."""
+        if not self.dispatcher.work.counts.aside:
+            return
+        staying = [member for member in self.crew if not member.stopped]
+        if any(member.is_fresh or member.retiring for member in staying):
+            return
+        for member in sorted(staying, key=lambda member: not member.is_idle)[:1]:
+            member.retiring = "makes room for a fresh worker"
+
+    def _hear(self, member: Member, message: Any) -> None:
+        if isinstance(message, Trouble):
+            member.trouble = message
+            return
+        with self.disk.guard(time.monotonic()):
+            self.dispatcher.take(member, message)
+
+    def _gone(self, member: Member, how: str) -> None:
+        now = time.monotonic()
+        trouble = member.trouble
+        if isinstance(trouble, Trouble) and trouble.sort == "storage":
+            self.disk.full(now, trouble.line)
+        if isinstance(trouble, Trouble) and trouble.sort == "input":
+            self._ended = self._ended or Ended(code=trouble.code, state="failed", line=trouble.line)
+        if self._ended and member.stopped:
+            self.dispatcher.lost(member)
+            member.log.unlink(missing_ok=True)
+            return
+        self._seat_free_at[member.seat] = now + self.aftermath.of(member, how)
+        self.crew.bury_orphans(zygote=self.zygote_pid, drain=self._drain_zygote)
+
+    def _forget_unborn(self, now: float) -> None:
+        for member in self.crew:
+            if not member.pid and now - member.started > _BIRTH:
+                self.crew.forget(member)
+
+    def _settled_before(self) -> tuple[int, int, int]:
+        """Episodes of those asked for that need no more work, those of them that are stored, and indices that do."""
+        ledger, variants = self.dataset.ledger, tuple(range(self.spec.variants))
+        finished = [len(ledger.finished(index, variants)) for index in range(self.spec.episodes)]
+        stored = sum(item.idx < self.spec.episodes and item.variant < self.spec.variants for item in ledger.stored())
+        return sum(finished), stored, sum(count < len(variants) for count in finished)

@@ -1,0 +1,76 @@
+"""What a cell is asked to do: plain values, which a launcher here or a scheduler of a cluster can hand over."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a cell may use."""
+
+    workers: tuple[int, int] | None = None
+    """Planners and renderers to start with; from the cores when not given."""
+    fixed_roles: bool = False
+    """Workers keep the role they start with."""
+    slots: int = 16
+    """Plans that wait in shared memory."""
+    slot_bytes: int = 2 << 20
+    spill: int = 64
+    """Plans that may wait in files beside, when no slot is free."""
+    memory_limit: int = 0
+    """[bytes] A worker that holds more is renewed after its episode; 0: a share of the machine's memory."""
+    grace: float = 30.0
+    """[s] What is under way may take this long after a request to stop."""
+    disk_patience: float = 60.0
+    """[s] How long a full disk is waited for."""
+    deadlines: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By phase, [s] since the last stamp and in the phase; replaces the table's and is not learned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSpec:
+    """One run: which pipeline, of which task, which episodes, into which folder."""
+
+    folder: str
+    task: str = ""
+    """Name or path of a task file; a pipeline of somebody's own may need none."""
+    pipeline: str = ""
+    """Name or path of a pipeline file; the task's own when empty."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Given to components by parameter name, beside what the run has to offer."""
+    skills: tuple[str, ...] = ()
+    """Folders with skills and components of somebody's own."""
+    seed: int = 0
+    episodes: int = 10
+    variants: int = 1
+    simulator: str = "newton"
+    planner: str = "ompl"
+    device: str = "cpu"
+    stack: int | None = None
+    resources: Resources = field(default_factory=Resources)
+
+    @property
+    def target(self) -> int:
+        """Episodes asked for, variants counted."""
+        return self.episodes * self.variants
+
+    @property
+    def worker_environment(self) -> dict[str, str]:
+        """What the processes of this run have in their environment, to be found by it when nothing else is left."""
+        return {"NIMBUS_CELL": os.path.realpath(self.folder)}
+
+    def to_text(self) -> str:
+        """As JSON."""
+        from nimbus.datagen.store.json_text import to_json
+
+        return to_json(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> CellSpec:
+        """From JSON; ``ValueError`` when it is none."""
+        from nimbus.datagen.store.json_text import from_json
+
+        return from_json(cls, text)

@@ -1,0 +1,71 @@
+"""What the status file says of a cell: workers, slots, faults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from nimbus.runner.cell import processes
+from nimbus.runner.cell.aftermath import Aftermath
+from nimbus.runner.cell.dispatch import Dispatcher
+from nimbus.runner.cell.slab import SlotState
+from nimbus.runner.cell.watchdog import Watchdog
+from nimbus.runner.progress import Progress, RingStatus, WorkerStatus
+
+_PERIOD = 0.25
+"""[s]"""
+
+
+class CellStatus:
+    """Gathers what is known, a few times a second."""
+
+    def __init__(self, progress: Progress, dispatcher: Dispatcher, aftermath: Aftermath, watchdog: Watchdog) -> None:
+        self._progress, self._dispatcher = progress, dispatcher
+        self._aftermath, self._watchdog = aftermath, watchdog
+        self._next = 0.0
+        progress.update(cores=processes.usable_cores())
+
+    def tell(self) -> None:
+        """Bring the status up to date, when it is time."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _PERIOD
+            self._gather()
+
+    def finish(self, state: str) -> None:
+        """The last word."""
+        self._gather()
+        self._progress.finish(state)
+
+    def _gather(self) -> None:
+        slots = self._dispatcher.slots.counts
+        self._progress.update(
+            workers=tuple(self._workers()),
+            ring=RingStatus(
+                slots=sum(slots.values()),
+                ready=slots[SlotState.READY],
+                taken=slots[SlotState.TAKEN],
+                granted=slots[SlotState.GRANTED],
+                spilled=self._dispatcher.spilled_count,
+            ),
+            faults=dict(self._aftermath.counts),
+            recycled=self._aftermath.recycled,
+            switches=self._dispatcher.switches,
+        )
+
+    def _workers(self) -> Iterator[WorkerStatus]:
+        crew = self._dispatcher.crew
+        for member in crew:
+            reading = crew.stamps.snapshot(member.seat)
+            yield WorkerStatus(
+                number=member.number,
+                seat=member.seat,
+                pid=member.pid,
+                role=member.role,
+                phase=reading.phase,
+                index=reading.index,
+                age=round(reading.age_s, 2),
+                in_phase=round(reading.in_phase_s, 2),
+                resident=self._watchdog.resident.get(member.number, 0),
+                results=member.results,
+            )

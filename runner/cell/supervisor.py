@@ -1,0 +1,242 @@
+"""The supervisor: one thread that starts workers, hands out work, commits what comes back, and watches.
+
+It runs none of the user's code and loads no simulator. Everything that it decides follows from the ledger and from what
+workers say; when it dies, the ledger is enough to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from nimbus.runner import libraries as libraries  # one thread each, here and in what is forked from here
+from nimbus.runner.cell import processes, zygote
+from nimbus.runner.cell.channel import Channel, pair
+from nimbus.runner.cell.spec import CellSpec
+
+if TYPE_CHECKING:
+    from nimbus.runner.cell.messages import Ended, Loaded
+    from nimbus.runner.cell.shift import Shift
+
+TICK = 0.1
+"""[s] Between two looks at everything."""
+_BEAT = 1.0
+"""[s] Between two signs of life to the launcher."""
+_ZYGOTES = 5
+"""Processes that died while they loaded, before the run is given up."""
+
+
+class Supervisor:
+    """Runs one spec to its end.
+
+    Args:
+        spec: What to do.
+        launcher: Channel to whoever started this process.
+    """
+
+    def __init__(self, spec: CellSpec, launcher: Channel) -> None:
+        self.spec = spec
+        self._launcher = launcher
+        self._selector = selectors.DefaultSelector()
+        self._wake, wake = socket.socketpair()
+        wake.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        self._wake_end = wake
+        self._selector.register(self._wake, selectors.EVENT_READ, lambda: self._wake.recv(64))
+        signal.signal(signal.SIGTERM, self._ask_to_stop)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._stop_asked = False
+        self._zygote_deaths = 0
+        self._shift: Shift | None = None
+        self._started = time.time()
+        self._start_zygote()  # before anything else is loaded: both load at the same time
+
+    def run(self) -> Ended:
+        """Work until everything is settled, or cannot be; how it ended."""
+        next_tick = next_beat = 0.0
+        try:
+            while True:
+                wait = next_tick - time.monotonic()
+                if self._shift and (commit := self._shift.dispatcher.next_commit) is not None:
+                    wait = min(wait, commit - time.monotonic())
+                for key, _ in self._selector.select(max(0.0, wait)):
+                    key.data()
+                now = time.monotonic()
+                if now >= next_beat:
+                    next_beat = now + _BEAT
+                    self._beat()
+                if now >= next_tick:
+                    next_tick = now + TICK
+                if ended := self._go_on(now, is_tick=next_tick == now + TICK):
+                    return ended
+        finally:
+            self._close()
+
+    def _go_on(self, now: float, *, is_tick: bool) -> Ended | None:
+        if self._refusal:
+            return self._refusal
+        if self._shift is None:
+            return self._interrupted() if self._stop_asked else None
+        if self._stop_asked:
+            self._shift.drain(now)
+        return self._shift.go_on(now, is_tick=is_tick)
+
+    def _interrupted(self) -> Ended:
+        from nimbus.runner.cell.messages import Ended
+
+        return Ended(code=130, state="interrupted")
+
+    def _ask_to_stop(self, *_: object) -> None:
+        self._stop_asked = True
+
+    def _beat(self) -> None:
+        from nimbus.runner.cell.messages import Beat, to_plain
+
+        self._launcher.post(to_plain(Beat()))
+
+    # The zygote
+
+    def _start_zygote(self) -> None:
+        self._refusal: Ended | None = None
+        self.zygote, theirs = pair()
+        supervisor = os.getpid()
+        self._zygote_log = os.memfd_create("nimbus-zygote-log")
+        pid = os.fork()
+        if pid == 0:
+            _become_zygote(self.spec, theirs, log=self._zygote_log, supervisor=supervisor)
+        theirs.close()
+        self._zygote_pid, self._zygote_pidfd = pid, os.pidfd_open(pid)
+        self._selector.register(self.zygote, selectors.EVENT_READ, self._hear_zygote)
+        self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
+
+    def _hear_zygote(self) -> None:
+        from nimbus.runner.cell.messages import Ended, Loaded, Spawned, Trouble, from_message
+
+        while received := self.zygote.receive_now():
+            message = from_message(received[0])
+            if isinstance(message, Spawned) and self._shift:
+                self._shift.born(message.worker, message.pid)
+            elif isinstance(message, Loaded):
+                self._loaded(message)
+            elif isinstance(message, Trouble):
+                line = message.traceback or message.line
+                self._refusal = Ended(code=message.code, state="failed", line=line)
+        if self.zygote.closed_by_peer:
+            self._selector.unregister(self.zygote)
+
+    def _loaded(self, loaded: Loaded) -> None:
+        from nimbus.datagen.errors import InputError
+        from nimbus.runner.cell.messages import Ended
+        from nimbus.runner.cell.shift import Shift
+
+        if self._shift is not None:
+            self._shift.zygote, self._shift.zygote_pid = self.zygote, self._zygote_pid
+            return
+        try:
+            self._shift = Shift(
+                self.spec,
+                loaded,
+                self._selector,
+                zygote=self.zygote,
+                drain_zygote=self._hear_zygote,
+                started=self._started,
+                tick=TICK,
+            )
+            self._shift.zygote_pid = self._zygote_pid
+        except InputError as error:
+            self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
+
+    def _bury_zygote(self) -> None:
+        self._hear_zygote()
+        how = processes.reap(self._zygote_pid)
+        self._forget_zygote()
+        if self._refusal:
+            return
+        self._zygote_deaths += 1
+        log = os.pread(self._zygote_log, 20_000, max(0, os.fstat(self._zygote_log).st_size - 20_000))
+        os.close(self._zygote_log)
+        if self._shift:
+            self._shift.zygote, self._shift.zygote_pid = None, 0
+            self._shift.aftermath.fault("zygote", how, log_tail=log.decode(errors="replace"))
+        if self._zygote_deaths >= _ZYGOTES and not (self._shift and self._shift.dispatcher.results):
+            from nimbus.runner.cell.messages import Ended
+
+            line = f"loading ended {self._zygote_deaths} times without a result, the last time {how}"
+            self._refusal = Ended(code=1, state="failed", line=line)
+            return
+        self._start_zygote()
+
+    def _forget_zygote(self) -> None:
+        for thing in (self.zygote, self._zygote_pidfd):
+            if thing in self._selector.get_map():
+                self._selector.unregister(thing)
+        os.close(self._zygote_pidfd)
+        self.zygote.close()
+        self._zygote_pid = 0
+
+    def _close(self) -> None:
+        if self._shift:
+            self._shift.close()
+        if self._zygote_pid:
+            processes.kill_group(self._zygote_pid)
+            processes.reap(self._zygote_pid)
+        for pid in processes.orphans(set()):
+            processes.kill_group(pid)
+            processes.reap(pid)
+
+
+def _become_zygote(spec: CellSpec, channel: Channel, *, log: int, supervisor: int) -> None:
+    """In the forked process: cut every tie to the supervisor but one, and serve."""
+    code = 1
+    try:
+        os.setsid()
+        processes.die_with_parent(supervisor)
+        signal.set_wakeup_fd(-1)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        kept = channel.fileno()
+        os.closerange(3, kept)
+        os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
+        zygote.main(spec, channel, supervisor=supervisor)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main(words: list[str]) -> int:
+    """Supervise for the launcher that started this process: ``supervisor DESCRIPTOR LAUNCHER_PID``."""
+    import faulthandler
+
+    channel = Channel(socket.socket(fileno=int(words[0])))
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    processes.die_with_parent(int(words[1]))
+    processes.become_subreaper()
+    received = channel.receive()
+    if received is None:
+        return 1
+    spec = CellSpec.from_text(str(received[0]["spec"]))
+    ended: Any
+    try:
+        ended = Supervisor(spec, channel).run()
+    except Exception:
+        from nimbus.runner.cell.messages import Ended
+
+        ended = Ended(code=70, state="failed", line=traceback.format_exc())
+    from nimbus.runner.cell.messages import to_plain
+
+    channel.send(to_plain(ended))
+    return ended.code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

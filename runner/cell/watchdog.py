@@ -1,0 +1,63 @@
+"""The watchdog: looks at the workers' stamps and memory, writes down the stacks of slow ones, and ends hung ones."""
+
+from __future__ import annotations
+
+from nimbus.runner.cell import processes
+from nimbus.runner.cell.crew import Crew, Member
+from nimbus.runner.cell.deadlines import Amnesty, Deadlines, Verdict
+
+_MEMORY_PERIOD = 1.0
+"""[s]"""
+_SHARE = 0.8
+"""Of the machine's memory, all workers together."""
+
+
+class Watchdog:
+    """Judges every worker of a crew, once a tick.
+
+    Args:
+        crew: Whom to watch.
+        deadlines: How long each phase may take.
+        tick: [s] between two looks.
+        memory_limit: [bytes] a worker may hold; 0: a share of the machine's memory.
+    """
+
+    def __init__(self, crew: Crew, deadlines: Deadlines, *, tick: float, memory_limit: int = 0) -> None:
+        self._crew, self.deadlines = crew, deadlines
+        self._amnesty = Amnesty(tick)
+        self._memory_limit = memory_limit
+        self._next_memory = 0.0
+        self.resident: dict[int, int] = {}
+        """[bytes] by worker"""
+
+    def look(self, now: float) -> None:
+        """Judge all workers.
+
+        Args:
+            now: [s] of the monotonic clock.
+        """
+        self._amnesty.late(now)
+        for member in self._crew:
+            if member.pid and not member.ending:
+                self._judge(member)
+        if now >= self._next_memory:
+            self._next_memory = now + _MEMORY_PERIOD
+            self._weigh()
+
+    def _judge(self, member: Member) -> None:
+        reading = self._crew.stamps.snapshot(member.seat)
+        verdict = self.deadlines.judge(reading, amnesty=self._amnesty)
+        if verdict is Verdict.SLOW and not member.suspected:
+            member.suspected = True
+            self._crew.dump(member)
+        elif verdict is Verdict.OK:
+            member.suspected = False
+        elif verdict is Verdict.HUNG:
+            self._crew.kill(member, why=self.deadlines.complaint(reading, amnesty=self._amnesty))
+
+    def _weigh(self) -> None:
+        limit = self._memory_limit or int(_SHARE * processes.total_memory() / max(1, len(self._crew)))
+        self.resident = {member.number: processes.resident_bytes(member.pid) for member in self._crew if member.pid}
+        for member in self._crew:
+            if self.resident.get(member.number, 0) > limit and not member.retiring:
+                member.retiring = f"holds {self.resident[member.number] / 1e6:.0f} MB, at most {limit / 1e6:.0f}"

@@ -1,0 +1,208 @@
+"""A worker: asks, plans or renders what it is told, and stamps its progress."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen import liveness
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.stages import Planned, Randomized, Request, Scene
+from nimbus.datagen.store.attempt import attempt_of
+from nimbus.datagen.store.read import stored_plan
+from nimbus.runner.cell import wire
+from nimbus.runner.cell.channel import Channel
+from nimbus.runner.cell.job import Job
+from nimbus.runner.cell.messages import (
+    Idle,
+    Plan,
+    PlanMade,
+    Recorded,
+    Render,
+    Stop,
+    Times,
+    Trouble,
+    from_message,
+    to_plain,
+)
+from nimbus.runner.cell.roles import PLANNER, RENDERER, cut, run_one
+from nimbus.runner.cell.shelf import MessageShelf
+from nimbus.runner.cell.slab import Slab
+from nimbus.runner.cell.stamps import Stamp
+
+_FLUSH_POLL = 0.02
+"""[s] between two looks at what is being written in the background, while there is nothing else to do."""
+
+
+class Worker:
+    """Carries out orders until it is told to stop.
+
+    Args:
+        job: What components are made from.
+        folder: The dataset's folder.
+        channel: To the supervisor.
+        slab: Where plans lie.
+        stamp: Its row of the page of stamps.
+    """
+
+    def __init__(self, job: Job, folder: Path, *, channel: Channel, slab: Slab, stamp: Stamp) -> None:
+        self._folder, self._channel, self._slab, self._stamp = folder, channel, slab, stamp
+        self._shelf = MessageShelf(folder, channel)
+        self._chain = job.chain(self._shelf, overlap=True)
+        count = cut(job.pipeline)
+        self._head, self._tail = self._chain.stages[:count], self._chain.stages[count:]
+        self._load = self._chain.stages[0]
+        self._roles: list[str] = []
+        self._done = 0
+
+    def run(self) -> None:
+        """Work until told to stop, or until the supervisor is gone."""
+        liveness.listen(self._progress)
+        while not isinstance(order := self._next_order(), Stop):
+            match order:
+                case Plan() if self._head:
+                    self._plan(order)
+                case Plan():
+                    self._all_stages(order)
+                case Render():
+                    self._render(order)
+                case _:
+                    raise ValueError(f"unexpected order {order}")
+            self._done += 1
+        self._stamp.phase("close")
+        self._chain.close()
+        self._tell_times()
+
+    def _progress(self, phase: str) -> None:
+        name = phase.split("+")[0]
+        if name:
+            self._stamp.phase(name)
+        else:
+            self._stamp.tick()
+
+    def _next_order(self) -> Any:
+        """Ask for the next order and wait for it; what is written in the background goes on meanwhile."""
+        flushing = self._pending()
+        self._tell_times()
+        self._say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles)))
+        while flushing and not self._channel.poll(_FLUSH_POLL):
+            self._stamp.phase("store")
+            if not (flushing := self._pending()):
+                self._say(Idle(done=self._done, roles=tuple(self._roles)))
+        if not flushing:
+            self._stamp.phase("wait", index=-1, lease=0)
+        received = self._channel.receive()
+        return Stop() if received is None else from_message(received[0])
+
+    def _pending(self) -> bool:
+        return any([stage.pending() for stage in self._chain.stages])
+
+    def _plan(self, order: Plan) -> None:
+        self._take_role(PLANNER)
+        self._stamp.phase("load", index=order.index, lease=order.lease)
+        for item in run_one(self._head, self._request(order)):
+            if isinstance(item, Planned) and not item.trajectory.outcome.success:
+                self._record(item, order)
+            else:
+                self._hand_over(item, order)
+
+    def _record(self, item: Planned, order: Plan) -> None:
+        times = [item.times, *({} for _ in item.layouts[1:])]  # the first tells what the work for all of them took
+        rows = tuple(
+            attempt_of(
+                layout,
+                item.trajectory,
+                attempt=item.attempt,
+                final=item.final,
+                times=told,
+                started=time.time() - sum(item.times.values()),
+            )
+            for layout, told in zip(item.layouts, times, strict=True)
+        )
+        self._say(Recorded(index=order.index, lease=order.lease, attempts=rows))
+
+    def _hand_over(self, item: Planned | Randomized, order: Plan) -> None:
+        parts = wire.encode(item)
+        spilled = order.slot < 0 or sum(map(len, parts)) > self._slab.capacity
+        if spilled:
+            path = self._folder / order.spill
+            with path.open("xb") as file:
+                file.writelines(parts)
+        else:
+            self._slab.write(order.slot, order.generation, parts)
+        self._say(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
+
+    def _render(self, order: Render) -> None:
+        self._take_role(RENDERER)
+        self._stamp.phase("load", index=order.index, lease=order.lease)
+        request = Request(index=order.index, variants=order.variants)
+        scene: Scene = next(iter(self._load.process(request)))
+        spilled = bool(order.spill)
+        content = (
+            (self._folder / order.spill).read_bytes() if spilled else self._slab.read(order.slot, order.generation)
+        )
+        item = wire.decode(content, scene)
+        wanted = tuple(layout for layout in item.layouts if layout.key.variant in order.variants)
+        self._shelf.begin(order.lease)
+        _exhaust(run_one(self._tail, replace(item, layouts=wanted)))
+
+    def _all_stages(self, order: Plan) -> None:
+        self._take_role(RENDERER)
+        self._stamp.phase("load", index=order.index, lease=order.lease)
+        self._shelf.begin(order.lease)
+        _exhaust(run_one(self._tail, self._request(order)))
+
+    def _request(self, order: Plan) -> Request:
+        path = self._folder / order.stored
+        plan = stored_plan(path, attempt=order.stored_attempt) if order.stored else None
+        return Request(index=order.index, variants=order.variants, plan=plan)
+
+    def _take_role(self, role: str) -> None:
+        if role not in self._roles:
+            self._roles.append(role)
+
+    def _tell_times(self) -> None:
+        gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
+        self._say(Times(spans=tuple(self._stamp.take_spans()), gaps=gaps))
+
+    def _say(self, message: Any) -> None:
+        self._channel.send(to_plain(message))
+
+
+def _exhaust(results: Iterator[Any]) -> None:
+    for _ in results:
+        pass
+
+
+def main(job: Job, folder: Path, *, channel: Channel, slab: Slab, stamp: Stamp) -> int:
+    """Work in this process, which belongs to the supervisor; the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's; who stops is the supervisor's to say
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
+    stamp.phase("start")
+    try:
+        Worker(job, folder, channel=channel, slab=slab, stamp=stamp).run()
+    except BrokenPipeError:
+        return 1  # the supervisor is gone
+    except Exception as error:
+        text = traceback.format_exc()
+        sys.stderr.write(text)
+        channel.send(to_plain(_trouble(error, text)))
+        return 1
+    return 0
+
+
+def _trouble(error: Exception, text: str) -> Trouble:
+    if isinstance(error, StorageError):
+        return Trouble(sort="storage", line=str(error), code=error.exit_code)
+    if isinstance(error, InputError):
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        return Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)
+    return Trouble(sort="exception", line=f"{type(error).__name__}: {error}"[:2000], traceback=text[-20000:])
