@@ -156,7 +156,8 @@ class Dataset:
                 )
             is_first = not self._written.features
             if is_first or time.monotonic() - self._written_at >= _INFO_PERIOD:
-                self._write_info()
+                with suppress(StorageError):  # they are stored all the same: later is soon enough
+                    self._write_info()
             return [item.attempt for item in taken]
 
     def record(self, attempts: Sequence[Attempt]) -> None:
@@ -231,9 +232,9 @@ class Dataset:
 
     def _write_info(self) -> None:
         if self.info != self._written:
+            self._written_at = time.monotonic()
             replace_text(self.folder / INFO_NAME, info_text(self.info))
             self._written = self.info
-            self._written_at = time.monotonic()
 
     def _recover(self) -> None:
         """Settle what an interrupted run left; files without a ledger row are put aside, rows without a file go."""
