@@ -89,7 +89,7 @@ def load_job(spec: CellSpec) -> Job:
         task=task.name,
         task_hash=task.content_hash,
         seed=spec.seed,
-        robot=task.robot,
+        robot=context["robot"].name if "robot" in context else task.robot,
         inputs=_inputs(task, pipeline, context),
         task_text=task.text,
     )

@@ -40,9 +40,9 @@ def one_line(code: int, tmp_path: Path, capsys) -> str:
 def test_a_task_that_does_not_exist(name: str, tmp_path: Path, capsys):
     said = one_line(run(out=tmp_path / "out", task=name), tmp_path, capsys)
     assert said == {
-        "sort_trahs": "unknown task 'sort_trahs'; did you mean 'sort_trash'? known: sort_trash",
+        "sort_trahs": "unknown task 'sort_trahs'; did you mean 'sort_trash'? known: pick_and_place, sort_trash",
         "none.yaml": "none.yaml: no such file",
-        ".": "unknown task '.'; known: sort_trash",
+        ".": "unknown task '.'; known: pick_and_place, sort_trash",
     }.get(name)
 
 
