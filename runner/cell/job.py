@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from nimbus.datagen.task import Task
 
 
+OFFERED = ("dataset", "overlap", "synchronous", "render_failures")
+"""What only the way of running decides: no pipeline file may set it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Origin:
     """What a dataset is made from; one dataset has one origin."""
@@ -58,7 +62,7 @@ class Job:
         """
         from nimbus.datagen.pipeline import build
 
-        return build(self.pipeline, **self.context, dataset=dataset, **further)
+        return build(self.pipeline, **{**self.context, "dataset": dataset, **further})
 
 
 def load_job(spec: CellSpec) -> Job:
@@ -72,8 +76,7 @@ def load_job(spec: CellSpec) -> Job:
 
     folders = [Path(folder) for folder in spec.skills]
     if not spec.task:
-        prepare_libraries(skill_folders=folders, device=spec.device)
-        return _without_task(spec)
+        return _without_task(spec, folders)
     from nimbus.datagen.store.dataset import check_folder
     from nimbus.datagen.task import load_task
 
@@ -84,7 +87,7 @@ def load_job(spec: CellSpec) -> Job:
     begin = time.thread_time()
     context = task_context(spec, task, pipeline)
     load_time = time.thread_time() - begin
-    check_components(pipeline, offered=(*context, "dataset", "overlap"))
+    check_components(pipeline, offered=(*context, *OFFERED))
     origin = Origin(
         task=task.name,
         task_hash=task.content_hash,
@@ -96,14 +99,24 @@ def load_job(spec: CellSpec) -> Job:
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
 
 
-def _without_task(spec: CellSpec) -> Job:
-    """A pipeline whose components need no task file: the spec's settings say everything."""
-    from nimbus.datagen.pipeline import check_components, load_pipeline
-    from nimbus.datagen.store.json_text import to_json
+def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
+    """A pipeline whose components need no task file: the spec's settings say everything.
 
+    Simulator and renderer are loaded only when a component is not the folders' own: they take seconds.
+    """
+    from nimbus.datagen.discover import import_folders
+    from nimbus.datagen.pipeline import check_components, load_pipeline
+    from nimbus.datagen.registry import names
+    from nimbus.datagen.store import hdf5 as hdf5  # the writer is everybody's
+    from nimbus.datagen.store.json_text import to_json
+    from nimbus.runner.libraries import prepare_libraries
+
+    import_folders(folders)
     pipeline = load_pipeline(spec.pipeline)
+    if any(component.name not in names(component.kind) for component in pipeline.components):
+        prepare_libraries(device=spec.device)
     context = {"seed": spec.seed, "device": spec.device, "stack": spec.stack} | spec.settings
-    check_components(pipeline, offered=(*context, "dataset", "overlap"))
+    check_components(pipeline, offered=(*context, *OFFERED))
     content = to_json([pipeline.document.data, {name: str(value) for name, value in spec.settings.items()}])
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     origin = Origin(task=pipeline.name, task_hash=digest, seed=spec.seed)
