@@ -1,7 +1,8 @@
 """The scene of an episode in MuJoCo's OpenGL renderer, as a user of MuJoCo would set it up.
 
 Every visual shape of the stage, the robot and the objects is one geom: boxes as boxes, meshes as they are in their
-files, plain colours as colours, pictures as textures. Light, cameras and looks are those of the layout.
+files or, to compare with, simplified as ours are, plain colours as colours, pictures as textures. Light, cameras and
+looks are those of the layout.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import numpy as np
 
 from nimbus.datagen.layout import Layout, Surface
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.render.parts import load_image
+from nimbus.datagen.render.parts import load_image, simplified_bodies
+from nimbus.datagen.render.simplify import simplified
 from nimbus.datagen.render.textures import procedural_texture
+from nimbus.datagen.render.triangles import Triangles
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
 from nimbus.datagen.usd.stage import StageInfo
@@ -63,7 +66,9 @@ def _visible(builder: newton.ModelBuilder) -> list[int]:
 class OpenGL:
     """MuJoCo's renderer: shadow map 1024, no multisampling; every body is placed by hand."""
 
-    def __init__(self, layout: Layout, stage: StageInfo, robot: Robot, *, shadows: bool) -> None:
+    def __init__(
+        self, layout: Layout, stage: StageInfo, robot: Robot, *, shadows: bool, simplify: bool = False
+    ) -> None:
         spec = mujoco.MjSpec()
         spec.visual.quality.shadowsize, spec.visual.quality.offsamples = 1024, 0
         camera = layout.visual.cameras[0]
@@ -79,8 +84,10 @@ class OpenGL:
         mounts = {camera.mount for camera in layout.visual.cameras}
         names = sorted(({shape.body for shape in found} | mounts) - {""})
         bodies = {name: spec.worldbody.add_body(name=name, mocap=True) for name in names}
+        coarse = simplified_bodies(stage, robot, found[0].builder) if simplify else frozenset()
         for index, shape in enumerate(found):
-            _add_geom(spec, bodies.get(shape.body, spec.worldbody), shape, f"shape_{index}")
+            body = bodies.get(shape.body, spec.worldbody)
+            _add_geom(spec, body, shape, f"shape_{index}", simplify=shape.body in coarse)
         for camera in layout.visual.cameras:
             bodies.get(camera.mount, spec.worldbody).add_camera(
                 name=camera.name, pos=camera.position, quat=camera.wxyz, fovy=math.degrees(camera.vertical_fov)
@@ -117,13 +124,15 @@ class OpenGL:
         return shown
 
 
-def _add_geom(spec: Any, body: Any, shape: Shape, name: str) -> None:
+def _add_geom(spec: Any, body: Any, shape: Shape, name: str, *, simplify: bool) -> None:
     builder, index = shape.builder, shape.index
     x, y, z, *xyzw = np.asarray(builder.shape_transform[index], dtype=float)
     mesh, size = builder.shape_source[index], builder.shape_scale[index]
     geom = body.add_geom(name=name, pos=(x, y, z), quat=np.roll(xyzw, 1), contype=0, conaffinity=0)
     if isinstance(mesh, newton.Mesh):
         geom.type, geom.meshname = mujoco.mjtGeom.mjGEOM_MESH, name
+        if simplify and getattr(mesh, "texture", None) is None:
+            mesh, size = _coarse(mesh, size), (1.0, 1.0, 1.0)
         _add_mesh(spec, mesh, size, name, period=2.0 if shape.surface.texture else 0.0)
     else:
         kind = newton.GeoType(builder.shape_type[index])
@@ -140,6 +149,15 @@ def _add_geom(spec: Any, body: Any, shape: Shape, name: str) -> None:
         material = spec.add_material(name=name)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
         geom.material = name
+
+
+def _coarse(mesh: newton.Mesh, scale: Any) -> newton.Mesh:
+    """The mesh that we draw, with corners of the same place and normal as one vertex."""
+    found = simplified(Triangles.of_mesh(mesh, np.eye(4), np.asarray(scale, dtype=float)))
+    rows = np.concatenate([found.vertices, found.normals.round(2)], axis=1)
+    rows, numbers = np.unique(rows, axis=0, return_inverse=True)
+    faces = numbers.ravel()[found.faces].ravel()
+    return newton.Mesh(rows[:, :3], faces, normals=rows[:, 3:], compute_inertia=False)
 
 
 def _add_mesh(spec: Any, mesh: newton.Mesh, scale: Any, name: str, *, period: float) -> None:

@@ -1,10 +1,12 @@
 """Rendering: CPU time of a view, and MuJoCo's OpenGL renderer on the same states in the same run.
 
 Run it as ``python tests/benchmarks/rendering.py [--episode FILE] [--gl-threads N] [--json FILE]``. The states are of
-a stored episode of ``sort_trash``, or of one that is planned here. Ours makes rgb, depth, instance and semantic
-masks, normals, boxes and visibility; MuJoCo's (EGL, shadow map 1024, no multisampling) rgb, depth and segmentation,
-each in its own pass. It is left out where EGL is not there. Times are CPU seconds of all threads; both take turns,
-and the best turn counts, because other programs on the machine slow them down.
+a stored episode of ``sort_trash``, or of one that is planned here. MuJoCo's renderer (EGL, shadow map 1024, no
+multisampling) makes rgb, depth and segmentation, each in its own pass; it is left out where EGL is not there. Ours
+makes rgb, depth, instance and semantic masks, and in the row ``everything`` normals, boxes and visibility, too. In
+``both`` all cameras are rendered in one call, as a run does. Times are CPU seconds of all threads; all take turns, and
+the best turn counts, because other programs on the machine slow them down. With ``--simplify`` MuJoCo gets the meshes
+that we simplified.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MUJOCO_GL":
 import numpy as np  # noqa: E402
 
 from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
-from nimbus.datagen.layout import EpisodeKey, Layout  # noqa: E402
+from nimbus.datagen.layout import Camera, EpisodeKey, Layout  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual  # noqa: E402
 from nimbus.datagen.render.stacked import StackedRenderer  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
@@ -79,33 +81,49 @@ def cpu_ms(run: Callable[[], object], count: int) -> float:
     return (time.process_time() - start) / count * 1e3
 
 
-def compare(assets: SceneAssets, layout: Layout, states: States, *, shadows: bool, turns: int) -> dict[str, Any]:
-    """Milliseconds a view by camera, of both renderers in turns, and how often ours is faster."""
-    count = len(states[1])
-    ours = StackedRenderer(assets.stage, assets.robot, stack=count, shadows=shadows)
-    ours.load(layout)
-    opengl = _open_gl(assets, layout, shadows=shadows)
+def compare(
+    assets: SceneAssets, layout: Layout, states: States, *, shadows: bool, turns: int, simplify: bool
+) -> dict[str, Any]:
+    """Milliseconds a view by camera, of all renderers in turns, and how often ours is faster."""
+    count, cameras = len(states[1]), layout.visual.cameras
+    make = partial(StackedRenderer, assets.stage, assets.robot, stack=count, shadows=shadows)
+    ours = {"nimbus": make(extras=False), "everything": make()}
+    opengl = _open_gl(assets, layout, shadows=shadows, simplify=simplify)
+    for renderer in ours.values():
+        renderer.load(layout)
     result: dict[str, Any] = {}
-    for camera in layout.visual.cameras:
-        ours.cameras = (camera,)
-        runs: dict[str, Callable[[], object]] = {"nimbus": partial(ours.render, *states)}
+    for name, shown in {**{camera.name: (camera,) for camera in cameras}, "both": cameras}.items():
+        runs: dict[str, Callable[[], object]] = {}
+        for label, renderer in ours.items():
+            runs[label] = partial(_render_cameras, renderer, shown, states)
         if opengl:
-            runs["opengl"] = partial(opengl.render, *states, camera.name)
+            runs["opengl"] = partial(_render_all, [partial(opengl.render, *states, camera.name) for camera in shown])
         for run in runs.values():
             run()
-        times = [{name: cpu_ms(run, count) for name, run in runs.items()} for _ in range(turns)]
-        result[camera.name] = {name: min(turn[name] for turn in times) for name in runs}
-    total = {name: sum(row[name] for row in result.values()) for name in next(iter(result.values()))}
+        times = [{label: cpu_ms(run, count * len(shown)) for label, run in runs.items()} for _ in range(turns)]
+        result[name] = row = {label: min(turn[label] for turn in times) for label in runs}
+        if opengl:
+            row |= {"ratio": row["opengl"] / row["nimbus"], "ratio_everything": row["opengl"] / row["everything"]}
     if opengl:
         opengl.close()
-        result["both"] = {"ratio": total["opengl"] / total["nimbus"]}
     return result
 
 
-def _open_gl(assets: SceneAssets, layout: Layout, *, shadows: bool) -> Any:
+def _render_cameras(renderer: StackedRenderer, cameras: tuple[Camera, ...], states: States) -> None:
+    renderer.cameras = cameras
+    renderer.render(*states)
+
+
+def _render_all(runs: list[Callable[[], object]]) -> None:
+    for run in runs:
+        run()
+
+
+def _open_gl(assets: SceneAssets, layout: Layout, *, shadows: bool, simplify: bool) -> Any:
     """MuJoCo's renderer; None where there is no EGL."""
     try:
-        return importlib.import_module("opengl").OpenGL(layout, assets.stage, assets.robot, shadows=shadows)
+        make = importlib.import_module("opengl").OpenGL
+        return make(layout, assets.stage, assets.robot, shadows=shadows, simplify=simplify)
     except (ImportError, AttributeError, RuntimeError, mujoco.FatalError) as error:
         sys.stderr.write(f"MuJoCo's OpenGL renderer is left out: {error}\n")
         return None
@@ -130,9 +148,9 @@ def table(figures: dict[str, Any]) -> str:
     lines = []
     for name in ("shadows", "no_shadows"):
         for camera, row in figures[name].items():
-            values = "  ".join(f"{key} {value:6.2f}" for key, value in row.items())
+            values = "  ".join(f"{key} {value:5.2f}" for key, value in row.items())
             lines.append(f"{name:12}{camera:8}{values}")
-    lines.append("CPU ms a view; ratio: OpenGL's time over ours, of both cameras together")
+    lines.append("CPU ms a view; ratio: OpenGL's time over ours")
     set_up = ", ".join(f"{name} {value:.0f}" for name, value in figures["set_up_ms"].items())
     lines += [
         f"set-up of an episode [CPU ms]: {set_up}",
@@ -148,6 +166,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=16, help="states to render")
     parser.add_argument("--turns", type=int, default=4, help="times that each renderer is measured")
     parser.add_argument("--gl-threads", type=int, help="threads of the software OpenGL; its own default if not given")
+    parser.add_argument("--simplify", action="store_true", help="give MuJoCo our simplified meshes")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
     if options.gl_threads is not None:
@@ -157,7 +176,7 @@ def main() -> None:
     figures: dict[str, Any] = {"set_up_ms": set_up_cost(assets, layout)}
     for shadows in (True, False):
         name = "shadows" if shadows else "no_shadows"
-        figures[name] = compare(assets, layout, states, shadows=shadows, turns=options.turns)
+        figures[name] = compare(assets, layout, states, shadows=shadows, turns=options.turns, simplify=options.simplify)
     figures["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(table(figures))
     if options.json:

@@ -45,35 +45,27 @@ def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_set(see
     eye = rng.uniform(-1.2, 1.2, 3)
     rotation = to_matrix(look_at(eye, rng.uniform(-0.3, 0.3, 3)))
     shown = view(eye, rotation, rotations, place)
-    culling.cover_image(boxes, np.ones((1, 4), dtype=bool), shown, np.zeros(4, dtype=bool))
-    shape = -(-shown.height // TILE), -(-shown.width // TILE)
-    members = culling.members(shown.tiles, shown.order.numpy().reshape(1, -1), shape)
-    nearest = shown.nearest.numpy()
+    culling.cover_image(boxes, np.ones((1, 4), dtype=bool), shown, count=4)
+    columns = -(-shown.width // TILE)
+    members = culling.members(shown.tiles)
     for box, points in enumerate(inside(rng, rotations, place, half)):
         seen = (points - eye) @ rotation
         seen = seen[seen[:, 2] < -0.01]
         x, y = (0.5 * size - turn * 45.0 * seen[:, axis] / seen[:, 2] for axis, size, turn in ((0, 70, 1), (1, 50, -1)))
         within = (x >= 0) & (x < 70) & (y >= 0) & (y < 50)
-        for tile in set((y[within] // TILE * shape[1] + x[within] // TILE).astype(int)):
+        for tile in set((y[within] // TILE * columns + x[within] // TILE).astype(int)):
             assert box in members[tile]
-        assert np.all(-seen[:, 2] >= nearest[box] - 1e-5)
 
 
-@settings(max_examples=60, deadline=None)
-@given(seeds)
-def test_sets_run_from_near_to_far_after_the_rectangles(seed):
-    rng = np.random.default_rng(seed)
+def test_what_is_turned_away_is_in_no_tile():
+    rng = np.random.default_rng(0)
     rotations, place, _, boxes = turned_boxes(rng, 40)
-    flat = np.arange(40) % 3 == 0
+    active = np.arange(40) % 3 > 0
     eye = np.array([3.0, 0, 0])
     shown = view(eye, to_matrix(look_at(eye, (0, 0, 0))), rotations, place)
-    culling.cover_image(boxes, np.ones((1, 40), dtype=bool), shown, flat)
-    shape = -(-shown.height // TILE), -(-shown.width // TILE)
-    nearest = shown.nearest.numpy()
-    for found in culling.members(shown.tiles, shown.order.numpy().reshape(1, -1), shape):
-        assert np.all(np.diff(flat[found].astype(int)) <= 0)
-        solid = [mesh for mesh in found if not flat[mesh]]
-        assert np.all(np.diff(nearest[solid]) >= 0)
+    culling.cover_image(boxes, active[None], shown, count=30)
+    found = {mesh for members in culling.members(shown.tiles) for mesh in members}
+    assert found <= set(np.flatnonzero(active[:30])) and len(found) > 10
 
 
 @settings(max_examples=60, deadline=None)
@@ -81,7 +73,7 @@ def test_sets_run_from_near_to_far_after_the_rectangles(seed):
 def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     rng = np.random.default_rng(seed)
     rotations, place, half, boxes = turned_boxes(rng, 4)
-    casts, order = np.array([True, False, True, True]), rng.permutation(4)
+    casts = np.array([True, False, True, True])
     towards = rng.normal(size=3)
     towards /= np.linalg.norm(towards)
     across = np.cross(towards, (0.3, 0.5, 0.8))
@@ -89,8 +81,8 @@ def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     along = np.cross(towards, across)
     steps = Steps()
     steps.world_R_mesh, steps.positions = wp.array(rotations, dtype=wp.mat33), wp.array(place, dtype=wp.vec3)
-    culling.cover_light(boxes, casts[None], steps, (along, across), order)
-    members = culling.members(steps.cells, order[None], (GRID, GRID))
+    culling.cover_light(boxes, casts[None], steps, (along, across))
+    members = culling.members(steps.cells)
     assert not any(1 in found for found in members)
     corner, scale = steps.grid_corner.numpy()[0], steps.grid_scale.numpy()[0]
     for box, points in enumerate(inside(rng, rotations, place, half)):

@@ -1,8 +1,8 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Which meshes a ray can meet at all: by tile of the image, and by cell of a grid across the light.
+"""Which rectangles a tile of the image can show, and which meshes cast shadows into a cell of a grid across the light.
 
-A mesh is looked for in the boxes around its pieces. What covers a tile or a cell is a set of bits in ``Sets``: bit
-``i`` stands for the mesh that is ``i``-th in the order of the step, which for a camera runs from near to far.
+A mesh is looked for in the boxes around its pieces. What covers a tile or a cell is a set of bits in ``Sets``, one for
+each mesh.
 """
 
 from __future__ import annotations
@@ -47,17 +47,15 @@ def _projected(views: Views, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
 
 @wp.kernel
 def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(dtype=wp.vec4)):
-    """Rows and columns of the tiles that each box covers, and a lower bound of each mesh's depth."""
+    """Rows and columns of the tiles that each box covers."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     origin = views.origins[row]
     turn = views.mesh_R_camera[row]
     found = wp.vec4(_NOTHING)
-    nearest = wp.float32(1.0e9)
     behind = wp.int32(0)
     for corner in range(boxes.eight):
         seen = (_corner(boxes, box, corner) - origin) * turn
-        nearest = wp.min(nearest, -seen[2])
         if seen[2] < -_NEAR:
             found = _projected(views, seen, found)
         else:
@@ -73,7 +71,6 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
                     share = (one[2] + _NEAR) / (one[2] - other[2])
                     found = _projected(views, one + share * (other - one), found)
     bounds[step * boxes.count + box] = found
-    wp.atomic_min(views.nearest, row, wp.max(nearest, 0.0))
 
 
 @wp.kernel
@@ -98,7 +95,6 @@ def _mark(
     corners: wp.array(dtype=wp.vec2),
     scales: wp.array(dtype=wp.vec2),
     active: wp.array(dtype=wp.uint8),
-    rank: wp.array(dtype=wp.int32),
     rows: int,
     columns: int,
     sets: Sets,
@@ -116,8 +112,8 @@ def _mark(
     high = wp.vec2((found[2] - corner[0]) * scale[0], (found[3] - corner[1]) * scale[1])
     if high[0] < 0.0 or high[1] < 0.0 or low[0] >= limit[0] or low[1] >= limit[1]:
         return
-    bit = wp.uint32(1) << wp.uint32(rank[mesh] & 31)
-    word = rank[mesh] >> 5
+    bit = wp.uint32(1) << wp.uint32(boxes.mesh[box] & 31)
+    word = boxes.mesh[box] >> 5
     last_row = wp.int32(wp.min(high[0], limit[0] - 1.0))
     last_column = wp.int32(wp.min(high[1], limit[1] - 1.0))
     first_column = wp.int32(wp.max(low[1], 0.0))
@@ -126,39 +122,32 @@ def _mark(
             sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
 
 
-def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, flat: NDArray[np.bool_]) -> None:
-    """Set the ``nearest`` depths of a view, the order of its meshes and the ``tiles`` that they cover.
+def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count: int) -> None:
+    """Set the ``tiles`` that rectangles cover.
 
     Args:
         boxes: Around pieces of G meshes.
         active: (K, G) which of them to look at.
-        views: A camera at K steps; gets ``nearest``, ``order`` and ``tiles``.
-        flat: (G,) which of them are rectangles; those come first in the order.
+        views: A camera at K steps; gets ``tiles``.
+        count: How many boxes, from the first on.
     """
-    steps, count = active.shape
+    steps, meshes = active.shape
     device = boxes.mesh.device
-    views.nearest = wp.full(steps * count, 1.0e9, dtype=wp.float32, device=device)
     bounds = wp.empty(steps * boxes.count, dtype=wp.vec4, device=device)
-    wp.launch(_image_bounds, dim=(steps, boxes.count), inputs=[boxes, count, views, bounds], device=device)
-    depth = np.where(flat, -1.0, views.nearest.numpy().reshape(active.shape))
-    order = np.argsort(depth, axis=1, kind="stable")
+    wp.launch(_image_bounds, dim=(steps, count), inputs=[boxes, meshes, views, bounds], device=device)
     shape = -(-views.height // TILE), -(-views.width // TILE)
     identity = np.tile(((0.0, 0.0), (1.0, 1.0)), (steps, 1, 1))
-    views.order = wp.array(order.ravel(), dtype=wp.int32, device=device)
-    views.tiles = _sets(boxes, bounds, identity[:, 0], identity[:, 1], active, order, shape)
+    views.tiles = _sets(boxes, bounds, identity[:, 0], identity[:, 1], active, shape, count)
 
 
-def cover_light(
-    boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tuple[Any, Any], order: NDArray[np.intp]
-) -> None:
+def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tuple[Any, Any]) -> None:
     """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
 
     Args:
         boxes: Around pieces of G meshes.
         casts: (K, G) which of them cast shadows.
-        steps: K steps; gets ``grid_corner``, ``grid_scale``, ``casters`` and ``cells``.
+        steps: K steps; gets ``grid_corner``, ``grid_scale`` and ``cells``.
         axes: Unit vectors along the rows and the columns of the grid.
-        order: (G,) in which casters are tried.
     """
     count, meshes = casts.shape
     device = boxes.mesh.device
@@ -173,8 +162,7 @@ def cover_light(
     scale = GRID / np.maximum(high - low, 1e-6)
     steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
     steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
-    steps.casters = wp.array(order, dtype=wp.int32, device=device)
-    steps.cells = _sets(boxes, bounds, low, scale, casts, np.tile(order, (count, 1)), (GRID, GRID))
+    steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count)
 
 
 def _sets(
@@ -183,26 +171,23 @@ def _sets(
     corner: NDArray[Any],
     scale: NDArray[Any],
     active: NDArray[np.bool_],
-    order: NDArray[np.intp],
     shape: tuple[int, int],
+    boxes_looked_at: int,
 ) -> Sets:
     steps, count = active.shape
     device = bounds.device
-    rank = np.argsort(order, axis=1)
     sets = Sets()
     sets.words = -(-count // 32)
     sets.bits = wp.zeros(steps * shape[0] * shape[1] * sets.words, dtype=wp.uint32, device=device)
     uploads = [wp.array(values, dtype=wp.vec2, device=device) for values in (corner, scale)]
     uploads += [wp.array(active.ravel(), dtype=wp.uint8, device=device)]
-    uploads += [wp.array(rank.ravel(), dtype=wp.int32, device=device)]
     inputs = [boxes, count, bounds, *uploads, *shape, sets]
-    wp.launch(_mark, dim=(steps, boxes.count), inputs=inputs, device=device)
+    wp.launch(_mark, dim=(steps, boxes_looked_at), inputs=inputs, device=device)
     return sets
 
 
-def members(sets: Sets, order: NDArray[np.intp], shape: tuple[int, int]) -> list[list[int]]:
-    """The meshes of each of the K * rows * columns cells, in their order; for looking at."""
+def members(sets: Sets) -> list[list[int]]:
+    """The meshes of each of the K * rows * columns cells; for looking at."""
     cells = sets.bits.numpy().reshape(-1, sets.words)
     bits = (cells[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(len(cells), -1)
-    step = np.arange(len(cells)) // (shape[0] * shape[1])
-    return [[int(order[step[cell], bit]) for bit in np.flatnonzero(row)] for cell, row in enumerate(bits)]
+    return [np.flatnonzero(row).tolist() for row in bits]

@@ -17,7 +17,7 @@ from nimbus.datagen.observation import Labels
 from nimbus.datagen.render import tones
 from nimbus.datagen.render.kernel_data import LEVELS, Boxes, Look, Scene
 from nimbus.datagen.render.mipmap import mipmap
-from nimbus.datagen.render.parts import Part
+from nimbus.datagen.render.parts import ROBOT, Part
 from nimbus.datagen.render.textures import procedural_texture
 from nimbus.datagen.render.triangles import Triangles
 
@@ -49,6 +49,8 @@ class Geometry:
     """(G,)"""
     flat: NDArray[np.bool_]
     """(G,) which of them are rectangles; those are seen, and cast shadows, from their front only."""
+    mapped: NDArray[np.bool_]
+    """(G,) which of them are links of the robot."""
     rectangles: NDArray[np.float64]
     """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
     of their lengths."""
@@ -75,13 +77,24 @@ def build_geometry(
     def upload(values: NDArray | list, dtype: Any) -> wp.array:
         return wp.array(values, dtype=dtype, device=device)
 
+    flat = np.array([group.rectangle is not None for group in groups])
     scene = Scene()
     scene.mesh_count = len(groups)
-    scene.rectangle_count = sum(group.rectangle is not None for group in groups)
+    scene.rectangle_count = int(flat.sum())
     scene.smooth = upload(np.array([not _is_flat(group) for group in groups], dtype=np.uint8), wp.uint8)
+    mapped = np.array([all(part.instance == ROBOT for part in group.parts) for group in groups]) & ~flat
+    scene.mapped = upload(mapped.astype(np.uint8), wp.uint8)
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
+    solid = [group.triangles for group in groups if group.rectangle is None]
+    starts = np.cumsum([0] + [len(triangles.corners[0]) for triangles in solid])
+    scene.vertex_count, scene.face_count = int(starts[-1]), sum(len(triangles.faces) for triangles in solid)
+    if solid:
+        scene.points = upload(np.concatenate([t.corners[0] for t in solid]), wp.vec3)
+        numbers = [t.corners[1].ravel() + start for t, start in zip(solid, starts, strict=False)]
+        scene.corners = upload(np.concatenate(numbers), wp.int32)
+        scene.vertex_mesh = upload(np.repeat(np.arange(len(groups))[-len(solid) :], np.diff(starts)), wp.int32)
     scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
     scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
     rows = np.zeros(len(ordered), dtype=np.dtype(Look.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
@@ -109,7 +122,8 @@ def build_geometry(
         boxes=boxes,
         bounds=np.stack([[piece[:, 0].min(axis=0), piece[:, 1].max(axis=0)] for piece in pieces]),
         casts_shadow=np.array([group.casts_shadow for group in groups]),
-        flat=np.array([group.rectangle is not None for group in groups]),
+        flat=flat,
+        mapped=mapped,
         rectangles=_rectangle_rows(groups),
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )

@@ -11,6 +11,10 @@ TILE = wp.constant(8)
 """[px] Side of a tile."""
 GRID = wp.constant(128)
 """Cells along each side of the grid across the light."""
+MAP = wp.constant(192)
+"""Pixels along each side of the picture from the light."""
+BASE = wp.constant(64.0)
+"""[m] Added to heights towards the light, so that they are positive."""
 TINTS = wp.constant(4096)
 """Entries of the table from sRGB to linear light."""
 LEVELS = wp.constant(12)
@@ -43,8 +47,19 @@ class Scene:
 
     mesh_count: wp.int32
     rectangle_count: wp.int32
+    vertex_count: wp.int32
+    face_count: wp.int32
+    """Of meshes, without those of rectangles, which come before them."""
+    points: wp.array(dtype=wp.vec3)
+    """Vertices of all meshes, in the frame of each."""
+    vertex_mesh: wp.array(dtype=wp.int32)
+    corners: wp.array(dtype=wp.int32)
+    """Three vertices of each face of a mesh."""
     meshes: wp.array(dtype=wp.uint64)
     smooth: wp.array(dtype=wp.uint8)
+    mapped: wp.array(dtype=wp.uint8)
+    """Whether the picture from the light shows the mesh: the robot's links, of which nothing is thinner than a few
+    pixels of it."""
     face_start: wp.array(dtype=wp.int32)
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
@@ -91,6 +106,23 @@ class Boxes:
 
 
 @wp.struct
+class Raster:
+    """Pictures of the meshes at K steps, of a camera or from the light; V vertices."""
+
+    width: wp.int32
+    height: wp.int32
+    perspective: wp.bool
+    matrices: wp.array(dtype=wp.mat33)
+    """From the frame of each mesh to pixels and depth; the first two times the depth with a perspective."""
+    offsets: wp.array(dtype=wp.vec3)
+    shown: wp.array(dtype=wp.uint8)
+    places: wp.array(dtype=wp.vec3)
+    """(K * V) column and row [px], and how near: one over the depth, or the height towards the light."""
+    nearest: wp.array(dtype=wp.uint64)
+    """Of each pixel, as ``raster`` packs it."""
+
+
+@wp.struct
 class Steps:
     """What moves; the rows of K steps of G meshes in one row."""
 
@@ -104,12 +136,15 @@ class Steps:
     """Three planes of each rectangle: distance to it along the light, and shares of its edges, of a world point."""
     tops: wp.array(dtype=wp.float32)
     """How far along the light each mesh reaches [m]."""
-    casters: wp.array(dtype=wp.int32)
-    """Meshes in the order of the bits in ``cells``."""
     cells: Sets
-    """Which of them each cell of the grid across the light is in the shadow's way of."""
+    """Which meshes each cell of the grid across the light is in the shadow's way of."""
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
+    heights: Raster
+    """The robot's links that cast shadows, from the light."""
+    map_corner: wp.array(dtype=wp.vec2)
+    map_scale: wp.array(dtype=wp.vec2)
+    """Pixels of ``heights`` per metre."""
 
 
 @wp.struct
@@ -126,17 +161,16 @@ class Views:
     mesh_R_camera: wp.array(dtype=wp.mat33)
     planes: wp.array(dtype=wp.vec3)
     """Three planes of each rectangle over the image: one over depth, and the shares of its edges over depth."""
-    nearest: wp.array(dtype=wp.float32)
-    """Lower bound of each mesh's depth."""
-    order: wp.array(dtype=wp.int32)
-    """Meshes of each step in the order of the bits in ``tiles``: rectangles, then the others from near to far."""
     tiles: Sets
+    """Rectangles that each tile can show."""
+    meshes: Raster
 
 
 @wp.struct
 class Images:
     """Outputs of one camera, flat."""
 
+    with_normals: wp.bool
     rgb: wp.array(dtype=wp.uint8)
     depth: wp.array(dtype=wp.float32)
     instance: wp.array(dtype=wp.uint8)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.render.simplify import simplified
 from nimbus.datagen.render.triangles import Triangles
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
@@ -76,7 +77,13 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[Part, ...]:
         roles = [role for prefix, role in static.items() if path == prefix or path.startswith(prefix + "/")]
         return (roles[0] if roles else "scene"), ""
 
-    return tuple(_merge(builder, owner))
+    return tuple(_merge(builder, owner, coarse=simplified_bodies(stage, robot, builder)))
+
+
+def simplified_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
+    """The robot's links, without those of the hand, which wrist cameras see closely."""
+    bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0}
+    return frozenset(bodies - set(stage.fixtures) - {*robot.gripper.links, *robot.gripper.fingers})
 
 
 @lru_cache(maxsize=64)
@@ -85,8 +92,11 @@ def _object_parts(library: str, kind: str, variant: int) -> tuple[Part, ...]:
     return tuple(_merge(builder, lambda _: (kind, kind)))
 
 
-def _merge(builder: newton.ModelBuilder, owner: Any) -> Iterable[Part]:
-    """Join all shapes of one owner that carry no image; colours become a palette texture."""
+def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[Part]:
+    """Join all shapes of one owner that carry no image; colours become a palette texture.
+
+    Plain shapes of ``coarse`` bodies get fewer triangles.
+    """
     plain: dict[tuple[str, str], list[Triangles]] = {}
     for shape in range(builder.shape_count):
         if not builder.shape_flags[shape] & _VISIBLE:
@@ -97,6 +107,7 @@ def _merge(builder: newton.ModelBuilder, owner: Any) -> Iterable[Part]:
         color = builder.shape_color[shape]
         triangles = Triangles.of_mesh(mesh, _matrix(builder.shape_transform[shape]), _scale(builder, shape))
         if texture is None:
+            triangles = simplified(triangles) if body in coarse else triangles
             plain.setdefault((instance, body), []).append(triangles.painted(color))
         else:
             yield Part(

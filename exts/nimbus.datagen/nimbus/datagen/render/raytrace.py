@@ -1,9 +1,9 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""The ray tracer: one kernel for every device, which writes images in the form in which they are stored.
+"""The renderer: one kernel for every device, which writes images in the form in which they are stored.
 
-A ray meets only the meshes whose boxes cover its tile of the image, and a shadow ray only those whose shadows cover
-its cell of a grid across the light; both tables are made before the launch (see ``culling``). Camera rays are one long
-along the optical axis, so that distances along them are depths. What a rectangle needs of a ray is linear in the place
+Meshes were drawn before (see ``raster``). Rectangles are looked at in the tiles of the image that they cover, and a
+shadow ray meets only what covers its cell of a grid across the light (see ``culling``). Camera rays are one long along
+the optical axis, so that distances along them are depths. What a rectangle needs of a ray is linear in the place
 on the image: a thread tests the pixels of one row of a tile against a rectangle at once.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import warp as wp
 
 from nimbus.datagen.render.kernel_data import TILE, Images, Light, Scene, Steps, Views
+from nimbus.datagen.render.raster import corner_shares, face_number, nearness
 from nimbus.datagen.render.shading import Hit, byte, lowest, shade, shading_normal
 
 wp.set_module_options({"enable_backward": False})
@@ -19,7 +20,6 @@ wp.set_module_options({"enable_backward": False})
 Row = wp.types.vector(length=8, dtype=wp.float32)
 """A value for each pixel of one row of a tile."""
 Numbers = wp.types.vector(length=8, dtype=wp.int32)
-_FAR = wp.constant(1.0e6)
 
 
 @wp.func
@@ -28,29 +28,21 @@ def _over_row(plane: wp.vec3, x: float, y: float, places: Row) -> Row:
 
 
 @wp.func
-def _meet_mesh(scene: Scene, views: Views, step: int, tile: int, toward: wp.vec3, nearest: Hit) -> Hit:
-    """The nearest of a hit and of the meshes of a tile."""
-    hit = nearest
-    first = scene.rectangle_count
-    for word in range(first >> 5, views.tiles.words):
-        bits = views.tiles.bits[tile * views.tiles.words + word]
-        if word == first >> 5:
-            bits = (bits >> wp.uint32(first & 31)) << wp.uint32(first & 31)
-        while bits != wp.uint32(0):
-            mesh = views.order[step * scene.mesh_count + word * 32 + lowest(bits)]
-            bits = bits & (bits - wp.uint32(1))
-            row = step * scene.mesh_count + mesh
-            if views.nearest[row] > hit.depth:
-                break
-            start = views.origins[row]
-            query = wp.mesh_query_ray(scene.meshes[mesh], start, views.mesh_R_camera[row] * toward, hit.depth)
-            if query.result:
-                hit.mesh = mesh
-                hit.depth = query.t
-                hit.face = query.face
-                hit.u = query.u
-                hit.v = query.v
-                hit.normal = query.normal
+def _mesh_hit(scene: Scene, steps: Steps, views: Views, step: int, key: wp.uint64, x: float, y: float) -> Hit:
+    """A pixel on a face of a mesh."""
+    face = face_number(key)
+    one = scene.corners[face * 3]
+    hit = Hit()
+    hit.mesh = scene.vertex_mesh[one]
+    row = step * scene.mesh_count + hit.mesh
+    hit.face = face + 2 * scene.rectangle_count
+    hit.depth = 1.0 / nearness(key)
+    shares = corner_shares(scene, views.meshes, step, row, face, x, y)
+    hit.u = shares[0]
+    hit.v = shares[1]
+    edge = scene.points[scene.corners[face * 3 + 1]] - scene.points[one]
+    other = scene.points[scene.corners[face * 3 + 2]] - scene.points[one]
+    hit.normal = steps.world_R_mesh[row] * wp.normalize(wp.cross(edge, other))
     return hit
 
 
@@ -65,7 +57,7 @@ def _rectangle_hit(scene: Scene, steps: Steps, views: Views, step: int, mesh: in
     s = wp.dot(views.planes[row * 3 + 1], pixel) * hit.depth
     t = wp.dot(views.planes[row * 3 + 2], pixel) * hit.depth
     first = s >= t
-    hit.face = wp.where(first, 0, 1)
+    hit.face = scene.face_start[mesh] + wp.where(first, 0, 1)
     hit.u = wp.where(first, 1.0 - s, 1.0 - t)
     hit.v = wp.where(first, s - t, s)
     hit.normal = steps.normals[row]
@@ -87,17 +79,11 @@ def render_views(scene: Scene, light: Light, steps: Steps, views: Views, backgro
     places = Row(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
     closeness = Row(0.0)
     flat = Numbers(-1)
-    flats = scene.rectangle_count
-    meshes = wp.bool(False)
     for word in range(views.tiles.words):
         bits = views.tiles.bits[tile * views.tiles.words + word]
         while bits != wp.uint32(0):
-            bit = word * 32 + lowest(bits)
+            rectangle = word * 32 + lowest(bits)
             bits = bits & (bits - wp.uint32(1))
-            if bit >= flats:
-                meshes = wp.bool(True)
-                break
-            rectangle = views.order[step * scene.mesh_count + bit]
             row = (step * scene.mesh_count + rectangle) * 3
             close = _over_row(views.planes[row], first, y, places)
             s = _over_row(views.planes[row + 1], first, y, places)
@@ -119,23 +105,22 @@ def render_views(scene: Scene, light: Light, steps: Steps, views: Views, backgro
         )
         hit = Hit()
         hit.mesh = -1
-        hit.depth = _FAR
-        if flat[pixel] >= 0:
+        key = views.meshes.nearest[index]
+        if nearness(key) > closeness[pixel]:
+            hit = _mesh_hit(scene, steps, views, step, key, x, y)
+        elif flat[pixel] >= 0:
             hit = _rectangle_hit(scene, steps, views, step, flat[pixel], x, y)
-        if meshes:
-            hit = _meet_mesh(scene, views, step, tile, toward, hit)
         color = background
         normal = wp.vec3(0.0)
         depth = wp.float32(0.0)
         instance = wp.int32(0)
         if hit.mesh >= 0:
             ray = world_R_camera * toward
-            face = scene.face_start[hit.mesh] + hit.face
-            look = scene.looks[scene.face_part[face]]
-            normal = shading_normal(scene, steps, step, hit, face, ray)
+            look = scene.looks[scene.face_part[hit.face]]
+            normal = shading_normal(scene, steps, step, hit, ray)
             depth = hit.depth
             instance = look.instance
-            shaded = shade(scene, steps, light, look, step, hit, face, origin, ray, normal, 1.0 / views.focal, blocker)
+            shaded = shade(scene, steps, light, look, step, hit, origin, ray, normal, 1.0 / views.focal, blocker)
             color = shaded.color
             blocker = shaded.blocker
         images.depth[index] = depth
@@ -143,4 +128,6 @@ def render_views(scene: Scene, light: Light, steps: Steps, views: Views, backgro
         images.semantic[index] = scene.semantics[instance]
         for channel in range(3):
             images.rgb[index * 3 + channel] = byte(scene, color[channel])
-            images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))
+        if images.with_normals:
+            for channel in range(3):
+                images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import warp as wp
 
+from nimbus.datagen.render.kernel_data import BASE as _BASE
 from nimbus.datagen.render.kernel_data import BRIGHTEST, GRID, LEVELS, TONES, Light, Look, Scene, Steps
+from nimbus.datagen.render.raster import nearness
 
 wp.set_module_options({"enable_backward": False})
 
 _SHADOW_OFFSET = wp.constant(4.0e-4)
 """[m] Shadow rays start this far off the surface."""
 _FAR = wp.constant(1.0e6)
+_LEVEL = wp.constant(3.0e-4)
+"""[m] What is not higher than this above a face is taken to be the face itself."""
+_ABOVE = wp.constant(4.0e-3)
+"""[m] What is higher than this above it is taken to be something else."""
 
 
 @wp.struct
@@ -20,12 +26,12 @@ class Hit:
 
     mesh: wp.int32
     face: wp.int32
-    """Of the mesh."""
+    """Of the scene."""
     depth: wp.float32
     u: wp.float32
     v: wp.float32
     normal: wp.vec3
-    """Of the face; in the world frame for a rectangle, in its own for a mesh."""
+    """Of the face, in the world frame."""
 
 
 @wp.struct
@@ -37,22 +43,19 @@ class Shaded:
 
 
 @wp.func
-def shading_normal(scene: Scene, steps: Steps, step: int, hit: Hit, face: int, ray: wp.vec3) -> wp.vec3:
+def shading_normal(scene: Scene, steps: Steps, step: int, hit: Hit, ray: wp.vec3) -> wp.vec3:
     """Interpolated normal in the world frame, on the side that the ray comes from."""
     flat = hit.normal
-    row = step * scene.mesh_count + hit.mesh
-    if scene.meshes[hit.mesh] != wp.uint64(0):
-        flat = steps.world_R_mesh[row] * flat
     if wp.dot(flat, ray) > 0.0:
         flat = -flat
     normal = flat
     if scene.smooth[hit.mesh] != wp.uint8(0):
         smooth = (
-            scene.corner_normals[face * 3] * hit.u
-            + scene.corner_normals[face * 3 + 1] * hit.v
-            + scene.corner_normals[face * 3 + 2] * (1.0 - hit.u - hit.v)
+            scene.corner_normals[hit.face * 3] * hit.u
+            + scene.corner_normals[hit.face * 3 + 1] * hit.v
+            + scene.corner_normals[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
         )
-        turned = wp.normalize(steps.world_R_mesh[row] * smooth)
+        turned = wp.normalize(steps.world_R_mesh[step * scene.mesh_count + hit.mesh] * smooth)
         if wp.dot(turned, flat) < 0.0:
             turned = -turned
         if wp.dot(turned, ray) <= 0.0 and wp.length_sq(smooth) > 0.0:
@@ -80,7 +83,45 @@ def _casts_on(scene: Scene, steps: Steps, step: int, mesh: int, point: wp.vec3) 
 
 
 @wp.func
-def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3, last: int) -> int:
+def _from_map(steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.vec3) -> int:
+    """Whether the robot shades a point, by the four pixels around it: 0 if all say no, 1 if all say yes, else -1.
+
+    A pixel says no when nothing in it rises above the plane of the face that the point lies in.
+    """
+    facing = wp.dot(normal, light.towards)
+    if facing < 0.1:
+        return wp.int32(-1)
+    corner = steps.map_corner[step]
+    scale = steps.map_scale[step]
+    x = (wp.dot(point, light.across) - corner[0]) * scale[0] - 0.5
+    y = (wp.dot(point, light.along) - corner[1]) * scale[1] - 0.5
+    column = wp.int32(wp.floor(x))
+    line = wp.int32(wp.floor(y))
+    width = steps.heights.width
+    tall = steps.heights.height
+    if column < -1 or line < -1 or column >= width or line >= tall:
+        return wp.int32(0)
+    height = wp.dot(point, light.towards) + _BASE
+    rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
+    rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
+    lit = wp.int32(0)
+    dark = wp.int32(0)
+    for pixel in range(4):
+        place_x = column + (pixel & 1)
+        place_y = line + (pixel >> 1)
+        top = wp.float32(0.0)
+        if place_x >= 0 and place_y >= 0 and place_x < width and place_y < tall:
+            top = nearness(steps.heights.nearest[(step * tall + place_y) * width + place_x])
+        plane = height + (float(place_x) - x) * rise_x + (float(place_y) - y) * rise_y
+        if top <= plane + _LEVEL:
+            lit += 1
+        elif top > wp.max(plane, height) + _ABOVE:
+            dark += 1
+    return wp.where(lit == 4, 0, wp.where(dark == 4, 1, -1))
+
+
+@wp.func
+def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.vec3, last: int) -> int:
     """What casts its shadow on a point, or -1; ``last`` is the first to be tried of those that can."""
     corner = steps.grid_corner[step]
     scale = steps.grid_scale[step]
@@ -90,6 +131,7 @@ def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3
         return wp.int32(-1)
     cell = ((step * GRID + y) * GRID + x) * steps.cells.words
     height = wp.dot(point, light.towards)
+    known = wp.int32(-2)
     tried = last
     for word in range(steps.cells.words):
         bits = steps.cells.bits[cell + word]
@@ -99,11 +141,18 @@ def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3
             if tried >= 0:
                 tried = wp.int32(-1)
             else:
-                mesh = steps.casters[word * 32 + lowest(bits)]
+                mesh = word * 32 + lowest(bits)
                 bits = bits & (bits - wp.uint32(1))
                 if mesh == last:
                     continue
             if steps.tops[step * scene.mesh_count + mesh] > height:
+                if scene.mapped[mesh] != wp.uint8(0):
+                    if known == -2:
+                        known = _from_map(steps, light, step, point, normal)
+                    if known == 1:
+                        return mesh
+                    if known == 0:
+                        continue
                 if _casts_on(scene, steps, step, mesh, point):
                     return mesh
     return wp.int32(-1)
@@ -175,7 +224,6 @@ def shade(
     look: Look,
     step: int,
     hit: Hit,
-    face: int,
     origin: wp.vec3,
     ray: wp.vec3,
     normal: wp.vec3,
@@ -184,9 +232,9 @@ def shade(
 ) -> Shaded:
     """Linear light that comes back along a ray; ``pixel`` is its width at unit distance."""
     uv = (
-        scene.corner_uvs[face * 3] * hit.u
-        + scene.corner_uvs[face * 3 + 1] * hit.v
-        + scene.corner_uvs[face * 3 + 2] * (1.0 - hit.u - hit.v)
+        scene.corner_uvs[hit.face * 3] * hit.u
+        + scene.corner_uvs[hit.face * 3 + 1] * hit.v
+        + scene.corner_uvs[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
     )
     long = wp.length(ray)
     slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
@@ -201,7 +249,7 @@ def shade(
         blocker = wp.int32(-1)
         if light.shadows:
             point = origin + ray * hit.depth + normal * _SHADOW_OFFSET
-            blocker = _blocker(scene, steps, light, step, point, last)
+            blocker = _blocker(scene, steps, light, step, point, hit.normal, last)
         if blocker < 0:
             received += light.color * facing
         else:

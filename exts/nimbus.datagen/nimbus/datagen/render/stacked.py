@@ -14,7 +14,7 @@ from nimbus.datagen import rotations
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Camera, Layout
 from nimbus.datagen.observation import CameraFrames, Labels
-from nimbus.datagen.render import culling, views
+from nimbus.datagen.render import culling, pictures, views
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.geometry import build_geometry
 from nimbus.datagen.render.kernel_data import TILE, Images, Light, Steps, Views
@@ -44,6 +44,7 @@ class StackedRenderer:
         stack: K, the number of steps rendered together; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
+        extras: Also make normals, 2D boxes and visibility. Without, normals are empty, boxes and visibility NaN.
 
     Raises:
         InputError: The device is not there.
@@ -58,8 +59,10 @@ class StackedRenderer:
         stack: int | None = None,
         device: str | wp.Device = "cpu",
         shadows: bool = True,
+        extras: bool = True,
     ) -> None:
-        self.stage, self.robot, self.libraries, self.shadows = stage, robot, tuple(libraries), shadows
+        self.stage, self.robot, self.libraries = stage, robot, tuple(libraries)
+        self.shadows, self.extras = shadows, extras
         self.device = find_device(device)
         self._stack = stack
         self._scene_parts = scene_parts(stage, robot)
@@ -134,7 +137,9 @@ class StackedRenderer:
         reach = np.sum(turned_light * middle + np.abs(turned_light) * half, axis=-1) + position @ self._towards
         steps.tops = upload(reach, wp.float32)
         across, along = self._light_axes
-        culling.cover_light(geometry.boxes, casts, steps, (along, across), np.argsort(~flat, kind="stable"))
+        culling.cover_light(geometry.boxes, casts, steps, (along, across))
+        shown, axes = casts & geometry.mapped, np.stack([across, along, self._towards])
+        pictures.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
         return placed
 
     def _render(self, camera: Camera, positions: Float, wxyz: Float, placed: _Placed, bodies: _Bodies) -> CameraFrames:
@@ -150,15 +155,19 @@ class StackedRenderer:
         )
         shape = (self.stack, height, width)
         instances = len(self.labels.instance_names)
-        boxes, pixels = visible_boxes(images.instance, count, width, height, count=instances)
+        boxes = np.full((count, instances, 4), np.nan, dtype=np.float32)
+        visibility = np.full((count, instances), np.nan, dtype=np.float32)
+        if self.extras:
+            boxes, pixels = visible_boxes(images.instance, count, width, height, count=instances)
+            visibility = self._visibility(pixels, pose, matrix, camera, bodies)
         return CameraFrames(
             rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy(),
             depth=images.depth.numpy().reshape(shape)[:count].copy(),
             instance=images.instance.numpy().reshape(shape)[:count].copy(),
             semantic=images.semantic.numpy().reshape(shape)[:count].copy(),
-            normals=images.normals.numpy().reshape(*shape, 3)[:count].copy(),
+            normals=images.normals.numpy().reshape(self.stack, -1, width, 3)[:count].copy(),
             boxes_2d=boxes,
-            visibility=self._visibility(pixels, pose, matrix, camera, bodies),
+            visibility=visibility,
             intrinsics=matrix,
             world_T_camera=pose,
         )
@@ -178,7 +187,8 @@ class StackedRenderer:
         view.mesh_R_camera = upload(np.matmul(turned, rotation[:, None]), wp.mat33)
         planes = views.image_planes(placed.rectangles, positions, rotation, focal=focal, width=width, height=height)
         view.planes = upload(planes, wp.vec3)
-        culling.cover_image(geometry.boxes, seen | ~flat, view, flat)
+        culling.cover_image(geometry.boxes, seen & flat, view, count=len(geometry.rectangles))
+        view.meshes = pictures.draw_view(geometry, camera, positions, rotation, placed.position, placed.rotation)
         return view
 
     def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
@@ -217,7 +227,8 @@ class StackedRenderer:
             images.depth = wp.zeros(pixels, dtype=wp.float32, device=self.device)
             images.instance = wp.zeros(pixels, dtype=wp.uint8, device=self.device)
             images.semantic = wp.zeros(pixels, dtype=wp.uint8, device=self.device)
-            images.normals = wp.zeros(pixels * 3, dtype=wp.int8, device=self.device)
+            images.with_normals = self.extras
+            images.normals = wp.zeros(pixels * 3 if self.extras else 0, dtype=wp.int8, device=self.device)
         return self._images[shape]
 
     def _choose_stack(self, cameras: Sequence[Camera]) -> int:

@@ -123,6 +123,12 @@ class Triangles:
         return replace(self, uvs=uvs.astype(np.float32))
 
     @cached_property
+    def corners(self) -> tuple[Float, NDArray[np.int32]]:
+        """Distinct places (k, 3) of the vertices, and faces (m, 3) of them."""
+        places, number = np.unique(self.vertices, axis=0, return_inverse=True)
+        return places, number.ravel()[self.faces].astype(np.int32)
+
+    @cached_property
     def corner_normals(self) -> Float:
         """(3 m, 3) normals of the corners of all faces in a row."""
         return self.normals[self.faces.ravel()]
