@@ -1,4 +1,4 @@
-"""How far a run is: counts, yields, rates and where the time goes, in one status file that others may read."""
+"""Keeps count of a run, and writes its status file."""
 
 from __future__ import annotations
 
@@ -6,148 +6,22 @@ import os
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import StorageError
 from nimbus.datagen.stages import Stored
-from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.runner.status import FILE_NAME, STAGES, Event, Status
 
-FILE_NAME = "status.json"
-STAGES = ("load", "randomize", "plan", "render", "store")
 _SHARED = STAGES[:3]
 """Stages that all variants of an episode share."""
 _WRITE_INTERVAL = 0.5
-
-
 _EVENTS = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerStatus:
-    """One worker, as it is now."""
-
-    number: int
-    seat: int
-    pid: int
-    role: str
-    phase: str
-    index: int
-    """Episode, -1 for none."""
-    age: float
-    """[s] since its last stamp"""
-    in_phase: float
-    """[s]"""
-    resident: int = 0
-    """[bytes]"""
-    results: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class RingStatus:
-    """The slots in which plans travel."""
-
-    slots: int = 0
-    ready: int = 0
-    """Plans that wait to be rendered."""
-    taken: int = 0
-    granted: int = 0
-    spilled: int = 0
-    """Plans that wait in files."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """Something that happened."""
-
-    number: int
-    """Grows by one with each."""
-    text: str
-
-
-@dataclass(kw_only=True)
-class Status:
-    """What ``status.json`` says."""
-
-    task: str
-    state: str = "running"
-    """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``; read back
-    also ``killed``, of a run whose process is gone."""
-    activity: str = ""
-    """What the run is doing now, in a few words; empty once results come."""
-    pid: int = 0
-    target: int = 0
-    """Episodes asked for."""
-    already: int = 0
-    """Episodes that earlier runs had stored or given up."""
-    stored: int = 0
-    """Episodes stored by this run."""
-    given_up: int = 0
-    """Episodes that failed in their last attempt, in this run."""
-    attempts: int = 0
-    """Plans tried; one that several variants show counts once."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """Failed attempts by reason."""
-    counts: dict[str, int] = field(default_factory=dict)
-    """Items that came out of each stage."""
-    cpu_times: dict[str, float] = field(default_factory=dict)
-    """[s] CPU by stage, in all."""
-    waits: dict[str, float] = field(default_factory=dict)
-    """[s] spent waiting for a queue, by name."""
-    byte_count: int = 0
-    step_count: int = 0
-    started: float = 0.0
-    """[s since 1970]"""
-    updated: float = 0.0
-    already_stored: int = 0
-    """Of ``already``, those that are stored."""
-    quarantined: int = 0
-    """Episodes that this run gave up, because they killed workers."""
-    startup_seconds: float = 0.0
-    """From the start until the first order was given."""
-    cores: int = 1
-    faults: dict[str, int] = field(default_factory=dict)
-    """Workers that died, hung or raised, by kind."""
-    recycled: int = 0
-    """Workers that were renewed because of their memory."""
-    switches: int = 0
-    """Changes of role."""
-    workers: tuple[WorkerStatus, ...] = ()
-    ring: RingStatus = field(default_factory=lambda: RingStatus())
-    longest_episode: float = 0.0
-    """[s] CPU"""
-    events: tuple[Event, ...] = ()
-    """The last things that happened, for who prints lines."""
-
-    @property
-    def bound_seconds(self) -> float:
-        """[s] The shortest time that the measured work could have taken on these cores."""
-        return max(sum(self.cpu_times.values()) / max(1, self.cores), self.longest_episode)
-
-    @property
-    def settled(self) -> int:
-        """Episodes that need no more work."""
-        return self.already + self.stored + self.given_up + self.quarantined
-
-    @property
-    def elapsed(self) -> float:
-        """[s] since the start."""
-        return max(0.0, self.updated - self.started)
-
-    @property
-    def remaining(self) -> float | None:
-        """[s] that the rest will take at the rate so far; None while nothing is known."""
-        done = self.stored + self.given_up
-        left = max(0, self.target - self.settled)
-        return self.elapsed / done * left if done else (0.0 if not left else None)
-
-    def rate(self, stage: str) -> float | None:
-        """Items a CPU second of a stage; None before there are any."""
-        seconds = self.cpu_times.get(stage, 0.0)
-        return self.counts.get(stage, 0) / seconds if seconds > 0 else None
+_OPEN_EPISODES = 4096
+"""Episodes whose CPU times are kept until their last attempt."""
 
 
 class Progress:
@@ -160,14 +34,24 @@ class Progress:
         already: Episodes of those that earlier runs settled.
         already_stored: Those of them that are stored.
         started: [s since 1970] when the run began; now, when not given.
+        mode: ``cell``, ``serial`` or ``coupled``.
     """
 
     def __init__(
-        self, folder: Path, *, task: str, target: int, already: int = 0, already_stored: int = 0, started: float = 0.0
+        self,
+        folder: Path,
+        *,
+        task: str,
+        target: int,
+        already: int = 0,
+        already_stored: int = 0,
+        started: float = 0.0,
+        mode: str = "",
     ) -> None:
         now = time.time()
         self.status = Status(
             task=task,
+            mode=mode,
             target=target,
             already=already,
             already_stored=already_stored,
@@ -178,10 +62,11 @@ class Progress:
         self._path = folder / FILE_NAME
         self._written = 0.0
         self._plans: set[tuple[int, int]] = set()
+        self._costs: dict[int, float] = {}
         self._write()
 
     def activity(self, text: str) -> None:
-        """Say what the run is doing now."""
+        """Say what the run is doing now; an empty text when it is at work."""
         self.status.activity = text
         self._touch()
 
@@ -213,16 +98,35 @@ class Progress:
         for name, seconds in stored.times.items():
             table = status.waits if name.endswith("_wait") else status.cpu_times
             table[name] = table.get(name, 0.0) + seconds
-        cpu = sum(seconds for name, seconds in stored.times.items() if not name.endswith("_wait"))
-        status.longest_episode = max(status.longest_episode, cpu)
+        self._cost(stored)
         self._touch()
 
-    def tell(self, text: str) -> None:
-        """Note something that happened, for who prints lines."""
+    def _cost(self, stored: Stored) -> None:
+        """What an episode took, all its attempts and variants one after the other."""
+        cpu = sum(seconds for name, seconds in stored.times.items() if name in STAGES[1:])
+        cost = self._costs.pop(stored.index, 0.0) + cpu
+        self._costs[stored.index] = cost
+        if len(self._costs) > _OPEN_EPISODES:
+            del self._costs[next(iter(self._costs))]
+        self.status.longest_episode = max(self.status.longest_episode, cost)
+
+    def tell(self, text: str, *, kind: str = "episode") -> None:
+        """Note something that happened.
+
+        Args:
+            text: One line.
+            kind: As :attr:`Event.kind` lists them.
+        """
         events = self.status.events
         number = events[-1].number + 1 if events else 1
-        self.status.events = (*events[-_EVENTS + 1 :], Event(number=number, text=text))
+        event = Event(number=number, text=text, kind=kind, time=time.time())
+        self.status.events = (*events[-_EVENTS + 1 :], event)
         self._touch()
+
+    def ready(self) -> None:
+        """The first order was given, or the first episode begun: what came before was the start-up."""
+        if not self.status.startup_seconds:
+            self.status.startup_seconds = max(1e-3, time.time() - self.status.started)
 
     def update(self, **values: object) -> None:
         """Set fields of the status."""
@@ -245,8 +149,8 @@ class Progress:
     def _write(self) -> None:
         self._written = self.status.updated
         # A full disk ends the run where episodes are stored, not where progress is told.
-        with suppress(StorageError):
-            replace_text(self._path, to_json(asdict(self.status), indent=2) + "\n", durable=False)
+        with suppress(OSError, StorageError):
+            replace_text(self._path, to_json(self.status.to_plain(), indent=2) + "\n", durable=False)
 
 
 def line(stored: Stored, status: Status) -> str:
@@ -277,31 +181,3 @@ def stored_of(attempt: Attempt) -> Stored:
         byte_count=attempt.byte_count,
         times=attempt.times,
     )
-
-
-def read_status(folder: Path) -> Status | None:
-    """The status of the last run in a folder; None when there is none.
-
-    Raises:
-        InputError: The file is not a status.
-    """
-    path = folder / FILE_NAME
-    try:
-        status = from_json(Status, path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        raise InputError("not a run's status", where=str(path), instead="delete this file") from None
-    if status.state == "running" and not _is_alive(status.pid):
-        status.state = "killed"
-    return status
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass  # another user's
-    return True

@@ -12,9 +12,9 @@ from string import Template
 from PIL import Image
 
 from nimbus.datagen.store.read import EpisodeFile
-from nimbus.runner.dashboard import duration
 from nimbus.runner.preview import camera_order, readable
 from nimbus.runner.summary import Summary
+from nimbus.runner.view import duration
 
 _SAMPLES = 6
 _LISTED = 200

@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.runner.progress import STAGES, read_status
+from nimbus.runner.status import STAGES, read_status
 
 ONCE = ("load",)
 """Stages whose work is done at a run's start, for all of its episodes."""

@@ -10,7 +10,8 @@ from nimbus.runner.cell.aftermath import Aftermath
 from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.slab import SlotState
 from nimbus.runner.cell.watchdog import Watchdog
-from nimbus.runner.progress import Progress, RingStatus, WorkerStatus
+from nimbus.runner.progress import Progress
+from nimbus.runner.status import RingStatus, WorkerStatus
 
 _PERIOD = 0.25
 """[s]"""

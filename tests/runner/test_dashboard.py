@@ -14,8 +14,10 @@ from rich.console import Console
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
 from nimbus.datagen.trajectory import Outcome, Reason
-from nimbus.runner.dashboard import Dashboard, duration, line, view
-from nimbus.runner.progress import Progress, read_status
+from nimbus.runner.dashboard import Dashboard
+from nimbus.runner.progress import Progress, line
+from nimbus.runner.status import read_status
+from nimbus.runner.view import duration, view
 
 TIMES = {"load": 0.5, "plan": 2.0, "render": 20.0, "store": 1.0, "store_wait": 0.25}
 
@@ -60,7 +62,8 @@ def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
     assert status.counts == {"load": 4, "randomize": 4, "plan": 4, "render": 2, "store": 2}
     assert status.cpu_times == {"load": 2.0, "plan": 12.0, "render": 40.0, "store": 2.0}
     assert status.waits == {"store_wait": 0.5}
-    assert status.rate("plan") == pytest.approx(4 / 12) and status.rate("randomize") is None
+    status.started, status.startup_seconds, status.updated = 1000.0, 8.0, 1020.0
+    assert status.rate("plan") == pytest.approx(4 / 12) and status.rate("unknown") is None
 
 
 def test_variants_of_one_plan_count_its_planning_once(tmp_path: Path) -> None:

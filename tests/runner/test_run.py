@@ -12,7 +12,7 @@ from runs import run, sound, start_run
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.interruption import Interruption
-from nimbus.runner.progress import STAGES
+from nimbus.runner.status import STAGES
 
 ASKED = ("--episodes", "2", "--variants", "2")
 

@@ -1,0 +1,223 @@
+"""The status file: what a run says of itself, for everything that shows runs; ``docs/status.md`` describes it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.json_text import from_json
+
+FILE_NAME = "status.json"
+STAGES = ("load", "randomize", "plan", "render", "store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerStatus:
+    """One worker, as it is now."""
+
+    number: int
+    """Counts all workers of a run."""
+    seat: int
+    """A successor takes the seat of the worker that it replaces."""
+    pid: int
+    """0 while it is being started."""
+    role: str
+    phase: str
+    index: int
+    """Episode, -1 for none."""
+    age: float
+    """[s] since its last stamp"""
+    in_phase: float
+    """[s]"""
+    resident: int = 0
+    """[bytes]"""
+    results: int = 0
+    """Plans, rejections and stored episodes so far."""
+    retiring: str = ""
+    """Why it leaves after what it does now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RingStatus:
+    """The slots in which plans travel."""
+
+    slots: int = 0
+    ready: int = 0
+    """Plans that wait to be rendered."""
+    taken: int = 0
+    """Plans that are being rendered."""
+    granted: int = 0
+    """Slots kept for plans that are being made."""
+    spilled: int = 0
+    """Plans that wait in files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened."""
+
+    number: int
+    """Grows by one with each."""
+    text: str
+    kind: str = "episode"
+    """``episode`` (an attempt ended), ``phase`` (of the start-up), ``fault``, ``quarantine``, ``role``, ``workers`` or
+    ``disk``."""
+    time: float = 0.0
+    """[s since 1970]"""
+
+
+@dataclass(kw_only=True)
+class Status:
+    """What ``status.json`` says."""
+
+    task: str
+    state: str = "running"
+    """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``; read back
+    also ``killed``, of a run whose process is gone."""
+    mode: str = ""
+    """``cell``, ``serial`` or ``coupled``"""
+    activity: str = ""
+    """What the run is doing now, in a few words; empty once results come."""
+    pid: int = 0
+    target: int = 0
+    """Episodes asked for."""
+    already: int = 0
+    """Episodes that earlier runs had stored or given up."""
+    already_stored: int = 0
+    """Of ``already``, those that are stored."""
+    stored: int = 0
+    """Episodes stored by this run."""
+    given_up: int = 0
+    """Episodes that failed in their last attempt, in this run."""
+    quarantined: int = 0
+    """Episodes that this run gave up, because they killed workers."""
+    attempts: int = 0
+    """Plans tried; one that several variants show counts once."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """Failed attempts by reason."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Items that came out of each stage."""
+    cpu_times: dict[str, float] = field(default_factory=dict)
+    """[s] CPU by stage, in all."""
+    waits: dict[str, float] = field(default_factory=dict)
+    """[s] spent waiting for a queue, by name."""
+    byte_count: int = 0
+    step_count: int = 0
+    started: float = 0.0
+    """[s since 1970]"""
+    updated: float = 0.0
+    """[s since 1970]"""
+    startup_seconds: float = 0.0
+    """From the start until the first order was given; 0 before."""
+    cores: int = 1
+    split: tuple[int, int] = (0, 0)
+    """Planners and renderers that there should be."""
+    longest_episode: float = 0.0
+    """[s] CPU of the episode that took the most, what is loaded once left out"""
+    faults: dict[str, int] = field(default_factory=dict)
+    """Workers that died, hung or raised, by kind."""
+    recycled: int = 0
+    """Workers that were renewed because of their memory."""
+    switches: int = 0
+    """Changes of role."""
+    workers: tuple[WorkerStatus, ...] = ()
+    ring: RingStatus = field(default_factory=RingStatus)
+    events: tuple[Event, ...] = ()
+    """The last things that happened."""
+
+    @property
+    def settled(self) -> int:
+        """Episodes that need no more work."""
+        return self.already + self.stored + self.given_up + self.quarantined
+
+    @property
+    def elapsed(self) -> float:
+        """[s] since the start."""
+        return max(0.0, self.updated - self.started)
+
+    @property
+    def working(self) -> float:
+        """[s] since the first order was given; since the start where that is not known."""
+        return max(0.0, self.elapsed - self.startup_seconds)
+
+    @property
+    def remaining(self) -> float | None:
+        """[s] that the rest will take at the rate so far; None while nothing is known."""
+        done = self.stored + self.given_up + self.quarantined
+        left = max(0, self.target - self.settled)
+        return self.working / done * left if done else (0.0 if not left else None)
+
+    @property
+    def bound_seconds(self) -> float:
+        """[s] The shortest time that the measured work could have taken on these cores."""
+        return bound(sum(self.cpu_times.values()), self.cores, self.longest_episode)
+
+    @property
+    def distance(self) -> float | None:
+        """The time that the run took so far over the shortest one; None while nothing is known."""
+        return self.elapsed / self.bound_seconds if self.bound_seconds else None
+
+    @property
+    def distance_after_startup(self) -> float | None:
+        """The same for the time since the first order, against the work without loading."""
+        work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
+        shortest = bound(work, self.cores, self.longest_episode)
+        return self.working / shortest if shortest else None
+
+    def rate(self, stage: str) -> float | None:
+        """Items a second that come out of a stage; None before there are any."""
+        count = self.counts.get(stage, 0)
+        return count / self.working if count and self.working > 0 else None
+
+    def to_plain(self) -> dict[str, Any]:
+        """As it stands in the file: all fields, and what follows from them."""
+        return asdict(self) | {
+            "settled": self.settled,
+            "elapsed_seconds": self.elapsed,
+            "remaining_seconds": self.remaining,
+            "bound_seconds": self.bound_seconds,
+            "distance": self.distance,
+            "distance_after_startup": self.distance_after_startup,
+        }
+
+
+def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
+    """[s] The shortest time in which work can be done.
+
+    Args:
+        cpu_seconds: [s] all of it.
+        cores: Which share it evenly.
+        longest_episode: [s] which one core has to do, one step after the other.
+    """
+    return max(cpu_seconds / max(1.0, cores), longest_episode)
+
+
+def read_status(folder: Path) -> Status | None:
+    """The status of the last run in a folder; None when there is none.
+
+    Raises:
+        InputError: The file is not a status.
+    """
+    path = folder / FILE_NAME
+    try:
+        status = from_json(Status, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise InputError("not a run's status", where=str(path), instead="delete this file") from None
+    if status.state == "running" and not _is_alive(status.pid):
+        status.state = "killed"
+    return status
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass  # another user's
+    return True
