@@ -28,7 +28,7 @@ from nimbus.runner.cell.work import Work
 from nimbus.runner.progress import Progress, line, stored_of
 
 _GROUP = 16
-_GROUP_WAIT = 0.02
+_GROUP_WAIT = 0.05
 """Episodes that are committed together at most, and [s] that the first of them waits."""
 
 

@@ -31,6 +31,8 @@ _SEATS = 64
 """Workers that a cell can have at once."""
 _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
+_FLUSH = 1.0
+"""[s] Between two times that what needs no commit of its own is written into the ledger."""
 _BIRTH = 15.0
 """[s] The zygote may take to fork a worker."""
 
@@ -116,6 +118,7 @@ class Shift:
         self.circuit = circuit
         self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
         self.status = CellStatus(self.progress, self.dispatcher, self.aftermath, self.watchdog)
+        self._next_flush = 0.0
         self._seat_free_at: dict[int, float] = {}
         self._drained_at: float | None = None
         self._leaving_since: float | None = None
@@ -137,6 +140,10 @@ class Shift:
             self.watchdog.look(now)
             self.disk.look(now, episodes=len(self.crew))
             self._forget_unborn(now)
+            if now >= self._next_flush:
+                self._next_flush = now + _FLUSH
+                with self.disk.guard(now):
+                    self.dataset.flush()
             self.status.tell()
         self._ended = self._ended or self._verdict(now)
         if self._ended:
