@@ -11,6 +11,10 @@ from pathlib import Path
 
 # Threaded BLAS would change the last bits of a plan, whatever the shell says; read when numpy is first imported.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# USD would start threads of its own, and with them a process cannot be forked; it tells of every setting it obeys.
+os.environ |= {"PXR_WORK_THREAD_LIMIT": "1", "TF_ENV_SETTING_ALERTS_ENABLED": "0"}
+
+_RENDERER = "nimbus.datagen.render.raytrace"
 
 
 def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
@@ -47,20 +51,25 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
 def kernels_are_compiled(device: str) -> bool:
     """Whether the renderer's kernels for a device are in Warp's cache; compiling them takes about half a minute.
 
-    Call :func:`prepare_libraries` before.
+    Call :func:`prepare_libraries` before; without it, there is nothing to compile.
     """
+    if _RENDERER not in sys.modules:
+        return True
     import warp
 
     block = 1 if warp.get_device(device).is_cpu else None
-    name = warp.get_module("nimbus.datagen.render.raytrace").get_module_identifier(block)
+    name = warp.get_module(_RENDERER).get_module_identifier(block)
     return Path(str(warp.config.kernel_cache_dir), name).is_dir()
 
 
 def load_kernels(device: str) -> None:
     """Load the renderer's kernels, and compile them when they are not in Warp's cache.
 
-    Call :func:`prepare_libraries` before. Processes forked from this one have them.
+    Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
+    them.
     """
+    if _RENDERER not in sys.modules:
+        return
     import warp
 
     from nimbus.datagen.render import raytrace

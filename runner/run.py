@@ -19,9 +19,13 @@ INTERRUPTED = 130
 def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     _refuse_unavailable(args)
-    spec = _spec(args)
-    serial = args.serial or args.coupled or not sys.platform.startswith("linux")
-    return _serial(spec, coupled=args.coupled) if serial else _cell(spec)
+    return run_spec(_spec(args), serial=args.serial, coupled=args.coupled)
+
+
+def run_spec(spec: CellSpec, *, serial: bool = False, coupled: bool = False) -> int:
+    """Run a spec and show what became of it; the exit code."""
+    serial = serial or coupled or not sys.platform.startswith("linux")
+    return _serial(spec, coupled=coupled) if serial else _cell(spec)
 
 
 def _spec(args: argparse.Namespace) -> CellSpec:

@@ -48,7 +48,16 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
         _import_package(package)
     for entry in importlib.metadata.entry_points(group="nimbus.skills"):
         entry.load()
-    for folder in skill_folders:
+    import_folders(skill_folders)
+
+
+def import_folders(folders: Iterable[Path | str]) -> None:
+    """Register what the files of some folders hold.
+
+    Raises:
+        InputError: A folder does not exist, or a file in it cannot be imported.
+    """
+    for folder in folders:
         if not Path(folder).is_dir():
             raise InputError("no such folder", where=f"--skills {folder}")
         for path in sorted(Path(folder).resolve().glob("*.py")):

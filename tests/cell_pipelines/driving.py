@@ -1,0 +1,161 @@
+"""The point robot as a cell makes it: what its components do is noted in a file, and what befalls them is a setting."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from point_robot import Map, MapLoader, PointRobot, StartAndGoal, drive, frames
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.observation import Observation
+from nimbus.datagen.registry import register
+from nimbus.datagen.stages import (
+    Planned,
+    Planner,
+    Randomized,
+    Randomizer,
+    Rendered,
+    Renderer,
+    SceneLoader,
+    Stage,
+)
+
+
+class Events:
+    """The log of the components, in one file for all processes; what is said there can have consequences.
+
+    Args:
+        path: The file; each line is what was said and the process.
+        mishaps: What happens when something is said, ``{"plan 3": "kill"}``; ``"kill x2"``: the first two times.
+    """
+
+    def __init__(self, path: str, mishaps: dict[str, str]) -> None:
+        self._path, self._mishaps = Path(path), mishaps
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def append(self, text: str) -> None:
+        before = self._path.read_text().splitlines() if text in self._mishaps else []
+        os.write(self._file, f"{text} @{os.getpid()}\n".encode())
+        if text in self._mishaps:
+            kind, _, times = self._mishaps[text].partition(" x")
+            if sum(line.rsplit(" @")[0] == text for line in before) < int(times or 10**9):
+                MISHAPS[kind]()
+
+
+def _die(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _leave_orphan() -> None:
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    _die(signal.SIGKILL)
+
+
+def _lock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+_kept: list[bytearray] = []
+
+MISHAPS = {
+    "kill": lambda: _die(signal.SIGKILL),
+    "segv": lambda: ctypes.string_at(0),
+    "exit": lambda: os._exit(3),
+    "stop": lambda: _die(signal.SIGSTOP),
+    "raise": lambda: _raise(RuntimeError("a wheel came off")),
+    "input": lambda: _raise(InputError("the map is upside down", where="yard.txt:1", instead="turn it round")),
+    "lock": _lock,
+    "sleep in C": lambda: ctypes.PyDLL(None).sleep(1000),
+    "orphan": _leave_orphan,
+    "leak": lambda: _kept.append(bytearray(os.urandom(1 << 10) * (60 << 10))),
+    "nap": lambda: time.sleep(0.3),
+}
+
+
+@register("load", "yard")
+def load(map_file: str, events: str, mishaps: dict[str, str]) -> SceneLoader:
+    return MapLoader(Path(map_file), Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+
+
+@register("randomize", "yard")
+def randomize(seed: int, events: str, mishaps: dict[str, str]) -> Randomizer:
+    return StartAndGoal(seed, Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+
+
+@register("plan+render", "yard")
+def plan_and_render(events: str, mishaps: dict[str, str]) -> Stage[Randomized, Rendered]:
+    return PointRobot(Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+
+
+@register("plan", "yard")
+class Plan(Planner):
+    """Finds the way; nothing, for an episode that the setting names."""
+
+    def __init__(self, events: str, mishaps: dict[str, str], nothing: int = -1, size: int = 0) -> None:
+        self.log, self.nothing, self.size = Events(events, mishaps), nothing, size
+
+    def process(self, item: Randomized) -> Iterator[Planned]:
+        layout, stored = item.layouts[0], item.scene.request.plan
+        index = layout.key.index
+        if index == self.nothing:
+            return
+        if stored:
+            self.log.append(f"stored plan {index}")
+            yield Planned(scene=item.scene, layouts=item.layouts, trajectory=stored.trajectory, attempt=stored.attempt)
+            return
+        self.log.append(f"plan {index}")
+        drawn = layout.physical.drawn
+        cells = item.scene.assets.path(tuple(drawn["start"]), tuple(drawn["goal"]))
+        trajectory = drive(cells or [tuple(drawn["start"])], arrived=bool(cells))
+        if self.size:
+            statistics = {"ballast": np.arange(self.size, dtype=float)}
+            trajectory = replace(trajectory, plan_statistics=statistics)
+        yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory)
+
+
+@register("render", "yard")
+class Render(Renderer):
+    """Sees the map around the robot, five steps at a time."""
+
+    def __init__(self, events: str, mishaps: dict[str, str]) -> None:
+        self.log = Events(events, mishaps)
+
+    def process(self, item: Planned) -> Iterator[Rendered]:
+        for layout in item.layouts:
+            self.log.append(f"render {layout.key.index}")
+            yield Rendered(
+                scene=item.scene,
+                layout=layout,
+                trajectory=item.trajectory,
+                labels=None,
+                observations=self._views(item, layout.key.index),
+                attempt=item.attempt,
+                final=item.final,
+            )
+
+    def _views(self, item: Planned, index: int) -> Iterator[Observation]:
+        world: Map = item.scene.assets
+        free, cells = set(world.free), item.trajectory.joint_positions.astype(int)
+        reach = range(-4, 4)
+        for start in range(0, len(cells), 5):
+            self.log.append(f"view {index} {start}")
+            rgb = [
+                [[[255 * ((r + i, c + j) in free)] * 3 for j in reach] for i in reach]
+                for r, c in cells[start : start + 5].tolist()
+            ]
+            yield Observation(start=start, cameras={"map": frames(np.array(rgb, np.uint8))})

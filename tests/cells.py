@@ -1,0 +1,224 @@
+"""Real cells with light work: the point robot drives over a yard, and what is to befall its components is a setting."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.records import Fault
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.runner.cell.spec import CellSpec, Resources
+from nimbus.runner.status import Status, read_status
+
+PIPELINES = Path(__file__).parent / "cell_pipelines"
+T = TypeVar("T")
+
+YARD = """\
+............#.......
+.######.....#..####.
+.#....#.....#..#..#.
+.#....#........#....
+.####.#######..####.
+....................
+"""
+
+MAIN = """
+import sys
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.run import run_spec
+try:
+    sys.exit(run_spec(CellSpec.from_text(sys.argv[1]), serial=sys.argv[2:] == ["serial"]))
+except InputError as error:
+    sys.stderr.write(f"{error}\\n")
+    sys.exit(error.exit_code)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def make_spec(
+    folder: Path, *, pipeline: str = "drive", mishaps: dict[str, str] | None = None, **values: Any
+) -> CellSpec:
+    """A run of the point robot into a folder; the map and the log of events lie beside it.
+
+    Args:
+        folder: Of the dataset.
+        pipeline: ``drive`` (a planner and a renderer) or ``fused`` (one component for both).
+        mishaps: What befalls the components; see ``cell_pipelines/driving.py``.
+        values: Fields of the spec and of its resources.
+    """
+    yard = folder.parent / "yard.txt"
+    yard.write_text(YARD)
+    known = Resources.__dataclass_fields__
+    resources = {name: values.pop(name) for name in list(values) if name in known}
+    path = Path(pipeline) if pipeline.endswith(".yaml") else PIPELINES / f"{pipeline}.yaml"
+    events = str(folder.parent / "events.txt")
+    return CellSpec(
+        folder=str(folder),
+        pipeline=str(path),
+        skills=(str(PIPELINES),),
+        settings={"map_file": str(yard), "events": events, "mishaps": mishaps or {}},
+        resources=Resources(**{"workers": (1, 1), **resources}),
+        **{"episodes": 8, **values},
+    )
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that is over."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Run:
+    """A run in processes of its own; the one that is started is the launcher.
+
+    Args:
+        spec: What to do.
+        serial: In one process instead.
+    """
+
+    def __init__(self, spec: CellSpec, *, serial: bool = False, prefix: tuple[str, ...] = ()) -> None:
+        self.spec, self.folder = spec, Path(spec.folder)
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
+        words = [*prefix, sys.executable, "-c", MAIN, spec.to_text(), *(["serial"] if serial else [])]
+        self.process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+        )
+
+    def end(self, *, patience: float = 40.0) -> Done:
+        """Wait for its end, at which nothing of it may be left."""
+        try:
+            out, err = self.process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            out, err = self.process.communicate()
+            raise AssertionError(f"no end after {patience} s: {out}\n{err}\n{self._last_words()}") from None
+        assert not until(lambda: not self.processes(), patience=1.0) or not self.processes(), self.processes()
+        return Done(self.process.returncode, out, err)
+
+    def _last_words(self) -> str:
+        logs = [path.read_text() for path in self.folder.glob("stage/*.log")]
+        return "\n".join([*(f"{fault}" for fault in self.faults()), *logs])
+
+    def status(self) -> Status | None:
+        """What its status file says."""
+        return read_status(self.folder)
+
+    def events(self, text: str) -> list[tuple[str, int]]:
+        """What its components said that begins so, and the process."""
+        return events(self.spec, text)
+
+    def wait_for(self, text: str, *, count: int = 1) -> int:
+        """Wait until its components have said something so often; the process that said it last."""
+        found = until(lambda: self.events(text)[count - 1 :] or self.process.poll() is not None)
+        assert found is not None and found is not True, self.end()
+        return found[0][1]
+
+    def processes(self) -> list[int]:
+        """All processes of this cell but the launcher."""
+        return tagged(self.spec)
+
+    def supervisor(self) -> int:
+        """The supervisor's process."""
+        found = until(lambda: [pid for pid in self.processes() if parent(pid) == self.process.pid])
+        assert found
+        return found[0]
+
+    def zygote(self) -> int:
+        """The zygote: the supervisor's eldest child."""
+        supervisor = self.supervisor()
+        found = until(lambda: [pid for pid in self.processes() if parent(pid) == supervisor])
+        assert found
+        return min(found)
+
+    def kill(self) -> None:
+        """SIGKILL for all of it."""
+        for pid in [self.process.pid, *self.processes()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def faults(self) -> list[Fault]:
+        """What its ledger says of faults."""
+        if not (self.folder / "ledger.sqlite").exists():
+            return []
+        ledger = Ledger(self.folder, read_only=True)
+        try:
+            return ledger.faults()
+        finally:
+            ledger.close()
+
+
+def finish(spec: CellSpec, *, code: int = 0, patience: float = 40.0) -> Done:
+    """Run a spec to its end, which must be so."""
+    done = Run(spec).end(patience=patience)
+    assert done.code == code, f"exit code {done.code}\n{done.out}\n{done.err}"
+    leaves_nothing(spec)
+    return done
+
+
+def leaves_nothing(spec: CellSpec) -> None:
+    """No process and no file in ``stage/`` is left of a run."""
+    assert until(lambda: not tagged(spec), patience=1.0), tagged(spec)
+    assert list(Path(spec.folder, "stage").glob("*")) == []
+
+
+def sound(spec: CellSpec) -> dict[str, str]:
+    """The hashes of the dataset, which passes verification."""
+    assert verify(Path(spec.folder)).problems == ()
+    return dataset_hashes(Path(spec.folder))
+
+
+def events(spec: CellSpec, text: str) -> list[tuple[str, int]]:
+    """What components have said that begins so, and the process."""
+    path = Path(spec.settings["events"])
+    lines = path.read_text().splitlines() if path.exists() else []
+    said = (line.rpartition(" @") for line in lines)
+    return [(what, int(pid)) for what, _, pid in said if f"{what} ".startswith(f"{text} ")]
+
+
+def count(spec: CellSpec, text: str) -> Counter[str]:
+    """How often what was said that begins so."""
+    return Counter(what for what, _ in events(spec, text))
+
+
+def tagged(spec: CellSpec) -> list[int]:
+    """Living processes that began with this cell's tag in their environment."""
+    wanted = os.fsencode(f"NIMBUS_CELL={spec.worker_environment['NIMBUS_CELL']}")
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+def parent(pid: int) -> int:
+    """Parent of a process; 0 when it is gone."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def until(condition: Callable[[], T], *, patience: float = 15.0) -> T | None:
+    """Wait for a condition; what it says at last, when that is true."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.005)
+    return None
