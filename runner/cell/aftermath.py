@@ -69,6 +69,7 @@ class Aftermath:
         phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
         charged = [lease for lease in leases if lease.index == reading.index] or list(leases[:1])
         self._report(member, kind, detail, phase, charged)
+        member.log.unlink(missing_ok=True)  # its end is in the incident
         if not member.results:
             suspected = any(self._evidence.deaths(lease.index) for lease in charged)
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
