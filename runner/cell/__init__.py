@@ -9,6 +9,7 @@ supervisor.py  one thread: hands out work, commits what comes back, watches the 
   evidence.py    when an episode is poison                          (pure)
   backoff.py     when a dead worker's successor starts              (pure)
   crew.py        the workers: started, watched, ended
+  staff.py       how many workers in which role there should be
   status.py      what the status file says
   incidents.py   the folder that a fault leaves
 zygote.py      loads the job once, in one thread, and forks the workers

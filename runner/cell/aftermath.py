@@ -62,7 +62,9 @@ class Aftermath:
         leases = self._dispatcher.lost(member)
         is_planned = (member.stopped or member.retiring) and how == "exit code 0" and not leases
         if is_planned or _is_disk(member):
-            self.recycled += bool(member.retiring)
+            if member.retiring:
+                self.recycled += 1
+                self._tell(f"worker {member.number} left: {member.retiring}", kind="workers")
             member.log.unlink(missing_ok=True)
             return 0.0
         kind, detail = _kind(member, how)
@@ -80,6 +82,7 @@ class Aftermath:
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
         """A fault of a process that is no worker."""
         self.counts[kind] += 1
+        self._tell(f"{kind}: {detail}", kind="fault")
         path = self._incident(kind, detail, worker=-1, phase="", index=-1, lease=0, log_tail=log_tail)
         self._dispatcher.dataset.fault(
             Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
@@ -105,7 +108,12 @@ class Aftermath:
             incident=path,
         )
         self._dispatcher.dataset.fault(fault)
+        where = f" in {phase}" + (f" of episode {index}" if index >= 0 else "")
+        self._tell(f"worker {member.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
         logger.info("worker %d: %s in %s", member.number, detail, phase)
+
+    def _tell(self, text: str, *, kind: str) -> None:
+        self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
 
     def _charge(self, member: Member, lease: Lease, phase: str) -> None:
         alone = member.solo == lease.index

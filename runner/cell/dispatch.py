@@ -71,6 +71,8 @@ class Dispatcher:
         self.pace = Pace()
         self._load_time = load_time
         self.switches = 0
+        self.orders = 0
+        """Given so far."""
         self.results = 0
         """Plans, rejections and commits so far: the run gets somewhere."""
         self._written: list[tuple[Member, Written]] = []
@@ -88,8 +90,13 @@ class Dispatcher:
         if lease is None:
             return False
         self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(member.seat))
+        if not self.orders:
+            self.progress.ready()
+            self.progress.activity("making the first episodes")
+        self.orders += 1
         if lease.role is not member.role:
             self.switches += 1
+            self.progress.tell(f"worker {member.number}: {member.role} becomes {lease.role}", kind="role")
             member.role = lease.role
         member.solo = lease.index if member.is_fresh else None
         member.is_idle, member.orders = False, member.orders + 1
@@ -137,7 +144,6 @@ class Dispatcher:
         slot = self.slots.grant(member.number) if self.has_planner else None
         if slot is not None:
             self._granted[member.number] = slot
-        stored = self.dataset.ledger.stored(lease.index) if lease.stored_plan else []
         return Plan(
             index=lease.index,
             variants=lease.variants,
@@ -145,17 +151,25 @@ class Dispatcher:
             slot=-1 if slot is None else slot,
             generation=0 if slot is None else self.slots.generation(slot),
             spill=_spill(lease.index, lease.number),
-            stored=lease.stored_plan,
-            stored_attempt=next((item.attempt for item in stored if item.path == lease.stored_plan), 0),
+            **self._stored_plan(lease),
         )
 
     def _render_order(self, lease: Lease, member: Member) -> Render:
         common: dict[str, Any] = {"index": lease.index, "variants": lease.variants, "lease": lease.number}
+        common |= self._stored_plan(lease)
         if isinstance(lease.place, str):
             return Render(**common, spill=lease.place)
         assert lease.place is not None
         self.slots.take(lease.place, member.number)
         return Render(**common, slot=lease.place, generation=self.slots.generation(lease.place))
+
+    def _stored_plan(self, lease: Lease) -> dict[str, Any]:
+        """Where the plan is to be read that a stored variant shows."""
+        if not lease.stored_plan:
+            return {}
+        stored = self.dataset.ledger.stored(lease.index)
+        attempt = next((item.attempt for item in stored if item.path == lease.stored_plan), 0)
+        return {"stored": lease.stored_plan, "stored_attempt": attempt}
 
     # What comes back
 
@@ -287,6 +301,8 @@ class Dispatcher:
         self.dataset.quarantine(index, variants, evidence=evidence)
         self._free(self.work.drop(index))
         self.progress.update(quarantined=self.progress.status.quarantined + len(variants))
+        deaths = evidence.get("evidence") or "it killed workers"
+        self.progress.tell(f"episode {index} given up: {deaths}", kind="quarantine")
 
     # Helpers of the above
 

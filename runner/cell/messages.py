@@ -40,6 +40,9 @@ class Render:
     slot: int = -1
     generation: int = 0
     spill: str = ""
+    stored: str = ""
+    """As the planner had it: a component that plans and renders looks for it here."""
+    stored_attempt: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,13 +137,20 @@ class Spawned:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """The job is loaded; workers can be forked."""
+    """The job is loaded."""
 
     origin: Origin
     has_planner: bool
     """The pipeline is cut in two roles."""
     load_time: float
     """[s] CPU"""
+    compiles: bool = False
+    """The renderer's kernels are not in the cache: compiling them comes first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """Workers can be forked."""
 
 
 # Supervisor to launcher
@@ -165,7 +175,7 @@ _KINDS: dict[str, Any] = {
     for kind in (
         *(Plan, Render, Stop),
         *(Idle, PlanMade, Recorded, Written, Times, Trouble),
-        *(Spawn, Spawned, Loaded, Beat, Ended),
+        *(Spawn, Spawned, Loaded, Ready, Beat, Ended),
     )
 }
 

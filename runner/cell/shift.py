@@ -18,14 +18,14 @@ from nimbus.runner.cell.deadlines import CPU, Bounds, Deadlines
 from nimbus.runner.cell.disk import DiskWatch
 from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.evidence import Evidence
-from nimbus.runner.cell.lease import Role
 from nimbus.runner.cell.messages import Ended, Loaded, Trouble
-from nimbus.runner.cell.schedule import default_split
 from nimbus.runner.cell.slab import Slab, SlotTable
 from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.staff import Staff, first_split
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.watchdog import Watchdog
 from nimbus.runner.progress import Progress
+from nimbus.runner.serial import orphan_lines
 
 _SEATS = 64
 """Workers that a cell can have at once."""
@@ -33,6 +33,7 @@ _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
 _FLUSH = 1.0
 """[s] Between two times that what needs no commit of its own is written into the ledger."""
+_COMPILING = "compiling the renderer's kernels (about half a minute, once)"
 _BIRTH = 15.0
 """[s] The zygote may take to fork a worker."""
 
@@ -44,7 +45,6 @@ class Shift:
         spec: What to do.
         loaded: What the zygote says about the job.
         selector: The supervisor's.
-        zygote: Whom to ask for workers.
         drain_zygote: Takes in what it has said.
         started: [s since 1970] when the run was.
         tick: [s] between two looks at everything.
@@ -59,23 +59,27 @@ class Shift:
         loaded: Loaded,
         selector: selectors.BaseSelector,
         *,
-        zygote: Channel,
         drain_zygote: Callable[[], None],
         started: float,
         tick: float,
     ) -> None:
         self.spec = spec
-        self.zygote: Channel | None = zygote
+        self.zygote: Channel | None = None
+        """Whom to ask for workers; None while there is none that can make them."""
         self.zygote_pid = 0
         self._drain_zygote = drain_zygote
         resources, cores = spec.resources, processes.usable_cores()
-        self.split = resources.workers or (default_split(cores, 1.0, 4.0) if loaded.has_planner else (0, cores))
-        slots = resources.slots or 2 * sum(self.split) + 2
+        split = first_split(spec, has_planner=loaded.has_planner)
+        slots = resources.slots or 2 * sum(split) + 2
         self.dataset = loaded.origin.open(spec.folder)
         try:
             slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
             self.run = self.dataset.ledger.start_run(
-                mode="cell", cores=cores, workers="x".join(map(str, self.split)), settings={"seed": spec.seed}
+                mode="cell",
+                cores=cores,
+                workers="x".join(map(str, split)),
+                settings={"seed": spec.seed},
+                started=started,
             )
         except BaseException:
             self.dataset.close()
@@ -93,6 +97,7 @@ class Shift:
             already=already,
             already_stored=already_stored,
             started=started,
+            mode="cell",
         )
         self.dispatcher = Dispatcher(
             spec,
@@ -119,10 +124,13 @@ class Shift:
         self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
         self.status = CellStatus(self.progress, self.dispatcher, self.aftermath, self.watchdog)
         self._next_flush = 0.0
-        self._seat_free_at: dict[int, float] = {}
+        self.staff = Staff(spec, self.crew, self.dispatcher, split=split)
+        self._disk_was_full = False
         self._drained_at: float | None = None
         self._leaving_since: float | None = None
         self._ended: Ended | None = None
+
+        self._tell_of_start(loaded)
 
     # The loop
 
@@ -140,6 +148,8 @@ class Shift:
             self.watchdog.look(now)
             self.disk.look(now, episodes=len(self.crew))
             self._forget_unborn(now)
+            self.staff.look(now)
+            self._tell_of_disk()
             if now >= self._next_flush:
                 self._next_flush = now + _FLUSH
                 with self.disk.guard(now):
@@ -148,7 +158,8 @@ class Shift:
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
-        self._staff(now)
+        if self.zygote and self._drained_at is None and not self.disk.is_full:
+            self.staff.hire(self.zygote, now)
         self._employ()
         return None
 
@@ -157,6 +168,10 @@ class Shift:
         if self._drained_at is None:
             self._drained_at = now
             self.progress.activity("stopping after what is under way")
+
+    def ready(self, zygote: Channel, pid: int) -> None:
+        """Workers can be forked from now on, by this zygote."""
+        self.zygote, self.zygote_pid = zygote, pid
 
     def born(self, number: int, pid: int) -> None:
         """The zygote says which process a worker has."""
@@ -206,48 +221,9 @@ class Shift:
             return None
         return self._ended
 
-    # Who works
-
-    def wanted(self) -> tuple[int, int]:
-        """Planners and renderers that there should be."""
-        counts = self.dispatcher.work.counts
-        left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.aside
-        planners, renderers = self.split
-        if self.spec.resources.fixed_roles:
-            return min(planners, left), min(renderers, left)
-        total = min(planners + renderers, left)
-        return min(planners, total), max(0, total - planners)
-
-    def _staff(self, now: float) -> None:
-        """Start workers until there are enough, and let go those that are too many."""
-        if self.zygote is None or self._drained_at is not None or self.disk.is_full:
-            return
-        staying = [member for member in self.crew if not member.stopped and not member.retiring]
-        wanted = self.wanted()
-        roles = (Role.PLANNER, Role.RENDERER)
-        if self.spec.resources.fixed_roles:
-            lacking = [
-                role
-                for role, count in zip(roles, wanted, strict=True)
-                for _ in range(count - sum(member.role == role for member in staying))
-            ]
-        else:
-            planners = sum(member.role == Role.PLANNER for member in staying)
-            lacking = [
-                Role.PLANNER if planners + row < wanted[0] else Role.RENDERER
-                for row in range(sum(wanted) - len(staying))
-            ]
-        for role in lacking:
-            seat = self.crew.free_seat()
-            if seat is not None and now >= self._seat_free_at.get(seat, 0.0):
-                self.crew.start(self.zygote, role=role)
-        most = sum(self.split)
-        for member in staying[most:]:
-            member.retiring = "too many workers"
-
     def _employ(self) -> None:
         """Give everybody who is free something to do."""
-        self._make_room_for_solo()
+        self.staff.make_room_for_solo()
         for member in self.crew:
             if not member.is_idle or member.stopped:
                 continue
@@ -256,16 +232,6 @@ class Shift:
                     self.dispatcher.dismiss(member)
             elif not self.disk.is_full:
                 self.dispatcher.give(member)
-
-    def _make_room_for_solo(self) -> None:
-        """What was set aside needs a worker that has done nothing: one of the others goes, and a new one comes."""
-        if not self.dispatcher.work.counts.aside:
-            return
-        staying = [member for member in self.crew if not member.stopped]
-        if any(member.is_fresh or member.retiring for member in staying):
-            return
-        for member in sorted(staying, key=lambda member: not member.is_idle)[:1]:
-            member.retiring = "makes room for a fresh worker"
 
     def _hear(self, member: Member, message: Any) -> None:
         if isinstance(message, Trouble):
@@ -285,8 +251,22 @@ class Shift:
             self.dispatcher.lost(member)
             member.log.unlink(missing_ok=True)
             return
-        self._seat_free_at[member.seat] = now + self.aftermath.of(member, how)
+        self.staff.rest(member.seat, now + self.aftermath.of(member, how))
         self.crew.bury_orphans(zygote=self.zygote_pid, drain=self._drain_zygote)
+
+    def _tell_of_start(self, loaded: Loaded) -> None:
+        self.progress.activity(_COMPILING if loaded.compiles else "starting workers")
+        if loaded.compiles:
+            self.progress.tell(_COMPILING, kind="phase")
+        for text in orphan_lines(self.dataset):
+            self.progress.tell(text, kind="files")
+
+    def _tell_of_disk(self) -> None:
+        full = self.disk.is_full
+        if full is not self._disk_was_full:
+            self._disk_was_full = full
+            self.progress.tell("the disk is full: waiting for room" if full else "the disk has room again", kind="disk")
+            self.progress.activity("waiting for room on the disk" if full else "")
 
     def _forget_unborn(self, now: float) -> None:
         for member in self.crew:

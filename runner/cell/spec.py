@@ -26,6 +26,8 @@ class Resources:
     """[s] What is under way may take this long after a request to stop."""
     disk_patience: float = 60.0
     """[s] How long a full disk is waited for."""
+    exec_workers: bool = False
+    """Workers load the job themselves, as where a process cannot be forked."""
     deadlines: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By phase, [s] since the last stamp and in the phase; replaces the table's and is not learned."""
 

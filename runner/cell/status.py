@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from nimbus.runner.cell import processes
 from nimbus.runner.cell.aftermath import Aftermath
 from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.slab import SlotState
@@ -24,7 +23,6 @@ class CellStatus:
         self._progress, self._dispatcher = progress, dispatcher
         self._aftermath, self._watchdog = aftermath, watchdog
         self._next = 0.0
-        progress.update(cores=processes.usable_cores())
 
     def tell(self) -> None:
         """Bring the status up to date, when it is time."""
@@ -67,6 +65,7 @@ class CellStatus:
                 index=reading.index,
                 age=round(reading.age_s, 2),
                 in_phase=round(reading.in_phase_s, 2),
+                retiring=member.retiring,
                 resident=self._watchdog.resident.get(member.number, 0),
                 results=member.results,
             )

@@ -116,7 +116,7 @@ class Supervisor:
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 
     def _hear_zygote(self) -> None:
-        from nimbus.runner.cell.messages import Ended, Loaded, Spawned, Trouble, from_message
+        from nimbus.runner.cell.messages import Ended, Loaded, Ready, Spawned, Trouble, from_message
 
         while received := self.zygote.receive_now():
             message = from_message(received[0])
@@ -124,6 +124,8 @@ class Supervisor:
                 self._shift.born(message.worker, message.pid)
             elif isinstance(message, Loaded):
                 self._loaded(message)
+            elif isinstance(message, Ready) and self._shift:
+                self._shift.ready(self.zygote, self._zygote_pid)
             elif isinstance(message, Trouble):
                 line = message.traceback or message.line
                 self._refusal = Ended(code=message.code, state="failed", line=line)
@@ -136,19 +138,16 @@ class Supervisor:
         from nimbus.runner.cell.shift import Shift
 
         if self._shift is not None:
-            self._shift.zygote, self._shift.zygote_pid = self.zygote, self._zygote_pid
             return
         try:
             self._shift = Shift(
                 self.spec,
                 loaded,
                 self._selector,
-                zygote=self.zygote,
                 drain_zygote=self._hear_zygote,
                 started=self._started,
                 tick=TICK,
             )
-            self._shift.zygote_pid = self._zygote_pid
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 

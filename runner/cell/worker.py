@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import faulthandler
 import signal
+import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from nimbus.datagen.store.attempt import attempt_of
 from nimbus.datagen.store.read import stored_plan
 from nimbus.runner.cell import wire
 from nimbus.runner.cell.channel import Channel
-from nimbus.runner.cell.job import Job
+from nimbus.runner.cell.job import Job, load_job
 from nimbus.runner.cell.messages import (
     Idle,
     Plan,
@@ -35,7 +36,9 @@ from nimbus.runner.cell.messages import (
 from nimbus.runner.cell.roles import PLANNER, RENDERER, cut, run_one
 from nimbus.runner.cell.shelf import MessageShelf
 from nimbus.runner.cell.slab import Slab
-from nimbus.runner.cell.stamps import Stamp
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.stamps import Stamp, StampPage
+from nimbus.runner.libraries import load_kernels
 
 _FLUSH_POLL = 0.02
 """[s] between two looks at what is being written in the background, while there is nothing else to do."""
@@ -142,8 +145,7 @@ class Worker:
     def _render(self, order: Render) -> None:
         self._take_role(RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
-        request = Request(index=order.index, variants=order.variants)
-        scene: Scene = next(iter(self._load.process(request)))
+        scene: Scene = next(iter(self._load.process(self._request(order))))
         spilled = bool(order.spill)
         content = (
             (self._folder / order.spill).read_bytes() if spilled else self._slab.read(order.slot, order.generation)
@@ -159,7 +161,7 @@ class Worker:
         self._shelf.begin(order.lease)
         _exhaust(run_one(self._tail, self._request(order)))
 
-    def _request(self, order: Plan) -> Request:
+    def _request(self, order: Plan | Render) -> Request:
         path = self._folder / order.stored
         plan = stored_plan(path, attempt=order.stored_attempt) if order.stored else None
         return Request(index=order.index, variants=order.variants, plan=plan)
@@ -181,14 +183,24 @@ def _exhaust(results: Iterator[Any]) -> None:
         pass
 
 
-def main(job: Job, folder: Path, *, channel: Channel, slab: Slab, stamp: Stamp) -> int:
-    """Work in this process, which belongs to the supervisor; the exit code."""
+def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Sequence[int]) -> int:
+    """Work in this process, which belongs to the supervisor; the exit code.
+
+    Args:
+        load: Gives the job.
+        folder: The dataset's folder.
+        seat: Row in the page of stamps.
+        descriptors: Of the channel to the supervisor, the slab and the page of stamps.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's; who stops is the supervisor's to say
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
+    end, slab, stamps = descriptors
+    channel = Channel(socket.socket(fileno=end))
+    stamp = StampPage.attach(stamps).writer(seat)
     stamp.phase("start")
     try:
-        Worker(job, folder, channel=channel, slab=slab, stamp=stamp).run()
+        Worker(load(), folder, channel=channel, slab=Slab.attach(slab), stamp=stamp).run()
     except BrokenPipeError:
         return 1  # the supervisor is gone
     except Exception as error:
@@ -206,3 +218,15 @@ def _trouble(error: Exception, text: str) -> Trouble:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         return Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)
     return Trouble(sort="exception", line=f"{type(error).__name__}: {error}"[:2000], traceback=text[-20000:])
+
+
+def _load(spec: CellSpec) -> Job:
+    job = load_job(spec)
+    load_kernels(spec.device)
+    return job
+
+
+if __name__ == "__main__":
+    _spec = CellSpec.from_text(sys.argv[1])
+    _seat, *_descriptors = map(int, sys.argv[2:])
+    sys.exit(main(lambda: _load(_spec), Path(_spec.folder), seat=_seat, descriptors=_descriptors))

@@ -1,8 +1,8 @@
 """The zygote: loads a job once, in one thread, and forks workers that have everything already.
 
 A worker is forked through a short-lived process in between, so that it becomes a child of the supervisor, which is the
-subreaper: the supervisor alone reaps it and learns how it ended. Where a graphics device has a context in this process,
-the fork is followed by an exec.
+subreaper: the supervisor alone reaps it and learns how it ended. Where this process has threads, or a graphics device
+has a context in it, only an exec makes the fork safe: the worker then loads the job anew.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
 from nimbus.runner.cell.channel import Channel
+from nimbus.runner.cell.processes import thread_count
 from nimbus.runner.cell.spec import CellSpec
 
 _ADOPTION = 10.0
@@ -26,14 +28,21 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
     from nimbus.datagen.errors import InputError
     from nimbus.runner.cell.job import load_job
-    from nimbus.runner.cell.messages import Loaded, Spawn, Trouble, from_message, to_plain
+    from nimbus.runner.cell.messages import Loaded, Ready, Spawn, Trouble, from_message, to_plain
     from nimbus.runner.cell.roles import cut
-    from nimbus.runner.libraries import load_kernels
+    from nimbus.runner.libraries import kernels_are_compiled, load_kernels
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         job = load_job(spec)
+        loaded = Loaded(
+            origin=job.origin,
+            has_planner=cut(job.pipeline) > 0,
+            load_time=job.load_time,
+            compiles=not kernels_are_compiled(spec.device),
+        )
+        channel.send(to_plain(loaded))
         load_kernels(spec.device)
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -43,13 +52,14 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
         text = traceback.format_exc()
         channel.send(to_plain(Trouble(sort="exception", line=f"{type(error).__name__}: {error}", traceback=text)))
         return
+    can_fork = _can_fork(spec)
     gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
-    channel.send(to_plain(Loaded(origin=job.origin, has_planner=cut(job.pipeline) > 0, load_time=job.load_time)))
+    channel.send(to_plain(Ready()))
     while (received := channel.receive()) is not None:
         order = from_message(received[0])
         assert isinstance(order, Spawn)
-        _spawn(job, spec, order, received[1], channel, supervisor=supervisor)
+        _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor)
 
 
 def _spawn(job, spec, order, descriptors, channel, *, supervisor) -> None:  # noqa: ANN001
@@ -84,31 +94,36 @@ def _adopted(parent: int, supervisor: int) -> None:
 
 
 def _become_worker(job, spec, order, descriptors, *, supervisor) -> None:  # noqa: ANN001
-    import socket
-
     from nimbus.runner.cell import worker
     from nimbus.runner.cell.processes import die_with_parent
-    from nimbus.runner.cell.slab import Slab
-    from nimbus.runner.cell.stamps import StampPage
 
     code = 1
     try:
         os.setsid()
         die_with_parent(supervisor)
         os.environ["NIMBUS_WORKER"] = str(order.worker)
-        channel_end, slab, stamps, log = descriptors
+        *shared, log = descriptors
         os.dup2(log, 1)
         os.dup2(log, 2)
-        code = worker.main(
-            job,
-            Path(spec.folder),
-            channel=Channel(socket.socket(fileno=channel_end)),
-            slab=Slab.attach(slab),
-            stamp=StampPage.attach(stamps).writer(order.seat),
-        )
+        if job is None:
+            _execute(spec, order.seat, shared)
+        code = worker.main(lambda: job, Path(spec.folder), seat=order.seat, descriptors=shared)
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _can_fork(spec: CellSpec) -> bool:
+    """Whether what a fork makes of this process is sound."""
+    return spec.device == "cpu" and not spec.resources.exec_workers and thread_count() == 1
+
+
+def _execute(spec: CellSpec, seat: int, descriptors: list[int]) -> NoReturn:
+    """Become a worker that loads everything itself."""
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    words = [spec.to_text(), str(seat), *map(str, descriptors)]
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "nimbus.runner.cell.worker", *words])

@@ -26,7 +26,6 @@ from nimbus.datagen.stages import (
     Rendered,
     Renderer,
     SceneLoader,
-    Stage,
 )
 
 
@@ -98,8 +97,23 @@ def randomize(seed: int, events: str, mishaps: dict[str, str]) -> Randomizer:
 
 
 @register("plan+render", "yard")
-def plan_and_render(events: str, mishaps: dict[str, str]) -> Stage[Randomized, Rendered]:
-    return PointRobot(Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+class PlanAndRender(PointRobot):
+    """The point robot, which also shows what is stored."""
+
+    def __init__(self, events: str, mishaps: dict[str, str]) -> None:
+        super().__init__(Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+
+    def process(self, item: Randomized) -> Iterator[Rendered]:
+        if (stored := item.scene.request.plan) is None:
+            yield from super().process(item)
+            return
+        self.log.append(f"stored plan {item.layouts[0].key.index}")
+        cells = [(int(r), int(c)) for r, c in stored.trajectory.joint_positions]
+        for layout in item.layouts:
+            views = self._views(item.scene.assets, cells)
+            yield Rendered(
+                scene=item.scene, layout=layout, trajectory=stored.trajectory, labels=None, observations=views
+            )
 
 
 @register("plan", "yard")

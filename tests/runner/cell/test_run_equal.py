@@ -1,0 +1,75 @@
+"""However a run is made, by whom and in how many goes: the same dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import Run, count, events, finish, make_spec, sound
+
+EPISODES = 12
+
+
+@pytest.fixture(scope="module", params=["drive", "fused"])
+def serial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
+    """A pipeline, and what it makes in one process."""
+    spec = make_spec(tmp_path_factory.mktemp("serial") / "data", pipeline=request.param, episodes=EPISODES)
+    assert Run(spec, serial=True).end().code == 0
+    return request.param, sound(spec)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"workers": (1, 1), "fixed_roles": True},
+        {"workers": (2, 1)},
+        {"workers": (1, 3), "fixed_roles": True},
+        {"workers": None},
+        {"workers": (1, 1), "exec_workers": True},
+    ],
+    ids=["1x1 fixed", "2x1", "1x3 fixed", "auto", "executed"],
+)
+def test_any_crew_makes_what_one_process_makes(
+    serial: tuple[str, dict[str, str]], resources: dict[str, Any], tmp_path: Path
+):
+    pipeline, hashes = serial
+    spec = make_spec(tmp_path / "data", pipeline=pipeline, episodes=EPISODES, **resources)
+    finish(spec)
+    assert sound(spec) == hashes
+    plans = count(spec, "plan" if pipeline == "drive" else "plan+render")
+    assert set(plans.values()) == {1} and len(plans) == EPISODES
+    if resources.get("fixed_roles") and pipeline == "drive":
+        planned, rendered = ({pid for _, pid in events(spec, what)} for what in ("plan", "render"))
+        assert not planned & rendered
+
+
+@pytest.mark.parametrize("pipeline", ["drive", "fused"])
+def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_one(pipeline: str, tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline=pipeline, episodes=4, variants=2)
+    finish(spec)
+    what = "plan" if pipeline == "drive" else "plan+render"
+    assert set(count(spec, what).values()) == {1}
+    more = make_spec(tmp_path / "data", pipeline=pipeline, episodes=4, variants=3)
+    finish(more)
+    assert set(count(spec, what).values()) == {1}
+    assert len(count(spec, "stored plan")) == 4
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    at_once = make_spec(whole / "data", pipeline=pipeline, episodes=4, variants=3)
+    finish(at_once)
+    assert sound(at_once) == sound(more)
+
+
+def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", episodes=5)
+    finish(spec)
+    more = make_spec(tmp_path / "data", episodes=9)
+    finish(more)
+    assert set(count(more, "plan").values()) == {1}
+    finish(more)
+    assert len(events(more, "load")) == len(events(spec, "load")), "a run of which nothing is missing makes nothing"
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    finish(make_spec(whole / "data", episodes=9))
+    assert sound(make_spec(whole / "data")) == sound(more)
