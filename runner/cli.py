@@ -101,6 +101,11 @@ def build_parser() -> argparse.ArgumentParser:
         command = add(name, meaning)
         _add_folder(command)
         command.add_argument("--json", action="store_true", help="print JSON")
+    scale = add("scale", "give a run that goes on more or fewer workers, or other roles")
+    _add_folder(scale)
+    scale.add_argument(
+        "split", type=_workers, metavar="PxR", help="planners and renderers, or auto: as there are cores"
+    )
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
     for name, meaning in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,22 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
     from nimbus.runner.dashboard import Dashboard, loading
     from nimbus.runner.progress import Progress
 
+    mode, started = "coupled" if coupled else "serial", time.time()
     with loading():
         job = load_job(spec)
     with job.origin.open(spec.folder) as dataset:
         tell_orphans(dataset)
-        run = dataset.ledger.start_run(mode="coupled" if coupled else "serial", cores=1)
+        run = dataset.ledger.start_run(mode=mode, cores=1, started=started)
         already = sum(len(dataset.ledger.finished(index, _variants(spec))) for index in range(spec.episodes))
-        progress = Progress(dataset.folder, task=job.origin.task, target=spec.target, already=already)
+        progress = Progress(
+            dataset.folder,
+            task=job.origin.task,
+            target=spec.target,
+            already=already,
+            already_stored=_stored_count(dataset, spec),
+            started=started,
+            mode=mode,
+        )
         state = "failed"
         try:
             with (
@@ -56,6 +66,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
             ):
                 if not kernels_are_compiled(spec.device):
                     dashboard.note("the first episode compiles the renderer (about half a minute, once)")
+                progress.ready()
                 for stored in chain.run(_requests(dataset, spec, load_time=job.load_time)):
                     dashboard.add(stored)
                     if interruption.requested:
@@ -67,7 +78,12 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
             raise
         finally:
             progress.finish(state)
-            dataset.ledger.end_run(run, state=state, wall_seconds=progress.status.elapsed)
+            dataset.ledger.end_run(
+                run,
+                state=state,
+                wall_seconds=progress.status.elapsed,
+                startup_seconds=progress.status.startup_seconds,
+            )
     return count
 
 
@@ -106,12 +122,18 @@ def _stored_count(dataset: Dataset, spec: CellSpec) -> int:
 
 
 def tell_orphans(dataset: Dataset) -> None:
-    """Say in one line each that files were put aside which the ledger does not know, and that others are gone."""
+    """Say what :func:`orphan_lines` has to say."""
+    for text in orphan_lines(dataset):
+        sys.stderr.write(f"{text}\n")
+
+
+def orphan_lines(dataset: Dataset) -> Iterator[str]:
+    """One line each, that files were put aside which the ledger does not know, and that others are gone."""
     if count := len(dataset.outdated):
         what = f"{count} episode files are" if count > 1 else f"{dataset.outdated[0].name} is"
-        sys.stderr.write(f"{dataset.folder}: {what} missing or changed, to be made again\n")
+        yield f"{dataset.folder}: {what} missing or changed, to be made again"
     if count := len(dataset.orphans):
         from nimbus.datagen.store.commit import ORPHANS
 
         what = f"{count} episode files" if count > 1 else "an episode file"
-        sys.stderr.write(f"{dataset.folder}: put {what} aside that the ledger does not know, in {ORPHANS}/\n")
+        yield f"{dataset.folder}: put {what} aside that the ledger does not know, in {ORPHANS}/"

@@ -63,8 +63,8 @@ class Event:
     """Grows by one with each."""
     text: str
     kind: str = "episode"
-    """``episode`` (an attempt ended), ``phase`` (of the start-up), ``fault``, ``quarantine``, ``role``, ``workers`` or
-    ``disk``."""
+    """``episode`` (an attempt ended), ``phase`` (of the start-up), ``files`` (found missing or unknown), ``fault``,
+    ``quarantine``, ``role``, ``workers`` (more, fewer, renewed) or ``disk``."""
     time: float = 0.0
     """[s since 1970]"""
 
@@ -82,6 +82,9 @@ class Status:
     activity: str = ""
     """What the run is doing now, in a few words; empty once results come."""
     pid: int = 0
+    """The process that does the run, or supervises it."""
+    launcher: int = 0
+    """Of a cell, the process that was started first; Ctrl-C goes to it."""
     target: int = 0
     """Episodes asked for."""
     already: int = 0
@@ -115,6 +118,8 @@ class Status:
     cores: int = 1
     split: tuple[int, int] = (0, 0)
     """Planners and renderers that there should be."""
+    scaled: int = 0
+    """Number of the last wish of ``nimbus scale`` that was followed."""
     longest_episode: float = 0.0
     """[s] CPU of the episode that took the most, what is loaded once left out"""
     faults: dict[str, int] = field(default_factory=dict)

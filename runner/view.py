@@ -139,14 +139,14 @@ def _ring(ring: RingStatus) -> Text:
 
 def _workers(workers: tuple[WorkerStatus, ...]) -> RenderableType:
     table = _table("workers")
-    for column in ("seat", "role", "phase"):
+    for column in ("worker", "role", "phase"):
         table.add_column(column, header_style="dim", no_wrap=True)
     for column in ("for", "episode", "last stamp", "memory", "results"):
         table.add_column(column, justify="right", header_style="dim", no_wrap=True)
     ordered = sorted(workers, key=lambda worker: worker.seat)
     for worker in ordered[:_MOST_WORKERS]:
         table.add_row(
-            str(worker.seat),
+            str(worker.number),
             Text(worker.role + (" (leaves)" if worker.retiring else "")),
             Text("starting" if worker.phase == "none" else worker.phase, style=COLORS.get(worker.phase, "dim")),
             short_duration(worker.in_phase),

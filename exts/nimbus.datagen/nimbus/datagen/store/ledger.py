@@ -119,16 +119,23 @@ class Ledger:
                 self._connection.execute("DELETE FROM episodes WHERE idx = ? AND variant = ?", place)
 
     def start_run(
-        self, *, mode: str, cores: int = 0, workers: str = "", settings: Mapping[str, Any] | None = None
+        self,
+        *,
+        mode: str,
+        cores: int = 0,
+        workers: str = "",
+        settings: Mapping[str, Any] | None = None,
+        started: float = 0.0,
     ) -> Run:
-        """Enter a run that begins now.
+        """Enter a run that begins now, or began at ``started`` [s since 1970].
 
         Raises:
             StorageError: The disk is full.
         """
         last = max((run.id for run in self.runs()), default=0)
         values = dict(settings or {})
-        run = Run(id=last + 1, started=time.time(), mode=mode, cores=cores, workers=workers, settings=values)
+        begun = started or time.time()
+        run = Run(id=last + 1, started=begun, mode=mode, cores=cores, workers=workers, settings=values)
         self.record(run)
         return run
 
