@@ -162,6 +162,7 @@ class Crew:
 
     def forget(self, member: Member) -> None:
         """Give up a worker that never got a process."""
+        member.log.unlink(missing_ok=True)
         self._drop(member)
 
     def tail(self, member: Member) -> str:

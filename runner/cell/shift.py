@@ -31,11 +31,11 @@ _SEATS = 64
 """Workers that a cell can have at once."""
 _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
+_BIRTH = 15.0
+"""[s] The zygote may take to fork a worker."""
 _FLUSH = 1.0
 """[s] Between two times that what needs no commit of its own is written into the ledger."""
 _COMPILING = "compiling the renderer's kernels (about half a minute, once)"
-_BIRTH = 15.0
-"""[s] The zygote may take to fork a worker."""
 
 
 class Shift:
@@ -45,6 +45,7 @@ class Shift:
         spec: What to do.
         loaded: What the zygote says about the job.
         selector: The supervisor's.
+        zygote_pid: Process of the zygote.
         drain_zygote: Takes in what it has said.
         started: [s since 1970] when the run was.
         tick: [s] between two looks at everything.
@@ -59,6 +60,7 @@ class Shift:
         loaded: Loaded,
         selector: selectors.BaseSelector,
         *,
+        zygote_pid: int,
         drain_zygote: Callable[[], None],
         started: float,
         tick: float,
@@ -66,7 +68,7 @@ class Shift:
         self.spec = spec
         self.zygote: Channel | None = None
         """Whom to ask for workers; None while there is none that can make them."""
-        self.zygote_pid = 0
+        self.zygote_pid = zygote_pid
         self._drain_zygote = drain_zygote
         resources, cores = spec.resources, processes.usable_cores()
         split = first_split(spec, has_planner=loaded.has_planner)
@@ -147,8 +149,8 @@ class Shift:
             self.crew.flush()
             self.watchdog.look(now)
             self.disk.look(now, episodes=len(self.crew))
-            self._forget_unborn(now)
             self.staff.look(now)
+            self._wait_for_births(now)
             self._tell_of_disk()
             if now >= self._next_flush:
                 self._next_flush = now + _FLUSH
@@ -169,9 +171,13 @@ class Shift:
             self._drained_at = now
             self.progress.activity("stopping after what is under way")
 
-    def ready(self, zygote: Channel, pid: int) -> None:
-        """Workers can be forked from now on, by this zygote."""
-        self.zygote, self.zygote_pid = zygote, pid
+    def zygote_gone(self) -> None:
+        """The zygote has died: what it was asked for last will not come."""
+        self.zygote, self.zygote_pid = None, 0
+        self._bury_orphans()
+        for member in self.crew:
+            if not member.pid:
+                self.crew.forget(member)
 
     def born(self, number: int, pid: int) -> None:
         """The zygote says which process a worker has."""
@@ -252,6 +258,17 @@ class Shift:
             member.log.unlink(missing_ok=True)
             return
         self.staff.rest(member.seat, now + self.aftermath.of(member, how))
+        self._bury_orphans()
+
+    def _wait_for_births(self, now: float) -> None:
+        """End a zygote that takes too long; it will be replaced."""
+        for member in self.crew:
+            waited = 0.0 if member.pid else now - member.started
+            if self.zygote_pid and waited - self.watchdog.amnesty.forgiven(waited) > _BIRTH:
+                processes.kill_group(self.zygote_pid)
+                return
+
+    def _bury_orphans(self) -> None:
         self.crew.bury_orphans(zygote=self.zygote_pid, drain=self._drain_zygote)
 
     def _tell_of_start(self, loaded: Loaded) -> None:
@@ -267,11 +284,6 @@ class Shift:
             self._disk_was_full = full
             self.progress.tell("the disk is full: waiting for room" if full else "the disk has room again", kind="disk")
             self.progress.activity("waiting for room on the disk" if full else "")
-
-    def _forget_unborn(self, now: float) -> None:
-        for member in self.crew:
-            if not member.pid and now - member.started > _BIRTH:
-                self.crew.forget(member)
 
     def _settled_before(self) -> tuple[int, int, int]:
         """Episodes of those asked for that need no more work, those of them that are stored, and indices that do."""

@@ -112,6 +112,8 @@ class Supervisor:
             _become_zygote(self.spec, theirs, log=self._zygote_log, supervisor=supervisor)
         theirs.close()
         self._zygote_pid, self._zygote_pidfd = pid, os.pidfd_open(pid)
+        if self._shift:
+            self._shift.zygote_pid = pid
         self._selector.register(self.zygote, selectors.EVENT_READ, self._hear_zygote)
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 
@@ -125,11 +127,11 @@ class Supervisor:
             elif isinstance(message, Loaded):
                 self._loaded(message)
             elif isinstance(message, Ready) and self._shift:
-                self._shift.ready(self.zygote, self._zygote_pid)
+                self._shift.zygote = self.zygote
             elif isinstance(message, Trouble):
                 line = message.traceback or message.line
                 self._refusal = Ended(code=message.code, state="failed", line=line)
-        if self.zygote.closed_by_peer:
+        if self.zygote.closed_by_peer and self.zygote in self._selector.get_map():
             self._selector.unregister(self.zygote)
 
     def _loaded(self, loaded: Loaded) -> None:
@@ -144,6 +146,7 @@ class Supervisor:
                 self.spec,
                 loaded,
                 self._selector,
+                zygote_pid=self._zygote_pid,
                 drain_zygote=self._hear_zygote,
                 started=self._started,
                 tick=TICK,
@@ -154,6 +157,8 @@ class Supervisor:
     def _bury_zygote(self) -> None:
         self._hear_zygote()
         how = processes.reap(self._zygote_pid)
+        if self._shift:
+            self._shift.zygote_gone()
         self._forget_zygote()
         if self._refusal:
             return
@@ -161,7 +166,6 @@ class Supervisor:
         log = os.pread(self._zygote_log, 20_000, max(0, os.fstat(self._zygote_log).st_size - 20_000))
         os.close(self._zygote_log)
         if self._shift:
-            self._shift.zygote, self._shift.zygote_pid = None, 0
             self._shift.aftermath.fault("zygote", how, log_tail=log.decode(errors="replace"))
         if self._zygote_deaths >= _ZYGOTES and not (self._shift and self._shift.dispatcher.results):
             from nimbus.runner.cell.messages import Ended

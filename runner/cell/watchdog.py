@@ -24,7 +24,7 @@ class Watchdog:
 
     def __init__(self, crew: Crew, deadlines: Deadlines, *, tick: float, memory_limit: int = 0) -> None:
         self._crew, self.deadlines = crew, deadlines
-        self._amnesty = Amnesty(tick)
+        self.amnesty = Amnesty(tick)
         self._memory_limit = memory_limit
         self._next_memory = 0.0
         self.resident: dict[int, int] = {}
@@ -36,7 +36,7 @@ class Watchdog:
         Args:
             now: [s] of the monotonic clock.
         """
-        self._amnesty.late(now)
+        self.amnesty.late(now)
         for member in self._crew:
             if member.pid and not member.ending:
                 self._judge(member)
@@ -46,14 +46,14 @@ class Watchdog:
 
     def _judge(self, member: Member) -> None:
         reading = self._crew.stamps.snapshot(member.seat)
-        verdict = self.deadlines.judge(reading, amnesty=self._amnesty)
+        verdict = self.deadlines.judge(reading, amnesty=self.amnesty)
         if verdict is Verdict.SLOW and not member.suspected:
             member.suspected = True
             self._crew.dump(member)
         elif verdict is Verdict.OK:
             member.suspected = False
         elif verdict is Verdict.HUNG:
-            self._crew.kill(member, why=self.deadlines.complaint(reading, amnesty=self._amnesty))
+            self._crew.kill(member, why=self.deadlines.complaint(reading, amnesty=self.amnesty))
 
     def _weigh(self) -> None:
         limit = self._memory_limit or int(_SHARE * processes.total_memory() / max(1, len(self._crew)))

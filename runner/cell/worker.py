@@ -194,6 +194,7 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's; who stops is the supervisor's to say
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.enable(sys.stderr)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
     end, slab, stamps = descriptors
     channel = Channel(socket.socket(fileno=end))

@@ -1,0 +1,176 @@
+"""Whatever dies, whenever it does: nothing is lost, nothing is made twice that was done, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cells import Run, count, events, finish, leaves_nothing, make_spec, sound, tagged, until
+
+EPISODES = 8
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """What runs make to which nothing happens."""
+    made = {}
+    for pipeline in ("drive", "fused"):
+        spec = make_spec(tmp_path_factory.mktemp(pipeline) / "data", pipeline=pipeline, episodes=EPISODES)
+        finish(spec)
+        made[pipeline] = sound(spec)
+    return made
+
+
+@pytest.mark.parametrize("how", ["kill", "segv", "exit", "raise"])
+def test_a_renderers_death_costs_no_plan(how: str, undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 5 5": f"{how} x1"}, episodes=EPISODES)
+    run = Run(spec)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed["drive"]
+    assert count(spec, "plan")["plan 5"] == 1
+    tries = events(spec, "render 5")
+    assert len(tries) == 2 and tries[0][1] != tries[1][1]
+    (fault,) = run.faults()
+    kind = {"kill": "sigkill", "segv": "sigsegv", "exit": "exit_code_3", "raise": "exception"}[how]
+    assert (fault.kind, fault.phase, fault.idx) == (kind, "render", 5)
+    incident = Path(spec.folder, fault.incident)
+    if how in ("segv", "raise"):
+        assert "driving.py" in (incident / "stack.txt").read_text()
+
+
+def test_a_planners_death_costs_one_plan(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"plan 3": "kill x1"}, episodes=EPISODES)
+    finish(spec)
+    assert sound(spec) == undisturbed["drive"]
+    assert count(spec, "plan") == {f"plan {index}": 1 + (index == 3) for index in range(EPISODES)}
+
+
+def test_a_component_that_plans_and_renders_may_die_as_well(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline="fused", mishaps={"plan+render 3": "segv x1"}, episodes=EPISODES)
+    finish(spec)
+    assert sound(spec) == undisturbed["fused"]
+
+
+def test_of_visual_variants_only_those_are_made_again_that_were_not_stored(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 1 5": "nap x1", "view 2 0": "kill x1"}, episodes=4, variants=3)
+    finish(spec)
+    assert set(count(spec, "plan").values()) == {1}
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    other = make_spec(whole / "data", episodes=4, variants=3)
+    finish(other)
+    assert sound(spec) == sound(other)
+
+
+def test_a_worker_killed_while_its_file_is_being_written_is_replaced(
+    undisturbed: dict[str, dict[str, str]], tmp_path: Path
+):
+    # The last look at an episode is over when the next one begins: what was seen is still being written.
+    spec = make_spec(tmp_path / "data", mishaps={f"render {i}": "kill x1" for i in range(1, 8, 2)}, episodes=EPISODES)
+    finish(spec)
+    assert sound(spec) == undisturbed["drive"]
+    assert set(count(spec, "plan").values()) == {1}
+
+
+def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    mishaps = {"view 2 0": "nap x1", "view 4 0": "kill x1"}
+    spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=EPISODES)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    workers = set(run.processes()) - {run.supervisor(), run.zygote()}
+    os.kill(run.zygote(), signal.SIGKILL)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed["drive"]
+    assert {pid for _, pid in events(spec, "plan")} & workers
+    assert sorted(fault.kind for fault in run.faults()) == ["sigkill", "zygote"]
+
+
+def test_a_zygote_killed_again_and_again_as_it_starts_ends_the_run_with_a_reason(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline=str(tmp_path / "deadly.yaml"))
+    Path(spec.pipeline).write_text("load: deadly\nrandomize: yard\nplan: yard\nrender: yard\nstore: hdf5\n")
+    skills = tmp_path / "skills"
+    skills.mkdir()
+    (skills / "deadly.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    done = Run(replace(spec, skills=(str(skills),))).end()
+    assert done.code == 1
+    assert "loading ended 5 times without a result, the last time killed by SIGKILL" in done.err
+
+
+def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1", "view 5 0": "nap x1"}, episodes=EPISODES)
+    run = Run(spec)
+    for text in ("view 2 0", "view 5 0"):
+        run.wait_for(text)
+        before = run.processes()
+        os.kill(run.supervisor(), signal.SIGKILL)
+        assert until(lambda before=before: not set(before) & set(run.processes()), patience=1.0)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed["drive"]
+
+
+def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(
+    undisturbed: dict[str, dict[str, str]], tmp_path: Path
+):
+    spec = make_spec(tmp_path / "data", mishaps={"view 4 0": "nap x1"}, episodes=EPISODES)
+    run = Run(spec)
+    run.wait_for("view 4 0")
+    os.kill(run.process.pid, signal.SIGKILL)
+    assert until(lambda: not tagged(spec), patience=1.0) is not None, tagged(spec)
+    run.process.communicate()
+    finish(spec)
+    assert sound(spec) == undisturbed["drive"]
+
+
+def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(
+    undisturbed: dict[str, dict[str, str]], tmp_path: Path
+):
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "orphan x1", "plan 4": "nap"}, episodes=EPISODES)
+    run = Run(spec)
+    run.wait_for("plan 4")
+    assert until(lambda: not [pid for pid in tagged(spec) if is_sleep(pid)], patience=1.0) is not None
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed["drive"]
+
+
+def is_sleep(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "sleep"
+    except OSError:
+        return False
+
+
+def test_a_supervisor_that_was_stopped_for_a_while_kills_nobody(tmp_path: Path):
+    limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    supervisor = run.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
+    time.sleep(2.5)
+    os.kill(supervisor, signal.SIGCONT)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert run.faults() == []
+
+
+def test_workers_stopped_together_with_their_supervisor_are_forgiven(tmp_path: Path):
+    limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    processes = run.processes()
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in processes:
+            os.kill(pid, number)
+        time.sleep(2.5 if number == signal.SIGSTOP else 0)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert run.faults() == []
