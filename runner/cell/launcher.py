@@ -13,7 +13,7 @@ from pathlib import Path
 import nimbus
 from nimbus.runner.cell.channel import pair
 from nimbus.runner.cell.messages import Ended, from_message
-from nimbus.runner.cell.processes import sweep
+from nimbus.runner.cell.processes import LAUNCHER, sweep
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.interruption import Interruption
 
@@ -35,7 +35,7 @@ class _Supervisor:
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "nimbus.runner.cell.supervisor", str(descriptor), str(os.getpid())],
-            env=os.environ | spec.worker_environment | {"PYTHONPATH": path},
+            env=os.environ | spec.worker_environment | {"PYTHONPATH": path, LAUNCHER: str(os.getpid())},
             pass_fds=(descriptor,),
             start_new_session=True,
             stdin=subprocess.DEVNULL,
@@ -78,6 +78,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
     """
     tag = spec.worker_environment["NIMBUS_CELL"]
     deaths, settled = 0, -1
+    sweep(tag)  # what a launcher that was killed could not
     with Interruption() as interruption:
         while True:
             supervisor = _Supervisor(spec)

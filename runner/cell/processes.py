@@ -15,6 +15,8 @@ from nimbus.runner.cell.cgroup import cpu_quota, memory_limits
 
 TAG = "NIMBUS_CELL"
 """Environment variable that all processes of one cell have in common; see :func:`sweep`."""
+LAUNCHER = "NIMBUS_LAUNCHER"
+"""Environment variable with the process of the launcher that they belong to."""
 ALIVE = "still alive"
 """What :func:`reap` says of a process that does not end."""
 
@@ -117,8 +119,9 @@ def orphans(known: set[int]) -> list[int]:
 def sweep(tag: str) -> int:
     """Kill every process of this user that began with ``NIMBUS_CELL=<tag>`` in its environment.
 
-    This process and its ancestors are spared. What a fork makes has the environment that its ancestor was *executed*
-    with, so the first process of a cell must be executed with the tag; setting it later does not show.
+    This process, its ancestors, and what belongs to another launcher that lives are spared. What a fork makes has the
+    environment that its ancestor was *executed* with, so the first process of a cell must be executed with the tag;
+    setting it later does not show.
 
     Returns:
         How many were killed.
@@ -198,10 +201,18 @@ def _own_processes() -> Iterator[int]:
 
 def _has_tag(pid: int, tag: str) -> bool:
     try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
+        environment = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
-    return os.fsencode(f"{TAG}={tag}") in environment.split(b"\0")
+    return os.fsencode(f"{TAG}={tag}") in environment and not _is_of_another(environment)
+
+
+def _is_of_another(environment: list[bytes]) -> bool:
+    """Whether a process has a launcher that lives and is not this process: a second run was refused, say."""
+    launchers = [
+        entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(f"{LAUNCHER}=".encode())
+    ]
+    return any(pid.isdigit() and int(pid) != os.getpid() and (_PROC / pid).exists() for pid in launchers)
 
 
 def _ancestors() -> Iterator[int]:

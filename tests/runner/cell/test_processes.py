@@ -235,6 +235,22 @@ def test_a_tag_that_only_begins_alike_is_another() -> None:
         assert process.poll() is None
 
 
+def test_what_belongs_to_another_launcher_that_lives_is_spared() -> None:
+    mark, script = tag(), "print(1, flush=True); signal.pause()"
+    with (
+        python(script) as launcher,
+        python(script, **{TAG: mark, processes.LAUNCHER: str(launcher.pid)}) as other,
+        python(script, **{TAG: mark, processes.LAUNCHER: str(os.getpid())}) as own,
+    ):
+        assert [say(process) for process in (launcher, other, own)] == [1, 1, 1]
+        assert processes.sweep(mark) == 1
+        assert own.wait() == -signal.SIGKILL and other.poll() is None
+        launcher.kill()
+        launcher.wait()
+        assert processes.sweep(mark) == 1
+        assert other.wait() == -signal.SIGKILL
+
+
 def test_who_sweeps_and_its_ancestors_are_spared() -> None:
     mark = tag()
     script = f"""
