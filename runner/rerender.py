@@ -40,8 +40,8 @@ def command(args: argparse.Namespace) -> int:
         with noting_where_paths_begin():
             assets = load_assets(task)
     source = read_info(args.folder)
-    if Path(task.robot).stem != Path(source.robot).stem:  # the same file may be seen from elsewhere
-        what = f"the episodes are of robot '{source.robot}', the task is for '{task.robot}'"
+    if assets.robot.name != source.robot:
+        what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
         raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
     hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
     settings = {"device": args.device, "plans": plans_hash(source)}
@@ -50,7 +50,7 @@ def command(args: argparse.Namespace) -> int:
         task=task.name,
         task_hash=task.content_hash,
         seed=source.seed,
-        robot=task.robot,
+        robot=assets.robot.name,
         inputs=content_inputs(task, assets=hashes, settings=settings),
     ) as dataset:
         tell_orphans(dataset)
