@@ -18,6 +18,7 @@ SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
 ROLES = ("dynamic", "fixed")
+FORMATS = ("lerobot",)
 MOST_WORKERS = 64
 
 INTERRUPTED, BUG = 130, 70
@@ -67,6 +68,13 @@ def _stack(text: str) -> int | None:
     return None if text == "auto" else _whole(1, 4096)(text)
 
 
+def _size(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,6})(MB|GB)", text)
+    if match is None or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"expected a size such as 256MB or 1GB, found '{text}'")
+    return int(match[1]) * {"MB": 10**6, "GB": 10**9}[match[2]]
+
+
 def _workers(text: str) -> tuple[int, int] | None:
     if text == "auto":
         return None
@@ -106,6 +114,7 @@ def build_parser() -> argparse.ArgumentParser:
     scale.add_argument(
         "split", type=_workers, metavar="PxR", help="planners and renderers, or auto: as there are cores"
     )
+    _add_export(add("export", "write the stored episodes in a format that training code reads"))
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
     for name, meaning in (
@@ -139,6 +148,19 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     )
     _add_device(command)
     _add_skills(command)
+
+
+def _add_export(command: argparse.ArgumentParser) -> None:
+    _add_folder(command)
+    command.add_argument("--to", type=_one_of(FORMATS), default=FORMATS[0], metavar="FORMAT", help=", ".join(FORMATS))
+    command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the export")
+    command.add_argument(
+        "--episode-size", type=_whole(1, 10**6), default=1000, metavar="N", help="episodes in a file at most (1000)"
+    )
+    command.add_argument(
+        "--shard-size", type=_size, default=10**9, metavar="SIZE", help="bytes of a file at most, such as 256MB (1GB)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_replay(command: argparse.ArgumentParser) -> None:

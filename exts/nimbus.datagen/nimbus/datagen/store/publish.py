@@ -40,6 +40,12 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Put a file's content on the disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
     """Replace a small text file at once; a reader sees the old or the new one.
 

@@ -1,0 +1,1 @@
+"""Datasets in the formats that training code reads, made of stored episodes."""

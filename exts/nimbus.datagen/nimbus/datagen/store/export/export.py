@@ -1,0 +1,135 @@
+"""From a dataset to one in another format: a pure function of the episodes that are done."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nimbus.datagen.store.export.crew import prepare
+from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.parts import Parts
+from nimbus.datagen.store.export.publication import (
+    Manifest,
+    is_whole,
+    publish,
+    published,
+    refuse_strangers,
+    stage_of,
+    staging,
+)
+from nimbus.datagen.store.export.source import Source, open_source
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.version import nimbus_version
+
+FORMATS = {"lerobot": "lerobot"}
+"""Module by name of the format."""
+_REVISION = 1
+"""Grows when an export of the same episodes becomes another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What an export made."""
+
+    out: Path
+    format: str
+    episode_count: int
+    frame_count: int
+    file_count: int
+    byte_count: int
+    is_new: bool
+    """False when it stood there already."""
+
+
+def export(
+    folder: Path,
+    out: Path,
+    *,
+    to: str = "lerobot",
+    options: Options | None = None,
+    workers: int | None = None,
+    tell: Callable[[int], None] = lambda left: None,
+) -> Exported:
+    """Write the stored episodes of a dataset in another format.
+
+    The same episodes give the same bytes. One that was killed goes on where it was; a folder that holds an older export
+    is replaced at once, when the new one is whole.
+
+    Args:
+        folder: The dataset.
+        out: Folder of the export; new, empty or an export.
+        to: One of :data:`FORMATS`.
+        options: How it is cut into files.
+        workers: Processes; as many as pay when not given.
+        tell: Called with how many episodes are yet to be prepared.
+
+    Raises:
+        InputError: No dataset, one that the format cannot hold, or a folder that no export wrote.
+        StorageError: The disk is full; nothing was published.
+    """
+    options = options or Options()
+    writer = importlib.import_module(f"nimbus.datagen.store.export.{FORMATS[to]}")
+    folder, out = folder.absolute(), out.absolute()
+    before = published(out)
+    source = open_source(folder)
+    origin = {
+        "task": source.task,
+        "robot": source.robot,
+        "seeds": sorted({item.seed for item in source.items}),
+        "options": asdict(options),
+        "versions": _versions(),
+    }
+    episodes = tuple((item.episode_id, item.sha256) for item in source.items)
+    settings = _hash([_REVISION, _versions(), source.fps, source.cameras])
+    key = _hash([to, settings, origin, episodes])
+    manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
+    if before and before.key == key and is_whole(out, before):
+        _drop(stage_of(out))
+        return _exported(out, source, before, is_new=False)
+    if before:
+        refuse_strangers(out, before)
+    with staging(out, settings) as stage:
+        if writer.NEEDS_PARTS:
+            prepare(source, stage / "parts", workers=workers, tell=tell)
+        writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
+        manifest = publish(stage, out, manifest)
+    return _exported(out, source, manifest, is_new=True)
+
+
+def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) -> Exported:
+    return Exported(
+        out=out,
+        format=manifest.format,
+        episode_count=len(source.items),
+        frame_count=source.frame_count,
+        file_count=len(manifest.files),
+        byte_count=sum(size for size, _ in manifest.files.values()),
+        is_new=is_new,
+    )
+
+
+def _drop(stage: Path) -> None:
+    """Remove what one left that was killed after it had published."""
+    if stage.exists():
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _versions() -> dict[str, str]:
+    import av
+    import h5py
+    import numpy as np
+
+    found = {"nimbus": nimbus_version(), "av": av.__version__, "h5py": h5py.__version__, "numpy": np.__version__}
+    try:
+        import pyarrow  # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError:
+        return found
+    return found | {"pyarrow": pyarrow.__version__}
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(to_json(value).encode()).hexdigest()

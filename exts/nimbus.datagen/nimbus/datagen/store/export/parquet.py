@@ -1,0 +1,87 @@
+"""Parquet files, the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+
+try:
+    import pyarrow as pa  # pyright: ignore[reportMissingImports]
+    import pyarrow.parquet as pq  # pyright: ignore[reportMissingImports]
+except ModuleNotFoundError:
+    raise InputError("LeRobot's tables need pyarrow", instead="pip install 'nimbus-datagen[export]'") from None
+
+Columns = Mapping[str, tuple[Any, Any]]
+"""By name: the values, and their pyarrow type."""
+VERSION: str = pa.__version__
+INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
+
+
+def vector(size: int) -> Any:
+    """Type of a vector of a fixed size."""
+    return pa.list_(FLOAT, size)
+
+
+def nested(kind: Any, depth: int = 1) -> Any:
+    """Type of a list, of lists, of a kind."""
+    return nested(pa.list_(kind), depth - 1) if depth else kind
+
+
+class ParquetFile:
+    """A file that grows a row group at a time; use as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: Any = None
+
+    def write(self, columns: Columns) -> None:
+        """Append one row group."""
+        table = _table(columns)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, table.schema, compression="snappy")
+        self._writer.write_table(table, row_group_size=len(table))
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def write_parquet(path: Path, columns: Columns) -> None:
+    """Write a file of one row group."""
+    with ParquetFile(path) as file:
+        file.write(columns)
+
+
+def write_index(path: Path, columns: Columns, *, index: str) -> None:
+    """Write a file that pandas opens with one column as its index: without, readers take row numbers for it."""
+    table = _table(columns)
+    described = [
+        {
+            "name": name,
+            "field_name": name,
+            "pandas_type": "unicode" if kind == TEXT else str(kind),
+            "numpy_type": "object" if kind == TEXT else str(kind),
+            "metadata": None,
+        }
+        for name, (_, kind) in columns.items()
+    ]
+    told = {"index_columns": [index], "column_indexes": [], "columns": described, "pandas_version": "2.0.0"}
+    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(told)}), path, compression="snappy")
+
+
+def _table(columns: Columns) -> Any:
+    arrays = [_array(values, kind) for values, kind in columns.values()]
+    return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def _array(values: Any, kind: Any) -> Any:
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1), kind.value_type), kind.list_size)
+    return pa.array(values, kind)

@@ -1,0 +1,118 @@
+"""Episodes prepared one by one: encoded video, signals, histograms. What is there already is not made again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.store.export.source import Item, Signals, Source, read_signals
+from nimbus.datagen.store.export.stats import histogram
+from nimbus.datagen.store.export.video import EpisodeVideo, check_size
+from nimbus.datagen.store.publish import disk, sync_file
+from nimbus.datagen.store.read import EpisodeFile
+
+_BLOCK = 32
+"""Frames in memory at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One prepared episode."""
+
+    item: Item
+    signals: Signals
+    histograms: dict[str, NDArray[np.int64]]
+    """(3, 256) by camera."""
+    videos: dict[str, Path]
+    """By camera."""
+
+
+class Parts:
+    """A folder of prepared episodes, named by their content.
+
+    Args:
+        source: The dataset.
+        folder: Where they are kept.
+    """
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        self._source = source
+        self._folder = folder
+
+    def missing(self) -> list[Item]:
+        """Episodes that are yet to be prepared, in order."""
+        return [item for item in self._source.items if not self._signals(item).exists()]
+
+    def make(self, item: Item) -> None:
+        """Prepare an episode: each file appears whole, the one of its signals last.
+
+        Raises:
+            InputError: It does not fit in with the others, or cannot be read.
+            StorageError: The disk is full.
+        """
+        source = self._source
+        with EpisodeFile(item.path) as episode, disk(self._folder):
+            signals = read_signals(episode, source)
+            histograms = {camera: self._encode(item, episode, camera) for camera in source.cameras}
+            with _appearing(self._signals(item)) as temporary, temporary.open("wb") as file:
+                np.savez(
+                    file,
+                    state=signals.state,
+                    velocity=signals.velocity,
+                    action=signals.action,
+                    instruction=np.frombuffer(signals.instruction.encode(), np.uint8),
+                    histograms=np.array([*histograms.values()], np.int64),
+                )
+
+    def read(self, item: Item) -> Part:
+        """A prepared episode."""
+        with np.load(self._signals(item)) as arrays:
+            signals = Signals(
+                state=arrays["state"],
+                velocity=arrays["velocity"],
+                action=arrays["action"],
+                instruction=arrays["instruction"].tobytes().decode(),
+            )
+            histograms = dict(zip(self._source.cameras, arrays["histograms"], strict=True))
+        videos = {camera: self.video(item, camera) for camera in self._source.cameras}
+        return Part(item=item, signals=signals, histograms=histograms, videos=videos)
+
+    def __iter__(self) -> Iterator[Part]:
+        return map(self.read, self._source.items)
+
+    def video(self, item: Item, camera: str) -> Path:
+        """Its file."""
+        return self._folder / f"{item.sha256}.{list(self._source.cameras).index(camera)}.mp4"
+
+    def _signals(self, item: Item) -> Path:
+        return self._folder / f"{item.sha256}.npz"
+
+    def _encode(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
+        counts = np.zeros((3, 256), np.int64)
+        fps, size = self._source.fps, self._source.cameras[camera]
+        check_size(camera, size, where=self._source.folder)
+        with _appearing(self.video(item, camera)) as temporary, EpisodeVideo(temporary, fps=fps, size=size) as video:
+            for start in range(0, episode.step_count, _BLOCK):
+                images = episode.rows(f"observations/images/{camera}", slice(start, start + _BLOCK))
+                video.write(images)
+                counts += histogram(images)
+        return counts
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    """A name to write under; the file takes its own name when it is whole and on the disk."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        sync_file(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,140 @@
+"""A folder that is published whole: made beside its place, and renamed into it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
+from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.publish import disk, replace_text, sync_folder
+
+NAME = "nimbus.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a published folder says of itself, in ``nimbus.json``."""
+
+    format: str
+    key: str
+    """Hash of all that decides its content."""
+    origin: dict[str, Any]
+    """Task, seeds, options and versions that it was made with."""
+    episodes: tuple[tuple[str, str], ...]
+    """Id and content hash of each, in order."""
+    files: dict[str, tuple[int, str]]
+    """Bytes and SHA-256 by path."""
+
+
+def published(out: Path) -> Manifest | None:
+    """The manifest of what is in a folder; None where there is nothing.
+
+    Raises:
+        InputError: It is a file, or holds something that no export wrote.
+    """
+    check_writable(out)
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    try:
+        return from_json(Manifest, (out / NAME).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        strangers = sorted(path.name for path in out.iterdir())
+        what = f"holds '{strangers[0]}' and no {NAME}: not an export"
+        raise InputError(what, where=str(out), instead=f"{OTHER_OUT}, new or empty") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{NAME}: {error}".split("\n")[0], where=str(out), instead=OTHER_OUT) from None
+
+
+def is_whole(out: Path, manifest: Manifest) -> bool:
+    """Whether every file is there, as large as it was."""
+    sizes = {path: entry[0] for path, entry in manifest.files.items()}
+    return all((out / path).is_file() and (out / path).stat().st_size == size for path, size in sizes.items())
+
+
+def refuse_strangers(out: Path, manifest: Manifest) -> None:
+    """Refuse to replace a folder that somebody put something into.
+
+    Raises:
+        InputError: It holds a file that the export did not write.
+    """
+    known = {NAME, *manifest.files}
+    found = (path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if not path.is_dir())
+    if stranger := next((path for path in found if path not in known), None):
+        raise InputError(f"holds '{stranger}', which no export wrote", where=str(out), instead=OTHER_OUT)
+
+
+@contextmanager
+def staging(out: Path, settings: str) -> Iterator[Path]:
+    """A folder beside ``out`` to work in, for one process at a time; what one that was killed left is kept.
+
+    Args:
+        out: The folder that will be published.
+        settings: Hash of what decides prepared episodes; the folder of another one is cleared.
+
+    Raises:
+        InputError: Another export works in it, or it cannot be written.
+    """
+    stage = stage_of(out)
+    lock = open_folder(stage, probe="probe.tmp")
+    try:
+        with disk(stage):
+            marker = stage / "settings"
+            if not marker.exists() or marker.read_text() != settings:
+                for path in stage.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                replace_text(marker, settings)
+            for stale in stage.rglob("*.tmp"):
+                stale.unlink(missing_ok=True)
+            (stage / "parts").mkdir(exist_ok=True)
+            shutil.rmtree(stage / "tree", ignore_errors=True)
+            (stage / "tree").mkdir()
+        yield stage
+    finally:
+        os.close(lock)
+
+
+def stage_of(out: Path) -> Path:
+    """Where an export is made before it is published."""
+    return out.with_name(f".{out.name}.partial")
+
+
+def publish(stage: Path, out: Path, manifest: Manifest) -> Manifest:
+    """Put the staged tree into its place, with its manifest; what was there goes.
+
+    Args:
+        stage: What :func:`staging` gave.
+        out: The place.
+        manifest: All but its files.
+
+    Raises:
+        StorageError: The disk is full; nothing was published.
+    """
+    tree, old = stage / "tree", stage / "old"
+    with disk(stage):
+        files = {path.relative_to(tree).as_posix(): _sealed(path) for path in sorted(tree.rglob("*")) if path.is_file()}
+        manifest = Manifest(**{**vars(manifest), "files": files})
+        replace_text(tree / NAME, to_json(asdict(manifest), indent=1) + "\n")
+        for folder in {tree, *(path for path in tree.rglob("*") if path.is_dir())}:
+            sync_folder(folder)
+        shutil.rmtree(old, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            out.rename(old)
+        tree.rename(out)
+        sync_folder(out.parent)
+        shutil.rmtree(stage)
+    return manifest
+
+
+def _sealed(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest

@@ -1,0 +1,161 @@
+"""What an export is made of: the episodes that are done, in the order of their addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.records import State
+
+_GRID = 1e-4
+"""[s] by which readers let a time miss its place on the grid of frames."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One stored episode."""
+
+    position: int
+    """Its number in the export, from 0 without holes."""
+    episode_id: str
+    path: Path
+    seed: int
+    index: int
+    variant: int
+    success: bool
+    reason: str
+    step_count: int
+    sha256: str
+    """Hash of its content."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A dataset as it stood at one moment."""
+
+    folder: Path
+    task: str
+    robot: str
+    fps: int
+    """Frames a second."""
+    cameras: dict[str, tuple[int, int]]
+    """Width and height by camera, sorted."""
+    joint_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    items: tuple[Item, ...]
+
+    @property
+    def frame_count(self) -> int:
+        """Frames of one camera in all episodes."""
+        return sum(item.step_count for item in self.items)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """What an episode holds beside its images, as it is exported."""
+
+    state: NDArray[np.float32]
+    """(T, J) measured joint positions [rad, m]"""
+    velocity: NDArray[np.float32]
+    """(T, J) measured joint velocities [rad/s, m/s]"""
+    action: NDArray[np.float32]
+    """(T, A) commanded joint positions [rad, m]"""
+    instruction: str
+
+
+def open_source(folder: Path) -> Source:
+    """The episodes of a dataset that are done; a run may go on writing meanwhile.
+
+    Raises:
+        InputError: There is no dataset in the folder, nothing in it, or a file is not as the ledger knows it.
+    """
+    info = read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        with ledger.snapshot():
+            done = {(state.idx, state.variant) for state in ledger.episodes(State.DONE)}
+            stored = [attempt for attempt in ledger.stored() if (attempt.idx, attempt.variant) in done]
+    finally:
+        ledger.close()
+    if not stored:
+        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+    if info.rate < 1 or info.rate != round(info.rate):
+        what = f"{info.rate:g} steps a second: frames of a video come at a whole rate"
+        raise InputError(what, where=str(folder), instead="make the dataset at a whole rate")
+    return Source(
+        folder=folder,
+        task=info.task,
+        robot=info.robot,
+        fps=round(info.rate),
+        cameras=dict(sorted(info.cameras.items())),
+        joint_names=info.joint_names,
+        action_names=info.action_names,
+        items=tuple(_item(folder, position, attempt) for position, attempt in enumerate(stored)),
+    )
+
+
+def _item(folder: Path, position: int, attempt: Attempt) -> Item:
+    if not attempt.is_in(folder):
+        what = "is missing, or not as large as the ledger says"
+        raise InputError(what, where=str(folder / attempt.path), instead="give the 'nimbus run' that made it once more")
+    return Item(
+        position=position,
+        episode_id=attempt.episode_id,
+        path=folder / attempt.path,
+        seed=attempt.seed,
+        index=attempt.idx,
+        variant=attempt.variant,
+        success=attempt.success,
+        reason=attempt.reason,
+        step_count=attempt.step_count,
+        sha256=attempt.sha256,
+    )
+
+
+def read_signals(episode: EpisodeFile, source: Source) -> Signals:
+    """An episode's signals, after a check that it fits in with the others.
+
+    Raises:
+        InputError: It has other joints, actions or cameras, its times are off the grid, or a number is not finite.
+    """
+    _check(episode, source)
+    signals = Signals(
+        state=episode.array("observations/qpos").astype(np.float32),
+        velocity=episode.array("observations/qvel").astype(np.float32),
+        action=episode.array("action").astype(np.float32),
+        instruction=episode.instruction,
+    )
+    for name in ("state", "velocity", "action"):
+        if not np.isfinite(getattr(signals, name)).all():
+            raise InputError(f"{name}: holds numbers that are not finite", where=str(episode.path), instead=_AGAIN)
+    return signals
+
+
+_AGAIN = "see what 'nimbus verify' says"
+
+
+def _check(episode: EpisodeFile, source: Source) -> None:
+    found = {
+        "joints": (episode.texts("names/joints"), source.joint_names),
+        "actions": (episode.texts("names/actions"), source.action_names),
+        "cameras": (episode.cameras, tuple(source.cameras)),
+    }
+    for what, (mine, others) in found.items():
+        if mine != others:
+            raise InputError(f"has other {what} than the dataset", where=str(episode.path), instead=_AGAIN)
+    for name, (width, height) in source.cameras.items():
+        shape = episode[f"observations/images/{name}"].shape
+        if shape != (episode.step_count, height, width, 3):
+            what = f"images of '{name}' have shape {shape}, expected ({episode.step_count}, {height}, {width}, 3)"
+            raise InputError(what, where=str(episode.path), instead=_AGAIN)
+    time = episode.array("time")
+    if np.any(np.abs(time - time[:1] - np.arange(len(time)) / source.fps) > _GRID):
+        raise InputError(f"time: off the grid of {source.fps} frames a second", where=str(episode.path), instead=_AGAIN)

@@ -1,0 +1,183 @@
+"""What holds for every format: whole or absent, the same bytes, nobody else's folder."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from reading import tree
+from runs import RUNNER, run
+from synthetic import failure, make_rendered, write_dataset
+
+from nimbus.datagen.errors import InputError
+
+pytest.importorskip("pyarrow")
+
+from nimbus.datagen.store.export.export import FORMATS, export  # noqa: E402
+from nimbus.datagen.store.export.options import Options  # noqa: E402
+from nimbus.datagen.store.export.publication import stage_of  # noqa: E402
+from nimbus.runner.cli import main  # noqa: E402
+
+TO = sorted(FORMATS)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "data"
+    write_dataset(folder)
+    return folder
+
+
+@pytest.mark.parametrize("to", TO)
+def test_again_makes_nothing_and_elsewhere_the_same_bytes(data: Path, tmp_path: Path, to: str):
+    assert export(data, tmp_path / "a", to=to).is_new
+    before = tree(tmp_path / "a")
+    assert not export(data, tmp_path / "a", to=to).is_new
+    export(data, tmp_path / "b", to=to)
+    assert before == tree(tmp_path / "a") == tree(tmp_path / "b")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("to", TO)
+def test_a_damaged_export_is_made_again(data: Path, tmp_path: Path, to: str):
+    export(data, tmp_path / "out", to=to)
+    before = tree(tmp_path / "out")
+    victim = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.name != "nimbus.json")[0]
+    victim.write_bytes(victim.read_bytes()[:-1])
+    assert export(data, tmp_path / "out", to=to).is_new
+    assert tree(tmp_path / "out") == before
+
+
+def test_more_episodes_replace_the_older_export(tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    assert export(tmp_path / "data", tmp_path / "out").episode_count == 1
+    write_dataset(tmp_path / "data", [make_rendered(1)])
+    assert export(tmp_path / "data", tmp_path / "out").episode_count == 2
+    export(tmp_path / "data", tmp_path / "fresh")
+    assert tree(tmp_path / "out") == tree(tmp_path / "fresh")
+
+
+def test_a_folder_of_somebody_else_is_refused(data: Path, tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds 'thesis.txt' and no nimbus.json: not an export; choose another --out"):
+        export(data, tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="this is a file"):
+        export(data, tmp_path / "file")
+    with pytest.raises(InputError, match="not an export"):
+        export(data, data)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out"]
+
+
+def test_a_strangers_file_in_an_export_is_not_thrown_away(data: Path, tmp_path: Path):
+    export(data, tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    assert not export(data, tmp_path / "out").is_new
+    with pytest.raises(InputError, match=r"holds 'notes.txt', which no export wrote; choose another --out"):
+        export(data, tmp_path / "out", options=Options(episode_size=1))
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_what_cannot_be_exported_is_said_in_one_line(tmp_path: Path):
+    with pytest.raises(InputError, match="there is no dataset here"):
+        export(tmp_path, tmp_path / "out")
+    write_dataset(tmp_path / "failed", [make_rendered(0, outcome=failure())])
+    with pytest.raises(InputError, match="no episode is stored here"):
+        export(tmp_path / "failed", tmp_path / "out")
+    write_dataset(tmp_path / "gone")
+    next((tmp_path / "gone" / "episodes").iterdir()).unlink()
+    with pytest.raises(InputError, match="is missing, or not as large as the ledger says"):
+        export(tmp_path / "gone", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_broken_episode_publishes_nothing(tmp_path: Path, workers: int):
+    write_dataset(tmp_path / "data")
+    path = sorted((tmp_path / "data" / "episodes").iterdir())[1]
+    with h5py.File(path, "r+") as file:
+        file["observations/qpos"][3, 1] = np.nan  # pyright: ignore[reportIndexIssue]
+    with pytest.raises(InputError, match="state: holds numbers that are not finite; see what 'nimbus verify' says"):
+        export(tmp_path / "data", tmp_path / "out", workers=workers)
+    assert not (tmp_path / "out").exists()
+
+
+def test_times_off_the_grid_are_refused(tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    with h5py.File(next((tmp_path / "data" / "episodes").iterdir()), "r+") as file:
+        file["time"][7] += 0.01  # pyright: ignore[reportIndexIssue, reportOperatorIssue]
+    with pytest.raises(InputError, match="time: off the grid of 15 frames a second"):
+        export(tmp_path / "data", tmp_path / "out")
+
+
+def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(row, steps=60) for row in range(6)])
+    export(tmp_path / "data", tmp_path / "whole")
+    words = ["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--episode-size", "1000"]
+    moments, stage = random.Random(0), stage_of(tmp_path / "out")
+    for _ in range(6):
+        process = subprocess.Popen([sys.executable, str(RUNNER), *words], stdout=subprocess.DEVNULL)
+        while process.poll() is None and not stage.exists():
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0, 0.25))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (tmp_path / "out").exists() or tree(tmp_path / "out") == tree(tmp_path / "whole")
+    assert main(words) == 0
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+    assert not stage.exists()
+
+
+def test_what_was_prepared_before_a_kill_is_not_prepared_again(data: Path, tmp_path: Path):
+    told: list[int] = []
+
+    class Killed(BaseException):
+        pass
+
+    def die(left: int) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        export(data, tmp_path / "out", workers=1, tell=die)
+    export(data, tmp_path / "out", workers=1, tell=told.append)
+    assert told == [0]
+
+
+def test_two_exports_into_one_folder_do_not_meet(data: Path, tmp_path: Path):
+    def second(left: int) -> None:
+        with pytest.raises(InputError, match="another run writes into this folder"):
+            export(data, tmp_path / "out", workers=1)
+
+    assert export(data, tmp_path / "out", workers=1, tell=second).is_new
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounting a small disk needs root")
+def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(0, steps=60, width=320, height=240)])
+    small = tmp_path / "small"
+    small.mkdir()
+    command = f"{sys.executable} {RUNNER} export {tmp_path / 'data'} --out {small / 'out'}"
+    line = f"mount -t tmpfs -o size=64k none {small} && {command}"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", f"{line}; echo $?; ls {small}"], capture_output=True, text=True)
+    if "mount" in done.stderr and "export" not in done.stderr and "cannot write" not in done.stderr:
+        pytest.skip("this machine lets nobody mount")
+    assert "No space left on device" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert done.stdout.split() == ["1"]
+
+
+def test_a_real_run_is_exported_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run("--episodes", "1", "--variants", "2", out=tmp_path / "data") == 0
+    capsys.readouterr()
+    assert main(["export", str(tmp_path / "data"), "--to", "lerobot", "--out", str(tmp_path / "out")]) == 0
+    assert "episodes  2" in capsys.readouterr().out
+    assert (tmp_path / "out" / "meta" / "info.json").exists()
