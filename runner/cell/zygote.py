@@ -27,6 +27,7 @@ _ADOPTION = 10.0
 def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
     from nimbus.datagen.errors import InputError
+    from nimbus.runner.cell import worker as worker  # so that workers have it already
     from nimbus.runner.cell.job import load_job
     from nimbus.runner.cell.messages import Loaded, Ready, Spawn, Trouble, from_message, to_plain
     from nimbus.runner.cell.roles import cut
