@@ -68,6 +68,12 @@ def _stack(text: str) -> int | None:
     return None if text == "auto" else _whole(1, 4096)(text)
 
 
+def _price(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise argparse.ArgumentTypeError(f"expected a price such as 0.85, found '{text}'")
+    return float(text)
+
+
 def _size(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,6})(MB|GB)", text)
     if match is None or not int(match[1]):
@@ -109,6 +115,17 @@ def build_parser() -> argparse.ArgumentParser:
         command = add(name, meaning)
         _add_folder(command)
         command.add_argument("--json", action="store_true", help="print JSON")
+        if name == "report":
+            _add_price(command)
+        if name == "verify":
+            command.add_argument(
+                "--recompute",
+                type=_whole(0, 10**7),
+                default=2,
+                metavar="N",
+                help="layouts and plans made again from their seeds and compared (2)",
+            )
+            _add_skills(command)
     scale = add("scale", "give a run that goes on more or fewer workers, or other roles")
     _add_folder(scale)
     scale.add_argument(
@@ -146,8 +163,15 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--coupled", action="store_true", help="in this process, and no stage decoupled: a baseline to measure against"
     )
+    _add_price(command)
     _add_device(command)
     _add_skills(command)
+
+
+def _add_price(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--price-per-hour", type=_price, metavar="X", help="of this machine; the report tells what an episode costs"
+    )
 
 
 def _add_export(command: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.columns import Columns
@@ -12,34 +11,47 @@ from rich.console import Console
 from rich.table import Table
 
 from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.report_page import render_page
-from nimbus.runner.summary import Summary, summarize
+from nimbus.runner.summary import Summary, one_of_each_plan, summarize
 from nimbus.runner.tidy import tidy
+from nimbus.runner.view import duration
 
 FILE_NAME = "report.html"
 
 
 def command(args: argparse.Namespace) -> int:
     """Print the figures and write the page."""
-    summary = summarize(args.folder)
+    summary = summarize(args.folder, price_per_hour=args.price_per_hour)
     if args.json:
-        sys.stdout.write(to_json(asdict(summary), indent=2) + "\n")
+        sys.stdout.write(to_json(summary.to_plain(), indent=2) + "\n")
         return 0
     print_summary(summary)
-    Console().print(f"page: {write_report(args.folder)}", soft_wrap=True, markup=False, highlight=False)
+    page = write_report(args.folder, price_per_hour=args.price_per_hour)
+    Console().print(f"page: {page}", soft_wrap=True, markup=False, highlight=False)
     return 0
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
     """Write ``report.html`` into the dataset's folder.
+
+    Args:
+        folder: Of the dataset.
+        price_per_hour: Of the machine.
 
     Raises:
         InputError: There is no dataset in the folder.
         StorageError: The disk is full.
     """
     path = folder / FILE_NAME
-    replace_text(path, render_page(folder, summarize(folder)))
+    summary = summarize(folder, price_per_hour=price_per_hour)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        plans, spans = one_of_each_plan(ledger.attempts()), ledger.spans()
+    finally:
+        ledger.close()
+    replace_text(path, render_page(folder, summary, plans=plans, spans=spans))
     return path
 
 
@@ -68,7 +80,17 @@ def _figures(summary: Summary) -> Table:
     table = _table("figures", "", "")
     table.add_row("attempts that succeed", f"{summary.success_rate:.1%} ({summary.successes} of {summary.attempts})")
     table.add_row("given up", str(summary.given_up))
+    if summary.quarantined:
+        table.add_row("quarantined", str(summary.quarantined))
+    for kind, count in summary.faults.items():
+        table.add_row(f"fault: {kind.replace('_', ' ')}", str(count))
     table.add_row("CPU an episode", f"{summary.cpu_per_episode:.1f} s")
+    if summary.distance and summary.stored_per_hour:
+        table.add_row("wall time", duration(summary.wall_seconds))
+        table.add_row("bound", f"{duration(summary.bound_seconds)}, {summary.distance:.2f} x")
+        table.add_row("stored an hour", f"{summary.stored_per_hour:.0f}")
+    if summary.cost_per_episode is not None:
+        table.add_row("cost an episode", f"{summary.cost_per_episode:.4g}")
     for name, seconds in summary.durations.items():
         table.add_row(f"motion, {name}", f"{seconds:.1f} s")
     table.add_row("written", f"{summary.byte_count / 1e6:,.1f} MB")

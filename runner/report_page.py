@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 from PIL import Image
 
+from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.records import Span
 from nimbus.runner.preview import camera_order, readable
+from nimbus.runner.report_coverage import render_coverage
+from nimbus.runner.report_timeline import render_timeline
 from nimbus.runner.summary import Summary
 from nimbus.runner.view import duration
 
@@ -24,46 +30,78 @@ _PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title><style>
 :root { color-scheme: light dark; --ink: #1d2129; --faint: #68707d; --paper: #fbfbf9; --card: #fff; --line: #e4e4df;
-  --bar: #2f7d6d; --warn: #c7772e; }
+  --bar: #2f7d6d; --warn: #c7772e; --idle: #efefea; --load: #9a86c4; --randomize: #5b8fd0; --plan: #3a6fb0;
+  --render: #2f9d86; --store: #d9a53a; --fault: #cc3d4a; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e8e4; --faint: #9aa1ac; --paper: #16181c; --card: #1e2126;
-  --line: #30343b; --bar: #4fb29d; --warn: #dd9a5a; } }
+  --line: #30343b; --bar: #4fb29d; --warn: #dd9a5a; --idle: #272b31; --load: #a794d2; --randomize: #76a5df;
+  --plan: #5286c8; --render: #46b39b; --store: #e0b350; --fault: #ea5f6b; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 72rem; padding: 2.5rem 1.5rem 4rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.8rem; margin: 0; } h2 { font-size: 1.05rem; margin: 0 0 .8rem; }
 p.sub { color: var(--faint); margin: .2rem 0 1.6rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: 1rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(11.5rem, 1fr)); gap: 1rem; }
 .figure, section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; }
-.figure b { display: block; font-size: 1.7rem; font-weight: 650; line-height: 1.2; }
+.figure b { display: block; font-size: 1.6rem; font-weight: 650; line-height: 1.25; white-space: nowrap; }
 .figure span, small, caption { color: var(--faint); font-size: .85rem; }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem;
-  margin: 1rem 0; }
+.columns { columns: 26rem 2; column-gap: 1rem; } .columns section { break-inside: avoid; margin-bottom: 1rem; }
 section { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 td, th { padding: .22rem .5rem .22rem 0; text-align: right; white-space: nowrap; }
 td:first-child, th:first-child { text-align: left; } th { color: var(--faint); font-weight: 500; font-size: .85rem; }
 td.bar { width: 45%; } td.bar i { display: block; height: .7rem; border-radius: 3px; background: var(--bar); }
 td.bar i.warn { background: var(--warn); }
+table.left td, table.left th { text-align: left; padding-right: 1rem; } td.text { white-space: normal; }
+a { color: inherit; }
+svg { display: block; width: 100%; height: auto; overflow: visible; }
+svg text { fill: var(--ink); font-size: 12px; } svg text.tick { fill: var(--faint); font-size: 10px;
+  paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
+.idle { fill: var(--idle); } path.tick { stroke: var(--line); fill: none; stroke-width: 1; }
+.s-load { fill: var(--load); background: var(--load); } .s-plan { fill: var(--plan); background: var(--plan); }
+.s-randomize { fill: var(--randomize); background: var(--randomize); }
+.s-render { fill: var(--render); background: var(--render); } .s-store { fill: var(--store); background: var(--store); }
+.s-fault { fill: var(--fault); background: var(--fault); stroke: var(--card); }
+circle { fill: var(--bar); fill-opacity: .75; } path.bad { stroke: var(--warn); stroke-width: 1.6; fill: none; }
+.legend { margin: 0 0 .6rem; font-size: .85rem; color: var(--faint); } .legend span { margin-right: 1.2rem; }
+.legend i { display: inline-block; width: .8rem; height: .8rem; border-radius: 3px; margin-right: .35rem;
+  vertical-align: -.08rem; } .legend i.dot { background: var(--bar); border-radius: 50%; }
+.legend i.cross { background: var(--warn); clip-path: polygon(20% 0, 50% 30%, 80% 0, 100% 20%, 70% 50%, 100% 80%,
+  80% 100%, 50% 70%, 20% 100%, 0 80%, 30% 50%, 0 20%); }
+p.run { margin: .6rem 0 .2rem; }
+.maps { display: flex; gap: 2rem; flex-wrap: wrap; }
+.kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.6rem, 1fr)); gap: .8rem; flex: 1 1 20rem; }
+.kinds svg { max-width: 100%; }
+.map { margin: 0; } .map figcaption { font-size: .8rem; color: var(--faint); max-width: 21rem; margin-top: .3rem; }
+.map b { color: var(--ink); font-weight: 600; }
+section.wide { margin: 1rem 0; }
 .sample { margin: 0 0 1.2rem; } .sample p { margin: 0 0 .35rem; } .sample small { float: right; }
 .strip { display: grid; gap: 4px; grid-template-columns: repeat(6, 1fr); }
 .strip img { width: 100%; border-radius: 4px; }
 </style></head><body>
 <h1>$title</h1><p class="sub">$subtitle</p>
 <div class="figures">$figures</div>
-<div class="columns">$sections</div>
-<section><h2>Samples</h2>$samples</section>
-<div class="columns"><section><h2>Stored episodes</h2>$episodes</section></div>
+$timeline<div class="columns">$sections</div>
+$coverage$faults<section><h2>Samples</h2>$samples</section>
+<section class="wide"><h2>Runs</h2>$runs</section>
+<section class="wide"><h2>Stored episodes</h2>$episodes</section>
 </body></html>
 """)
 
 
-def render_page(folder: Path, summary: Summary) -> str:
-    """The page as text, sample pictures read from the stored episodes."""
+def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spans: Iterable[Span]) -> str:
+    """The page as text, sample pictures read from the stored episodes.
+
+    Args:
+        folder: Of the dataset.
+        summary: Its figures.
+        plans: Attempts, one for each plan.
+        spans: What workers did.
+    """
     sections = [
         ("CPU time for a stored episode", _stage_table(summary)),
         ("Why attempts failed", _bars(summary.reasons.items(), warn=True) or "<p>No attempt failed.</p>"),
-        ("Yield by kind of object", _kind_table(summary)),
         ("Where attempts failed", _bars(summary.phases.items(), warn=True) or "<p>No attempt failed.</p>"),
+        ("Yield by kind of object", _kind_table(summary)),
     ]
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return _PAGE.substitute(
@@ -73,9 +111,17 @@ def render_page(folder: Path, summary: Summary) -> str:
             f'<div class="figure"><b>{value}</b><span>{name}</span></div>' for name, value in _top(summary)
         ),
         sections="".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in sections),
+        timeline=_section("Who did what", render_timeline(summary.runs, spans, summary.fault_rows)),
+        coverage=_section("Where objects started", render_coverage(plans)),
+        faults=_section("Faults", _fault_table(summary)),
+        runs=_run_table(summary) or "<p>No run is in the ledger.</p>",
         samples="".join(samples) or "<p>No episode with pictures is stored.</p>",
         episodes=_episode_table(summary),
     )
+
+
+def _section(title: str, body: str) -> str:
+    return f'<section class="wide"><h2>{title}</h2>{body}</section>' if body else ""
 
 
 def _subtitle(summary: Summary) -> str:
@@ -88,6 +134,7 @@ def _subtitle(summary: Summary) -> str:
 def _top(summary: Summary) -> list[tuple[str, str]]:
     asked = f" <small>of {summary.target}</small>" if summary.target else ""
     median = summary.durations.get("median")
+    figures = _time_figures(summary)
     return [
         ("episodes stored", f"{summary.stored}{asked}"),
         (f"of {summary.attempts} attempts succeed", f"{summary.success_rate:.0%}"),
@@ -95,7 +142,23 @@ def _top(summary: Summary) -> list[tuple[str, str]]:
         ("median motion", f"{median:.1f} s" if median is not None else "–"),
         ("demonstrations in all", duration(summary.durations.get("total", 0.0))),
         ("on disk", _size(summary.byte_count)),
+        *figures,
     ]
+
+
+def _time_figures(summary: Summary) -> Iterator[tuple[str, str]]:
+    if summary.wall_seconds:
+        yield "wall time", duration(summary.wall_seconds)
+    if summary.stored_per_hour:
+        yield "episodes stored an hour", f"{summary.stored_per_hour:.0f}"
+    if summary.distance:
+        after = f", {summary.distance_after_startup:.2f} after start-up" if summary.distance_after_startup else ""
+        text = f"times the bound of {duration(summary.bound_seconds)}{after}"
+        yield text, f"{summary.distance:.2f}"
+    if summary.cost_per_episode is not None:
+        yield f"a stored episode, at {summary.price_per_hour:g} an hour", f"{summary.cost_per_episode:.2g}"
+    if summary.quarantined:
+        yield "episodes quarantined", str(summary.quarantined)
 
 
 def _size(byte_count: int) -> str:
@@ -105,9 +168,9 @@ def _size(byte_count: int) -> str:
     return f"{byte_count / 1e3:.0f} kB"
 
 
-def _table(head: Sequence[str], rows: Iterable[str]) -> str:
+def _table(head: Sequence[str], rows: Iterable[str], *, left: bool = False) -> str:
     cells = "".join(f"<th>{name}</th>" for name in head)
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table{' class=left' * left}><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _bar(share: float, *, warn: bool = False) -> str:
@@ -155,6 +218,34 @@ def _kind_table(summary: Summary) -> str:
         for row in summary.kinds
     )
     return _table(("", "", "succeed", "attempts"), rows)
+
+
+def _fault_table(summary: Summary) -> str:
+    rows = []
+    for fault in summary.fault_rows[-_LISTED:]:
+        name = escape(fault.incident.rpartition("/")[2])
+        link = f'<a href="{quote(fault.incident)}/">{name}</a>' if name else ""
+        when = time.strftime("%H:%M:%S", time.localtime(fault.time))
+        episode = str(fault.idx) if fault.idx >= 0 else ""
+        rows.append(
+            f"<tr><td>{when}</td><td>{fault.run}</td><td>{escape(fault.worker) or '–'}</td>"
+            f"<td>{escape(fault.kind.replace('_', ' '))}</td><td>{escape(fault.phase)}</td><td>{episode}</td>"
+            f'<td class="text">{escape(fault.detail[:160])}</td><td class="text">{link}</td></tr>'
+        )
+    head = ("time", "run", "worker", "kind", "phase", "episode", "what", "incident")
+    return _table(head, rows, left=True) if rows else ""
+
+
+def _run_table(summary: Summary) -> str:
+    rows = [
+        f"<tr><td>{run.id}</td><td>{time.strftime('%Y-%m-%d %H:%M', time.localtime(run.started))}</td>"
+        f"<td>{escape(run.mode)}</td><td>{escape(run.state)}</td><td>{run.cores or '–'}</td>"
+        f"<td>{escape(run.workers) or '–'}</td><td>{duration(run.startup_seconds)}</td><td>{duration(run.seconds)}</td>"
+        f"<td>{run.stored}</td><td>{run.faults}</td></tr>"
+        for run in summary.runs
+    ]
+    head = ("run", "began", "mode", "ended", "cores", "workers", "start-up", "took", "stored", "faults")
+    return _table(head, rows) if rows else ""
 
 
 def _episode_table(summary: Summary) -> str:

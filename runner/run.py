@@ -19,13 +19,15 @@ INTERRUPTED = 130
 def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     _refuse_unavailable(args)
-    return run_spec(_spec(args), serial=args.serial, coupled=args.coupled)
+    return run_spec(_spec(args), serial=args.serial, coupled=args.coupled, price_per_hour=args.price_per_hour)
 
 
-def run_spec(spec: CellSpec, *, serial: bool = False, coupled: bool = False) -> int:
+def run_spec(
+    spec: CellSpec, *, serial: bool = False, coupled: bool = False, price_per_hour: float | None = None
+) -> int:
     """Run a spec and show what became of it; the exit code."""
     serial = serial or coupled or not sys.platform.startswith("linux")
-    return _serial(spec, coupled=coupled) if serial else _cell(spec)
+    return _serial(spec, price_per_hour, coupled=coupled) if serial else _cell(spec, price_per_hour)
 
 
 def _spec(args: argparse.Namespace) -> CellSpec:
@@ -47,19 +49,19 @@ def _spec(args: argparse.Namespace) -> CellSpec:
     )
 
 
-def _serial(spec: CellSpec, *, coupled: bool) -> int:
+def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:
     from nimbus.runner.serial import Drained, run_serial
 
     try:
         stored = run_serial(spec, coupled=coupled)
     except Drained:
-        show(Path(spec.folder), quiet=True)
+        show(Path(spec.folder), price=price, quiet=True)
         raise
-    show(Path(spec.folder))
+    show(Path(spec.folder), price=price)
     return 0 if stored == spec.target else _short(stored, spec)
 
 
-def _cell(spec: CellSpec) -> int:
+def _cell(spec: CellSpec, price: float | None) -> int:
     from nimbus.runner.cell.launcher import run_cell
     from nimbus.runner.dashboard import Watcher
 
@@ -67,7 +69,7 @@ def _cell(spec: CellSpec) -> int:
     with Watcher(folder) as watcher:
         ended = run_cell(spec, watch=watcher.look)
     if ended.state in ("done", "short", "interrupted") and (folder / "dataset.json").exists():
-        show(folder, quiet=ended.state == "interrupted")
+        show(folder, price=price, quiet=ended.state == "interrupted")
     if ended.state == "interrupted":
         raise KeyboardInterrupt
     if ended.line:
@@ -87,7 +89,7 @@ def _refuse_unavailable(args: argparse.Namespace) -> None:
         raise InputError("cuRobo is not supported by this version", where="--planner", instead="use --planner ompl")
 
 
-def show(folder: Path, *, quiet: bool = False) -> None:
+def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:
     """Previews, the report page, and the figures in the terminal."""
     from nimbus.datagen.store.dataset import read_info
     from nimbus.runner.preview import write_previews
@@ -97,9 +99,9 @@ def show(folder: Path, *, quiet: bool = False) -> None:
     with contextlib.suppress(StorageError):  # a full disk was told where it hurt
         if read_info(folder).episode_count:
             write_previews(folder)
-        page = write_report(folder)
+        page = write_report(folder, price_per_hour=price)
         if not quiet:
-            print_summary(summarize(folder))
+            print_summary(summarize(folder, price_per_hour=price))
             sys.stdout.write(f"\ndataset: {folder}\nreport:  {page}\n")
 
 

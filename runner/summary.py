@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.runner.status import STAGES, read_status
+from nimbus.datagen.store.records import Fault, State
+from nimbus.runner.run_figures import RunFigures, run_figures
+from nimbus.runner.status import STAGES, bound, read_status
 
 ONCE = ("load",)
 """Stages whose work is done at a run's start, for all of its episodes."""
@@ -74,6 +77,24 @@ class Summary:
     """The stored ones, by index and variant."""
     outdated: tuple[str, ...] = ()
     """Files of stored episodes that are not there, or of another size; the next run makes them again."""
+    wall_seconds: float = 0.0
+    """[s] of all runs together"""
+    startup_seconds: float = 0.0
+    """[s] of all runs together, until their first orders"""
+    cores: float = 0.0
+    """That the runs had, weighted by their time."""
+    longest_episode: float = 0.0
+    """[s] CPU of the episode that took the most, what is loaded once left out"""
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    """[s] CPU by stage, waits left out"""
+    faults: dict[str, int] = field(default_factory=dict)
+    """Workers that died, hung or raised, by kind."""
+    fault_rows: tuple[Fault, ...] = ()
+    quarantined: int = 0
+    """Episodes given up because they killed workers."""
+    runs: tuple[RunFigures, ...] = ()
+    price_per_hour: float | None = None
+    """Of the machine, in whatever currency."""
 
     @property
     def success_rate(self) -> float:
@@ -81,13 +102,60 @@ class Summary:
         return self.successes / self.attempts if self.attempts else 0.0
 
     @property
+    def bound_seconds(self) -> float:
+        """[s] The shortest time that the measured work could have taken on these cores."""
+        return bound(sum(self.stage_seconds.values()), self.cores, self.longest_episode)
+
+    @property
+    def distance(self) -> float | None:
+        """Wall time over its bound; None where nothing was measured."""
+        return self.wall_seconds / self.bound_seconds if self.bound_seconds and self.wall_seconds else None
+
+    @property
+    def distance_after_startup(self) -> float | None:
+        """The same without the start-up, and without loading in the bound."""
+        work = sum(self.stage_seconds.values()) - self.stage_seconds.get("load", 0.0)
+        shortest = bound(work, self.cores, self.longest_episode)
+        return (self.wall_seconds - self.startup_seconds) / shortest if shortest and self.wall_seconds else None
+
+    @property
+    def stored_per_hour(self) -> float | None:
+        """Stored episodes an hour of wall time."""
+        return self.stored / self.wall_seconds * 3600 if self.wall_seconds else None
+
+    @property
+    def cost_per_episode(self) -> float | None:
+        """Of a stored one; None without a price, or without an episode."""
+        if self.price_per_hour is None or not self.stored:
+            return None
+        return self.price_per_hour * self.wall_seconds / 3600 / self.stored
+
+    def to_plain(self) -> dict[str, Any]:
+        """All figures, the stable keys among them; ``docs/status.md`` describes those."""
+        return asdict(self) | {
+            "episodes_asked": self.target,
+            "episodes_stored": self.stored,
+            "yield": self.success_rate,
+            "bound_seconds": self.bound_seconds,
+            "distance": self.distance,
+            "distance_after_startup": self.distance_after_startup,
+            "rejected": self.reasons,
+            "stored_per_hour": self.stored_per_hour,
+            "cost_per_episode": self.cost_per_episode,
+        }
+
+    @property
     def cpu_per_episode(self) -> float:
         """[s] CPU a stored episode, failed attempts included; what is done once a run is left out."""
         return sum(stage.per_episode for stage in self.stages)
 
 
-def summarize(folder: Path) -> Summary:
+def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
     """Gather the figures of a dataset.
+
+    Args:
+        folder: Of the dataset.
+        price_per_hour: Of the machine.
 
     Raises:
         InputError: There is no dataset in the folder.
@@ -95,14 +163,17 @@ def summarize(folder: Path) -> Summary:
     info, status = read_info(folder), read_status(folder)
     ledger = Ledger(folder, read_only=True)
     try:
-        attempts = ledger.attempts()
+        with ledger.snapshot():
+            attempts, faults, runs = ledger.attempts(), ledger.faults(), ledger.runs()
+            quarantined = len(ledger.episodes(State.QUARANTINED))
     finally:
         ledger.close()
     stored = tuple(attempt for attempt in attempts if attempt.path)
-    # Variants show one plan: it counts once.
-    plans = list({(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values())
+    plans = one_of_each_plan(attempts)
     failed = [plan for plan in plans if not plan.success]
     totals = _totals(attempts, waits=False)
+    run_rows = run_figures(runs, attempts, faults, status)
+    wall = sum(run.seconds for run in run_rows)
     return Summary(
         task=info.task,
         robot=info.robot,
@@ -126,7 +197,31 @@ def summarize(folder: Path) -> Summary:
         byte_count=info.byte_count,
         episodes=stored,
         outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
+        wall_seconds=wall,
+        startup_seconds=sum(run.startup_seconds for run in run_rows),
+        cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,
+        longest_episode=_longest(attempts),
+        stage_seconds=dict.fromkeys(STAGES, 0.0) | totals,
+        faults=dict(Counter(fault.kind for fault in faults).most_common()),
+        fault_rows=tuple(faults),
+        quarantined=quarantined,
+        runs=run_rows,
+        price_per_hour=price_per_hour,
     )
+
+
+def one_of_each_plan(attempts: list[Attempt]) -> list[Attempt]:
+    """One attempt for each plan: variants show the same one, which counts once."""
+    return list({(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values())
+
+
+def _longest(attempts: list[Attempt]) -> float:
+    """[s] CPU of the episode that took the most; all its attempts and variants are one after the other."""
+    costs: Counter[int] = Counter()
+    for attempt in attempts:
+        own = (seconds for name, seconds in attempt.times.items() if not name.endswith("_wait") and name not in ONCE)
+        costs[attempt.idx] += sum(own)  # pyright: ignore[reportArgumentType]
+    return max(costs.values(), default=0.0)
 
 
 def _phase(attempt: Attempt) -> str:

@@ -5,6 +5,7 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,10 +15,14 @@ from rich.console import Console
 from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.records import Fault, Run, Span
 from nimbus.datagen.trajectory import Reason
 from nimbus.runner.preview import write_previews
 from nimbus.runner.progress import Progress
 from nimbus.runner.report import command, print_summary, write_report
+from nimbus.runner.report_timeline import render_timeline
+from nimbus.runner.run_figures import RunFigures
 from nimbus.runner.summary import summarize
 
 
@@ -134,7 +139,7 @@ def test_an_empty_dataset_has_a_report_too(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(argparse.Namespace(folder=folder, json=False)) == 0
+    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None)) == 0
     printed = capsys.readouterr().out
     for word in ("3 episodes stored of 4 asked", "50.0% (2 of 4)", "no path", "carton", "CPU time", "report.html"):
         assert word in printed
@@ -143,7 +148,7 @@ def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pyt
 
 
 def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(argparse.Namespace(folder=folder, json=True)) == 0
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None)) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["stored"], found["reasons"]["no_ik"], len(found["episodes"])) == (3, 1, 3)
     assert not (folder / "report.html").exists()
@@ -151,7 +156,7 @@ def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys:
 
 def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dataset here"):
-        command(argparse.Namespace(folder=tmp_path, json=False))
+        command(argparse.Namespace(folder=tmp_path, json=False, price_per_hour=None))
 
 
 def test_a_report_shows_what_is_there_and_names_what_is_missing(
@@ -159,8 +164,86 @@ def test_a_report_shows_what_is_there_and_names_what_is_missing(
 ) -> None:
     gone = summarize(folder).episodes[0].path
     (folder / gone).unlink()
-    assert command(argparse.Namespace(folder=folder, json=False)) == 0
+    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None)) == 0
     out = capsys.readouterr().out
     assert f"{gone}: missing or changed; the next run makes" in out
     assert (folder / "report.html").read_text().count('class="sample"') == 2
     assert write_previews(folder)
+
+
+def told(folder: Path, *rows: object) -> None:
+    """More rows for a dataset's ledger."""
+    ledger = Ledger(folder)
+    ledger.record(*rows)  # pyright: ignore[reportArgumentType]
+    ledger.close()
+
+
+def run_of(folder: Path) -> Run:
+    ledger = Ledger(folder, read_only=True)
+    start = min(attempt.ended for attempt in ledger.attempts())
+    ledger.close()
+    return Run(id=1, started=start - 10, mode="cell", cores=2, workers="1x1")
+
+
+def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = replace(run_of(folder), state="short", wall_seconds=36.0, startup_seconds=6.0)
+    told(folder, replace(ended, ended=ended.started + 36), Fault(time=0.0, run=1, worker="0", kind="hang"))
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=2.0)) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["episodes_asked"], found["episodes_stored"], found["attempts"], found["yield"]) == (4, 3, 4, 0.5)
+    assert found["rejected"] == {"no_path": 1, "no_ik": 1}
+    assert (found["faults"], found["quarantined"], found["wall_seconds"]) == ({"hang": 1}, 0, 36.0)
+    assert list(found["stage_seconds"]) == sorted(("load", "randomize", "plan", "render", "store"))
+    work = sum(found["stage_seconds"].values())
+    assert found["bound_seconds"] == pytest.approx(max(work / 2, found["longest_episode"]))
+    assert found["distance"] == pytest.approx(36.0 / found["bound_seconds"])
+    assert found["cost_per_episode"] == pytest.approx(2.0 * 36 / 3600 / 3)
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None)) == 0
+    assert json.loads(capsys.readouterr().out)["cost_per_episode"] is None
+
+
+def test_a_killed_run_took_until_the_last_that_is_known_of_it(folder: Path) -> None:
+    first = run_of(folder)
+    second = replace(first, id=2, started=first.started + 1000, ended=first.started + 1020, wall_seconds=20.0)
+    told(folder, first, replace(second, state="done"))
+    killed, done = summarize(folder).runs
+    assert (killed.state, done.state, killed.stored, done.stored) == ("killed", "done", 3, 0)
+    assert 10.0 <= killed.seconds < 60.0
+    assert summarize(folder).wall_seconds == killed.seconds + 20.0
+
+
+def test_the_page_shows_who_did_what_and_where_objects_started_and_faults(folder: Path) -> None:
+    run = replace(run_of(folder), wall_seconds=30.0, state="done")
+    begin = run.started
+    spans = [
+        Span(run=1, worker=seat, stage=stage, idx=-1, begin=begin + since, end=begin + until)
+        for seat, stage, since, until in (("0", "plan", 1, 9), ("0", "render", 9, 20), ("1", "store", 3, 4))
+    ]
+    fault = Fault(
+        time=begin + 20, run=1, worker="1", kind="hang", detail="no <stamp>", phase="plan", incident="incidents/7-hang"
+    )
+    told(folder, replace(run, ended=begin + 30), *spans, fault)
+    page = write_report(folder, price_per_hour=0.5).read_text()
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == [] and "incidents/7-hang/" in reader.loads
+    text = " ".join(reader.words)
+    for word in ("Who did what", "worker 0", "worker 1", "no <stamp>", "Where objects started", "carton", "1x1"):
+        assert word in text, word
+    for stage in ("plan", "render", "store", "fault"):
+        assert page.count(f'<path class="s-{stage}"') == 1, stage
+    assert page.count("<circle") == 2 * (2 + 2) and page.count('class="bad"') == 2 * (2 + 2)
+
+
+def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> None:
+    run = RunFigures(
+        id=1, mode="cell", state="done", started=0.0, seconds=100.0, startup_seconds=0.0, cores=1, workers="1x0",
+        stored=0, faults=0,
+    )  # fmt: skip
+    busy = [Span(run=1, worker="0", stage="plan", idx=-1, begin=i / 100, end=(i + 0.7) / 100) for i in range(5000)]
+    busy += [
+        Span(run=1, worker="0", stage="render", idx=-1, begin=(i + 0.7) / 100, end=(i + 1) / 100) for i in range(5000)
+    ]
+    page = render_timeline([run], busy, [])
+    assert "s-plan" in page and '<path class="s-render"' not in page
+    assert len(page) < 3000

@@ -41,7 +41,7 @@ class Attempt:
     times: dict[str, float] = field(default_factory=dict)
     """CPU seconds by stage."""
     objects: tuple[dict[str, str], ...] = ()
-    """By object: name, kind, variant, class, rest pose."""
+    """By object: name, kind, variant, class, rest pose, and x and y [m] of its start."""
     started: float = 0.0
     """[s since 1970] when the writer took it up"""
     ended: float = 0.0
@@ -121,6 +121,8 @@ def _objects(layout: Layout) -> tuple[dict[str, str], ...]:
             "variant": str(placed.variant),
             "class": placed.object_class,
             "rest_pose": placed.rest_pose,
+            "x": f"{placed.position[0]:.3f}",
+            "y": f"{placed.position[1]:.3f}",
         }
         for placed in layout.physical.objects
     )
