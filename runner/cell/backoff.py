@@ -55,10 +55,13 @@ class Circuit:
     Args:
         start_limit: Start-ups in a row, without a result of anybody between, that ended before any work.
         work_limit: Workers in a row, likewise, that ended at work and gave no result in their life.
+        same_limit: Of those, so many that ended in the very same way: a mistake that every episode meets.
     """
 
-    def __init__(self, *, start_limit: int = 5, work_limit: int = 20) -> None:
+    def __init__(self, *, start_limit: int = 5, work_limit: int = 20, same_limit: int = 6) -> None:
         self._limits = {False: start_limit, True: work_limit}
+        self._same_limit = same_limit
+        self._same: tuple[str, int] = "", 0
         self._failures = {False: 0, True: 0}
         self.reason = ""
         """Why it is open; empty while it is closed. It stays open."""
@@ -79,10 +82,12 @@ class Circuit:
         if explained or self.is_open:
             return
         self._failures[at_work] += 1
-        if self._failures[at_work] >= self._limits[at_work]:
+        self._same = how, self._same[1] + 1 if how == self._same[0] else 1
+        if self._failures[at_work] >= self._limits[at_work] or self._same[1] >= self._same_limit:
             when = "at their first work" if at_work else "before they took any work"
             self.reason = f"{self._failures[at_work]} workers in a row ended {when}, the last one {how}"
 
     def result(self) -> None:
         """Somebody gave a result: a plan, a rejected attempt, or a stored episode."""
+        self._same = "", 0
         self._failures = {False: 0, True: 0}

@@ -105,16 +105,13 @@ class Crew:
     def __len__(self) -> int:
         return len(self.members)
 
-    def free_seat(self) -> int | None:
-        """A seat that nobody has."""
+    def free_seats(self) -> list[int]:
+        """Seats that nobody has."""
         taken = {member.seat for member in self}
-        return next((seat for seat in range(self.seats) if seat not in taken), None)
+        return [seat for seat in range(self.seats) if seat not in taken]
 
-    def start(self, zygote: Channel, *, role: str) -> Member | None:
-        """Ask the zygote for a worker; None when every seat is taken."""
-        seat = self.free_seat()
-        if seat is None:
-            return None
+    def start(self, zygote: Channel, *, role: str, seat: int) -> Member:
+        """Ask the zygote for a worker, in a free seat."""
         self._count += 1
         ours, theirs = pair()
         log = self._logs / f"worker-{self._count}.log"

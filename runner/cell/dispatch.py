@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -76,6 +77,7 @@ class Dispatcher:
         self.results = 0
         """Plans, rejections and commits so far: the run gets somewhere."""
         self._written: list[tuple[Member, Written]] = []
+        self._failed: deque[tuple[Member, Recorded]] = deque()
         self._granted: dict[int, int] = {}
         """Slot by planning worker."""
         self._written_since = 0.0
@@ -181,7 +183,10 @@ class Dispatcher:
             case PlanMade():
                 self._take_plan(member, message)
             case Recorded():
-                self._take_failures(member, message)
+                first, *others = message.attempts
+                attempts = (self._with_load_time(first), *others)
+                self._failed.append((member, replace(message, attempts=attempts)))
+                self._record_failures()
             case Written():
                 self._written_since = self._written_since if self._written else time.monotonic()
                 self._written.append((member, replace(message, attempt=self._with_load_time(message.attempt))))
@@ -212,18 +217,18 @@ class Dispatcher:
         else:
             self._free(place)
 
-    def _take_failures(self, member: Member, message: Recorded) -> None:
-        attempts = (self._with_load_time(message.attempts[0]), *message.attempts[1:])
-        self.dataset.record(attempts)
-        for attempt in attempts:
-            self._tell(attempt)
-            if attempt.final:
-                self._settle(attempt, Settled.REJECTED, None)
-        if any(attempt.final for attempt in message.attempts):
-            role = Role.PLANNER if self.has_planner else Role.RENDERER
-            self._free(self._granted.pop(member.number, None))
-            self._ended_well(member, message.index, role)
-            self.pace.planned(False)
+    def _record_failures(self) -> None:
+        while self._failed:
+            member, message = self._failed[0]
+            self.dataset.record(message.attempts)
+            self._failed.popleft()
+            held = self.work.held_by(member.number)
+            role = next((lease.role for lease in held if lease.index == message.index), Role.RENDERER)
+            for attempt in message.attempts:
+                self._tell(attempt)
+                if attempt.final and self._settle(attempt, Settled.REJECTED, member, role) and role is Role.PLANNER:
+                    self._free(self._granted.pop(member.number, None))
+                    self.pace.planned(False)
 
     def _take_times(self, member: Member, message: Times) -> None:
         for phase, gap, total in message.gaps:
@@ -236,11 +241,12 @@ class Dispatcher:
         )
 
     def commit(self, *, at_once: bool = False) -> None:
-        """Commit what was written, a few episodes together.
+        """Record what failed, and commit what was written, a few episodes together.
 
         Raises:
             StorageError: The disk is full; the same is tried again by the next call.
         """
+        self._record_failures()
         if not self._written:
             return
         waited = time.monotonic() - self._written_since
@@ -252,7 +258,7 @@ class Dispatcher:
         for member, message in written:
             if message.attempt.episode_id in taken:
                 self._tell(message.attempt)
-                self._settle(message.attempt, Settled.STORED, member)
+                self._settle(message.attempt, Settled.STORED, member, Role.RENDERER)
             else:  # its file is gone, or it was given to somebody else: unless that one has it, it is made again
                 self.work.lost(member.number, index=message.index)
 
@@ -264,7 +270,7 @@ class Dispatcher:
     @property
     def is_done(self) -> bool:
         """Everything asked for is settled and committed."""
-        return self.work.finished and not self._written
+        return self.work.finished and not self._written and not self._failed
 
     @property
     def spilled_count(self) -> int:
@@ -278,6 +284,7 @@ class Dispatcher:
         with suppress(StorageError):  # tried again later
             self.commit(at_once=True)
         written = {message.index for _, message in self._written}
+        written |= {message.index for _, message in self._failed if message.attempts[-1].final}
         leases = tuple(lease for lease in self.work.held_by(member.number) if lease.index not in written)
         for lease in leases:
             self.work.lost(member.number, index=lease.index)
@@ -328,14 +335,16 @@ class Dispatcher:
         learned = _named(message.learned, self.dataset.info) if message.learned else None
         return Staged(attempt=message.attempt, path=folder / message.path, lease=message.lease, learned=learned)
 
-    def _settle(self, attempt: Attempt, kind: Settled, member: Member | None) -> None:
+    def _settle(self, attempt: Attempt, kind: Settled, member: Member, role: Role) -> bool:
+        """A variant is done with; whether that was the last one of its episode."""
         place = self.work.settled(attempt.idx, attempt.variant, kind)
-        if self.work.is_complete(attempt.idx):
-            self._free(place)
-            self._told.pop(attempt.idx, None)
-            if member:
-                self._ended_well(member, attempt.idx, Role.RENDERER)
-            self.evidence.forget(attempt.idx)
+        if not self.work.is_complete(attempt.idx):
+            return False
+        self._free(place)
+        self._told.pop(attempt.idx, None)
+        self._ended_well(member, attempt.idx, role)
+        self.evidence.forget(attempt.idx)
+        return True
 
     def _ended_well(self, member: Member, index: int, role: Role) -> None:
         self.results += 1

@@ -87,7 +87,7 @@ class Shift:
             self.dataset.close()
             raise
         self.crew = Crew(spec, selector, slab=slab, seats=_SEATS, on_message=self._hear, on_exit=self._gone)
-        evidence, circuit = Evidence(), Circuit()
+        evidence, circuit = Evidence(), Circuit(same_limit=max(6, 2 * sum(split)))
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
         deadlines = Deadlines({**CPU, **fixed})
         self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
@@ -203,7 +203,8 @@ class Shift:
         if line := self.disk.complaint(now):
             return Ended(code=1, state="failed", line=line)
         if self.circuit.is_open:
-            return Ended(code=1, state="failed", line=self.circuit.reason)
+            line = f"{self.circuit.reason}; what they left is in {self.dataset.folder / 'incidents'}"
+            return Ended(code=1, state="failed", line=line)
         if self.dispatcher.is_done:
             done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target
             return Ended(code=0, state="done") if done else Ended(code=1, state="short")
@@ -215,14 +216,14 @@ class Shift:
 
     def _leave(self, now: float) -> Ended | None:
         """Let everybody go; nothing is lost with those who take too long."""
-        if self._leaving_since is None:
-            self._leaving_since = now
-            for member in self.crew:
-                if member.is_idle:
-                    self.dispatcher.dismiss(member)
-                elif not member.stopped:
-                    self.crew.kill(member, why="the run is over")
-                    member.stopped = True
+        assert self._ended
+        self._leaving_since = self._leaving_since or now
+        for member in self.crew:
+            if member.is_idle:
+                self.dispatcher.dismiss(member)
+            elif not member.stopped and self._ended.state not in ("done", "short"):
+                self.crew.kill(member, why="the run is over")
+                member.stopped = True
         if len(self.crew) and now - self._leaving_since < _CLOSING:
             return None
         return self._ended
@@ -253,11 +254,12 @@ class Shift:
             self.disk.full(now, trouble.line)
         if isinstance(trouble, Trouble) and trouble.sort == "input":
             self._ended = self._ended or Ended(code=trouble.code, state="failed", line=trouble.line)
-        if self._ended and member.stopped:
+        if self._ended:
             self.dispatcher.lost(member)
             member.log.unlink(missing_ok=True)
             return
-        self.staff.rest(member.seat, now + self.aftermath.of(member, how))
+        with self.disk.guard(now):
+            self.staff.rest(member.seat, now + self.aftermath.of(member, how))
         self._bury_orphans()
 
     def _wait_for_births(self, now: float) -> None:

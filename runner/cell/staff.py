@@ -89,10 +89,10 @@ class Staff:
             zygote: Whom to ask.
             now: [s] of the monotonic clock.
         """
-        for role in self._lacking():
-            seat = self._crew.free_seat()
-            if seat is not None and now >= self._seat_free_at.get(seat, 0.0):
-                self._crew.start(zygote, role=role)
+        lacking = self._lacking()
+        for role, seat in zip(lacking, self._crew.free_seats()[: len(lacking)], strict=False):
+            if now >= self._seat_free_at.get(seat, 0.0):
+                self._crew.start(zygote, role=role, seat=seat)
 
     def make_room_for_solo(self) -> None:
         """What was set aside needs a worker that has done nothing: one of the others goes, and a new one comes."""

@@ -16,6 +16,7 @@ import numpy as np
 from point_robot import Map, MapLoader, PointRobot, StartAndGoal, drive, frames
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.liveness import progress
 from nimbus.datagen.observation import Observation
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
@@ -69,6 +70,19 @@ def _lock() -> None:
     lock.acquire()
 
 
+def _lock_in_c() -> None:
+    """With the lock of the interpreter held, and not to be woken by signals."""
+    mutex, library = ctypes.create_string_buffer(64), ctypes.PyDLL(None)
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)
+
+
+def _run_in_circles() -> None:
+    while True:
+        progress()
+        time.sleep(0.01)
+
+
 _kept: list[bytearray] = []
 
 MISHAPS = {
@@ -79,7 +93,8 @@ MISHAPS = {
     "raise": lambda: _raise(RuntimeError("a wheel came off")),
     "input": lambda: _raise(InputError("the map is upside down", where="yard.txt:1", instead="turn it round")),
     "lock": _lock,
-    "sleep in C": lambda: ctypes.PyDLL(None).sleep(1000),
+    "livelock": _run_in_circles,
+    "lock in C": _lock_in_c,
     "orphan": _leave_orphan,
     "leak": lambda: _kept.append(bytearray(os.urandom(1 << 10) * (60 << 10))),
     "nap": lambda: time.sleep(0.3),

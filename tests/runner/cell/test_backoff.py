@@ -49,9 +49,22 @@ def test_five_start_ups_in_a_row_without_a_result_open_the_circuit():
 
 def test_deaths_at_work_need_more_and_deaths_at_suspects_say_nothing():
     circuit = Circuit()
-    for _ in range(19):
-        circuit.ended("exit code 3 in plan", at_work=True)
+    for number in range(19):
+        circuit.ended(f"exit code {number} in plan", at_work=True)
         circuit.ended("exit code 3 in plan", at_work=True, explained=True)
     assert not circuit.is_open
     circuit.ended("exit code 3 in plan", at_work=True)
+    assert circuit.is_open
+
+
+def test_deaths_that_are_all_the_same_need_fewer():
+    circuit = Circuit()
+    for how in ("KeyError: 'a' in plan", "KeyError: 'b' in plan"):
+        for _ in range(5):
+            circuit.ended(how, at_work=True)
+    circuit.result()
+    for _ in range(5):
+        circuit.ended("KeyError: 'b' in plan", at_work=True)
+    assert not circuit.is_open
+    circuit.ended("KeyError: 'b' in plan", at_work=True)
     assert circuit.is_open

@@ -25,22 +25,23 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
     return made
 
 
-@pytest.mark.parametrize("how", ["kill", "segv", "exit", "raise"])
-def test_a_renderers_death_costs_no_plan(how: str, undisturbed: dict[str, dict[str, str]], tmp_path: Path):
-    spec = make_spec(tmp_path / "data", mishaps={"view 5 5": f"{how} x1"}, episodes=EPISODES)
+def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    deaths = {"view 0 0": "kill", "view 1 5": "segv", "view 2 5": "exit", "view 5 5": "raise"}
+    spec = make_spec(tmp_path / "data", mishaps={what: f"{how} x1" for what, how in deaths.items()}, episodes=EPISODES)
     run = Run(spec)
     assert run.end().code == 0
     leaves_nothing(spec)
     assert sound(spec) == undisturbed["drive"]
-    assert count(spec, "plan")["plan 5"] == 1
-    tries = events(spec, "render 5")
-    assert len(tries) == 2 and tries[0][1] != tries[1][1]
-    (fault,) = run.faults()
-    kind = {"kill": "sigkill", "segv": "sigsegv", "exit": "exit_code_3", "raise": "exception"}[how]
-    assert (fault.kind, fault.phase, fault.idx) == (kind, "render", 5)
-    incident = Path(spec.folder, fault.incident)
-    if how in ("segv", "raise"):
-        assert "driving.py" in (incident / "stack.txt").read_text()
+    assert set(count(spec, "plan").values()) == {1}
+    for index in (0, 1, 2, 5):
+        first, second = (pid for _, pid in events(spec, f"render {index}"))
+        assert first != second
+    faults = {fault.idx: fault for fault in run.faults()}
+    kinds = {index: fault.kind for index, fault in faults.items()}
+    assert kinds == {0: "sigkill", 1: "sigsegv", 2: "exit_code_3", 5: "exception"}
+    assert {fault.phase for fault in faults.values()} == {"render"}
+    for index in (1, 5):
+        assert "driving.py" in (run.folder / faults[index].incident / "stack.txt").read_text()
 
 
 def test_a_planners_death_costs_one_plan(undisturbed: dict[str, dict[str, str]], tmp_path: Path):

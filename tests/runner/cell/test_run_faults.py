@@ -1,0 +1,165 @@
+"""Hangs, exceptions, poison and leaks: what is healthy is stored, and what is not is told, in bounded time."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cells import Run, count, finish, leaves_nothing, make_spec, sound
+
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.records import Fault, State
+
+LIMITS = {phase: (0.4, 1.5) for phase in ("load", "randomize", "plan", "render")}
+
+
+def incident(run: Run, fault: Fault) -> dict[str, str]:
+    """The files of an incident by name."""
+    folder = run.folder / fault.incident
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path):
+    hangs = {
+        **{"plan 1": "lock in C x1", "plan 2": "lock x1", "plan 3": "stop x1"},
+        **{"view 4 0": "lock in C x1", "view 5 0": "lock x1", "view 6 0": "stop x1"},
+        "plan 7": "livelock x1",
+    }
+    spec = make_spec(tmp_path / "data", mishaps=hangs, deadlines=LIMITS, episodes=8)
+    run = Run(spec)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    sound(spec)
+    assert {fault.idx: (fault.kind, fault.phase) for fault in run.faults()} == {
+        index: ("hang", "render" if index in (4, 5, 6) else "plan") for index in range(1, 8)
+    }
+    assert {text: times for text, times in count(spec, "plan").items() if times > 1} == {
+        f"plan {index}": 2 for index in (1, 2, 3, 7)
+    }
+    for fault in run.faults():
+        files = incident(run, fault)
+        facts = json.loads(files["incident.json"])
+        assert (facts["kind"], facts["index"], facts["lease"] > 0) == ("hang", fault.idx, True)
+        if fault.idx == 7:  # which says that it goes on, but gets nowhere
+            assert "in this phase for 1." in fault.detail and "at most 1.5 s" in fault.detail
+        else:
+            assert "no progress for 0." in fault.detail and "at most 0.4 s" in fault.detail
+        if fault.idx not in (3, 6):  # a stopped process writes nothing
+            assert "driving.py" in files["stack.txt"], "the stacks are written when half of a limit is over"
+
+
+@pytest.mark.parametrize(("what", "how"), [("plan 2", "segv"), ("view 2 0", "raise")])
+def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_stored(how: str, what: str, tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={what: how}, episodes=16)
+    run = Run(spec)
+    done = run.end()
+    assert done.code == 1
+    leaves_nothing(spec)
+    assert "15 of 16 episodes stored" in done.err
+    tries = sum(count(spec, what).values())
+    assert 3 <= tries <= 8 and len(run.faults()) == tries
+    with closing(Ledger(run.folder, read_only=True)) as ledger:
+        (given_up,) = ledger.episodes(State.QUARANTINED)
+    assert given_up.idx == 2 and "deaths in a row" in given_up.detail
+    if how == "raise":
+        stack = incident(run, run.faults()[0])["stack.txt"]
+        assert "Traceback" in stack and "a wheel came off" in stack
+    assert set(count(spec, "plan").values()) == ({1} if what != "plan 2" else {1, tries})
+    again = Run(spec)
+    assert again.end().code == 1
+    assert sum(count(spec, what).values()) == tries, "a poisonous episode is not tried again by the next run"
+
+
+@pytest.mark.parametrize("what", ["plan", "view"])
+def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str, tmp_path: Path):
+    mishaps = {f"plan {index}" if what == "plan" else f"view {index} 0": "raise" for index in range(200)}
+    spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=200)
+    done = Run(spec).end()
+    assert done.code == 1
+    leaves_nothing(spec)
+    assert "a wheel came off" in done.err
+    assert sum(count(spec, what).values()) <= 8
+    assert "incidents" in done.err
+
+
+def test_an_episode_of_which_nothing_comes_is_given_up(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline=nothing(tmp_path), episodes=8)
+    run = Run(spec)
+    done = run.end()
+    assert done.code == 1 and "7 of 8 episodes stored" in done.err
+    leaves_nothing(spec)
+    assert {fault.kind for fault in run.faults()} == {"no_result"}
+
+
+def nothing(folder: Path) -> str:
+    """A pipeline that plans nothing for episode 3."""
+    path = folder / "nothing.yaml"
+    path.write_text("load: yard\nrandomize: yard\nplan: {yard: {nothing: 3}}\nrender: yard\nstore: hdf5\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("what", ["plan 1", "render 1"])
+def test_bad_input_that_a_component_meets_is_one_line(what: str, tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={what: "input"})
+    done = Run(spec).end()
+    assert done.code == 2
+    leaves_nothing(spec)
+    lines = [line for line in done.err.splitlines() if line]
+    assert len(lines) == 1 and lines[0].startswith("yard.txt:1: the map is upside down; turn it round")
+
+
+def test_bad_input_found_while_loading_makes_no_folder(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline=str(tmp_path / "odd.yaml"))
+    Path(spec.pipeline).write_text("load: yard\nrandomize: yard\nplan: yrad\nrender: yard\nstore: hdf5\n")
+    done = Run(spec).end()
+    assert done.code == 2 and len(done.err.splitlines()) == 1 and "did you mean 'yard'" in done.err
+    assert not Path(spec.folder).exists()
+
+
+def test_every_attempt_that_fails_ends_with_the_reasons(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", episodes=6)
+    Path(spec.settings["map_file"]).write_text(".#.#.\n#####\n.#.#.\n")
+    done = Run(spec).end()
+    assert done.code == 1 and "0 of 6 episodes stored" in done.err
+    leaves_nothing(spec)
+    assert done.out.count("failed: no path") == 6
+
+
+def test_a_worker_that_grows_is_renewed_between_episodes_and_nobody_is_to_blame(tmp_path: Path):
+    mishaps = {f"plan {index}": "leak" for index in range(1, 8)} | {f"view {index} 0": "nap" for index in range(6)}
+    spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=12, memory_limit=250 << 20)
+    run = Run(spec)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert run.faults() == []
+    status = run.status()
+    assert status and status.recycled >= 1
+
+
+def test_plans_that_do_not_fit_go_through_files(tmp_path: Path):
+    big = tmp_path / "big.yaml"
+    big.write_text("load: yard\nrandomize: yard\nplan: {yard: {size: 1000}}\nrender: yard\nstore: hdf5\n")
+    small = make_spec(tmp_path / "data", pipeline=str(big), slot_bytes=4096, slots=2)
+    finish(small)
+    assert set(count(small, "plan").values()) == {1}
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    roomy = make_spec(whole / "data", pipeline=str(big))
+    finish(roomy)
+    assert sound(small) == sound(roomy)
+
+
+@pytest.mark.parametrize("spill", [0, 64])
+def test_planners_wait_or_write_files_when_every_slot_is_full(spill: int, tmp_path: Path):
+    mishaps = {f"view {index} 0": "nap" for index in range(3)}
+    spec = make_spec(tmp_path / "data", mishaps=mishaps, slots=2, spill=spill, fixed_roles=True)
+    run = Run(spec)
+    run.wait_for("view 1 0")
+    planned = len(count(spec, "plan"))
+    assert planned <= 2 + 2 + spill
+    assert planned > 4 or spill < 64
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert set(count(spec, "plan").values()) == {1}
