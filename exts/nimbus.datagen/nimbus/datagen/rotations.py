@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -45,6 +44,8 @@ def to_matrix(wxyz: ArrayLike) -> Float:
 
 def from_matrix(rotation: ArrayLike) -> Quaternion:
     """Unit quaternion of a rotation matrix (3, 3), w >= 0."""
+    import mujoco  # which is not in Isaac Sim's Python: the rest of this file is used there
+
     wxyz = np.empty(4)
     mujoco.mju_mat2Quat(wxyz, np.ascontiguousarray(rotation, dtype=float).ravel())
     w, x, y, z = (float(value) for value in wxyz * (1.0 if wxyz[0] >= 0 else -1.0))

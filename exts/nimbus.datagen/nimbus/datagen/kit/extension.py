@@ -1,0 +1,68 @@
+"""The extension: a menu entry and a window over the panel, which starts runs as processes of their own."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import carb.eventdispatcher
+import carb.settings
+import omni.ext
+import omni.kit.app
+from omni.kit.menu.utils import MenuHelperExtensionFull
+
+from nimbus.datagen.kit.viewport import KitViewport
+from nimbus.datagen.kit.window import PanelWindow
+from nimbus.datagen.panel.launch import ProcessLauncher
+from nimbus.datagen.panel.model import Panel
+
+_SETTINGS = "/exts/nimbus.datagen"
+_LAST_TASK = "/persistent/exts/nimbus.datagen/task"
+
+
+class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
+    """Adds *Tools > Replicator > Nimbus*."""
+
+    WINDOW_NAME = "Nimbus"
+    MENU_GROUP = "Tools/Replicator"
+
+    def on_startup(self, ext_id: str) -> None:
+        """Add the menu entry; nothing is started and no stage is touched before somebody asks.
+
+        Args:
+            ext_id: The extension's name and version.
+        """
+        settings = carb.settings.get_settings()
+        folder = Path(tempfile.gettempdir()) / "nimbus.datagen"
+        launcher = ProcessLauncher(folder, interpreter=settings.get_as_string(f"{_SETTINGS}/python"))
+        self._viewport = KitViewport()
+        self._panel = Panel(launcher, self._viewport, folder=folder)
+        self._panel.set_task(settings.get_as_string(_LAST_TASK) or settings.get_as_string(f"{_SETTINGS}/task"))
+        self._poll_period = settings.get_as_float(f"{_SETTINGS}/poll_period")
+        self._polled = 0.0
+        self._updates = carb.eventdispatcher.get_eventdispatcher().observe_event(
+            event_name=omni.kit.app.GLOBAL_EVENT_UPDATE,
+            on_event=self._update,
+            observer_name="nimbus.datagen.panel",
+        )
+        self.menu_startup(self._make_window, self.WINDOW_NAME, self.WINDOW_NAME, self.MENU_GROUP)
+
+    def on_shutdown(self) -> None:
+        """Take everything back; a run goes on in its own process."""
+        self.menu_shutdown()
+        self._updates = None
+        carb.settings.get_settings().set_string(_LAST_TASK, self._panel.task)
+        self._panel.close()
+        self._viewport.close()
+
+    def _make_window(self) -> PanelWindow:
+        return PanelWindow(self._panel, title=self.WINDOW_NAME)
+
+    def _update(self, event: Any) -> None:
+        """Look after the processes some times a second, not at every frame."""
+        now = time.monotonic()
+        if now - self._polled >= self._poll_period:
+            self._polled = now
+            self._panel.poll()

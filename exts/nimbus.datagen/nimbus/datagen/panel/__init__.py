@@ -1,0 +1,4 @@
+"""The task panel without a toolkit: what it knows and does, for Kit's window and a browser alike.
+
+Needs nothing but Python's standard library: Kit's own Python has none of our dependencies, and must not get them.
+"""

@@ -1,0 +1,191 @@
+"""What the stand-in's Kit does: menus, windows, widgets with their values, events, settings and one stage."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from contract.standin import Behaviour
+
+_UI = "omni.ui"
+_MENU = "omni.kit.menu.utils.extension_window_helper_full:MenuHelperExtensionFull"
+
+
+class Subscription:
+    """Lasts as long as somebody holds it, as Kit's do."""
+
+
+class Kit:
+    """One Kit: what is on its screen and what listens to it, for a test to look at and to press."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+        self.menus: dict[str, Callable[[], Any]] = {}
+        self.windows: list[Any] = []
+        self.observers: weakref.WeakKeyDictionary[Subscription, tuple[str, Callable[[Any], None]]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self.edits: weakref.WeakKeyDictionary[Subscription, tuple[Any, Callable[[Any], None]]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self.stage = ""
+        self.has_pending_edit = False
+        self.widgets: list[Any] = []
+        self._instances: dict[str, Any] = {}
+
+    # What a test does
+
+    def show(self, menu: str) -> Any:
+        """Click a menu entry; the window that it shows, built."""
+        window = self.menus[menu]()
+        self.windows.append(window)
+        self.build(window)
+        return window
+
+    def build(self, window: Any) -> None:
+        """Draw a window's contents."""
+        self.widgets.clear()
+        window.frame.played_build()
+
+    def find(self, kind: str, name: str) -> Any:
+        """The only widget of a kind with an identifier, a name or a text."""
+        found = [widget for widget in self.widgets if type(widget).__name__ == kind and name in _names(widget)]
+        assert len(found) == 1, f"{len(found)} of {kind} {name}"
+        return found[0]
+
+    def press(self, name: str) -> None:
+        """Click a button, if it can be clicked."""
+        button = self.find("Button", name)
+        assert button.enabled is not False, f"{name} is greyed out"
+        button.played_clicked()
+
+    def edit(self, kind: str, name: str, value: Any) -> None:
+        """Type a value into a field, and leave it."""
+        model = self.find(kind, name).model
+        model.set_value(value)
+        for about, listener in list(self.edits.values()):
+            if about is model:
+                listener(model)
+
+    def dispatch(self, event: str) -> None:
+        """Let an event happen."""
+        for name, listener in list(self.observers.values()):
+            if name == event:
+                listener(None)
+
+    # What Kit does
+
+    def behaviour(self, make: Callable[[str], Any]) -> Behaviour:
+        """Everything that is played.
+
+        Args:
+            make: Makes an object of a class, by its definition's key.
+        """
+
+        def instance(key: str) -> Callable[..., Any]:
+            return lambda *_: self._instances.setdefault(key, make(key))
+
+        played: Behaviour = {
+            "carb.settings:get_settings": instance("carb.settings._settings:ISettings"),
+            "carb.eventdispatcher:get_eventdispatcher": instance("carb.eventdispatcher:IEventDispatcher"),
+            "carb.eventdispatcher:IEventDispatcher.observe_event": self._observe,
+            "omni.usd:get_context": instance("omni.usd:UsdContext"),
+            "omni.usd:UsdContext.has_pending_edit": lambda _: self.has_pending_edit,
+            "omni.usd:UsdContext.open_stage_async": self._open,
+            "omni.kit.async_engine.async_engine:run_coroutine": self._run,
+            f"{_MENU}.menu_startup": self._add_menu,
+            f"{_MENU}.menu_shutdown": self._remove_menu,
+        }
+        for name in ("string", "float", "int", "bool"):
+            played[f"carb.settings._settings:ISettings.get_as_{name}"] = self._setting(name)
+            played[f"carb.settings._settings:ISettings.set_{name}"] = lambda _, path, value: self.settings.update(
+                {path: value}
+            )
+        return played | self._widgets(make)
+
+    def _setting(self, kind: str) -> Callable[[Any, str], Any]:
+        empty = {"string": "", "float": 0.0, "int": 0, "bool": False}[kind]
+        return lambda _, path: self.settings.get(path, empty)
+
+    def _observe(self, _: Any, *, event_name: str, on_event: Callable[[Any], None], observer_name: str) -> Any:
+        held = Subscription()
+        self.observers[held] = event_name, on_event
+        return held
+
+    async def _open(self, _: Any, path: str) -> tuple[bool, str]:
+        self.stage = path
+        return True, ""
+
+    def _run(self, coroutine: Any) -> asyncio.Future[Any]:
+        assert inspect.iscoroutine(coroutine)
+        loop = asyncio.new_event_loop()
+        try:
+            done = loop.create_task(coroutine)
+            loop.run_until_complete(done)
+        finally:
+            loop.close()
+        return done
+
+    def _add_menu(self, _: Any, create: Callable[[], Any], window: str, entry: str, group: str) -> None:
+        self.menus[f"{group}/{entry}"] = create
+
+    def _remove_menu(self, _: Any) -> bool:
+        self.menus.clear()
+        for window in self.windows:
+            window.destroy()
+        self.windows.clear()
+        return True
+
+    def _widgets(self, make: Callable[[str], Any]) -> Behaviour:
+        def window(self: Any, title: str, **options: Any) -> None:
+            self.played_frame, self.played_gone = make(f"{_UI}:Frame"), False
+
+        def destroy(self: Any) -> None:
+            self.played_gone = True
+
+        def build(self: Any, function: Callable[[], None]) -> None:
+            self.played_build = function
+
+        def widget(self: Any, *args: Any, **options: Any) -> None:
+            owner.widgets.append(self)
+            self.played_names = {options.get("identifier"), options.get("name"), *args[:1]}
+            self.played_clicked = options.get("clicked_fn")
+            self.played_model = make(f"{_UI}:AbstractValueModel")
+            self.enabled = options.get("enabled", True)
+            if hasattr(self, "text"):
+                self.text = args[0] if args else ""
+
+        def subscribe(self: Any, listener: Callable[[Any], None]) -> Subscription:
+            held = Subscription()
+            owner.edits[held] = self, listener
+            return held
+
+        def set_value(self: Any, value: Any) -> None:
+            self.played_value = value
+
+        owner = self
+        model = f"{_UI}:AbstractValueModel"
+        played: Behaviour = {
+            f"{_UI}:Container.__enter__": lambda self: self,
+            f"{_UI}:Container.__exit__": lambda self, *_: None,
+            f"{_UI}:Window.__init__": window,
+            f"{_UI}:Window.frame": lambda self: self.played_frame,
+            f"{_UI}:Window.deferred_dock_in": lambda *_: None,
+            f"{_UI}:Window.destroy": destroy,
+            f"{_UI}:Frame.__init__": lambda *_, **__: None,
+            f"{_UI}:Frame.set_build_fn": build,
+            f"{_UI}:Widget.__init__": widget,
+            f"{_UI}:ValueModelHelper.model": lambda self: self.played_model,
+            f"{model}.set_value": set_value,
+            f"{model}.subscribe_end_edit_fn": subscribe,
+        }
+        for name in ("string", "int", "float", "bool"):
+            played[f"{model}.get_value_as_{name}"] = lambda self: self.played_value
+        return played
+
+
+def _names(widget: Any) -> set[Any]:
+    return widget.played_names

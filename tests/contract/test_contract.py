@@ -1,0 +1,55 @@
+"""Every name of Kit and Isaac Sim that Nimbus uses exists in the contract, is not deprecated, and is called rightly."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from contract.cut import PACKAGE, dependencies, kit_files
+from contract.names import Contract
+from contract.planted import PLANTED, RIGHT
+from contract.walk import Finding, check
+
+CONTRACT = Contract.load()
+
+
+def findings(tmp_path: Path, code: str) -> list[Finding]:
+    path = tmp_path / "planted.py"
+    path.write_text(code + "\n")
+    return check([path], CONTRACT, package=tmp_path)[0]
+
+
+def test_everything_that_nimbus_uses_of_kit_is_in_the_contract():
+    files = kit_files()
+    found, used = check(files, CONTRACT, package=PACKAGE)
+    assert [f"{finding.path}:{finding.line}: {finding.what}" for finding in found] == []
+    assert {path.name for path in files} >= {"extension.py", "window.py"}
+    assert used > 100
+
+
+@pytest.mark.parametrize("wrong", PLANTED)
+def test_a_planted_mistake_is_found(tmp_path: Path, wrong: str):
+    assert [finding for finding in findings(tmp_path, PLANTED[wrong]) if wrong in finding.what]
+
+
+def test_right_code_has_no_findings(tmp_path: Path):
+    assert findings(tmp_path, RIGHT) == []
+
+
+def test_the_extension_depends_on_extensions_that_exist_and_stay():
+    for name in dependencies():
+        assert name in CONTRACT.known_extensions, name
+        assert not CONTRACT.extensions.get(name, {}).get("deprecated"), name
+
+
+def test_the_extension_names_files_and_modules_that_are_there():
+    manifest = tomllib.loads((PACKAGE / "config/extension.toml").read_text())
+    package = manifest["package"]
+    for field in ("changelog", "readme", "preview_image", "icon"):
+        assert (PACKAGE / package[field]).is_file(), field
+    for page in manifest["documentation"]["pages"]:
+        assert (PACKAGE / page).is_file(), page
+    for module in manifest["python"]["module"]:
+        assert (PACKAGE / Path(*module["name"].split(".")) / "__init__.py").is_file(), module
+    assert manifest["test"][0]["name"] == "startup"
