@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
+from nimbus.runner.recompute import Recomputation, recompute
 from nimbus.runner.tidy import tidy
 
 REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
@@ -19,15 +21,25 @@ REMEDY = "to make an episode again: delete its file and give the 'nimbus run' th
 def command(args: argparse.Namespace) -> int:
     """Print what was read and every problem; 1 when there is one."""
     found = verify(args.folder)
+    damaged = {problem.partition(": ")[0] for problem in found.problems}
+    with _saying(args.recompute):
+        again = recompute(args.folder, args.recompute, skills=args.skills, without=damaged)
     if args.json:
         summary = {key: value for key, value in asdict(found).items() if key != "info"}
+        summary |= {"recomputed": asdict(again)}
         sys.stdout.write(to_json(summary | {"task": found.info.task, "seed": found.info.seed}, indent=2) + "\n")
     else:
-        _print(found)
-    return 1 if found.problems else 0
+        _print(found, again)
+    return 1 if found.problems or again.problems else 0
 
 
-def _print(found: Verification) -> None:
+def _saying(count: int) -> AbstractContextManager[object]:
+    """Say in a terminal what takes long."""
+    console = Console(stderr=True)
+    return console.status(f"making {count} plans again") if console.is_terminal and count else nullcontext()
+
+
+def _print(found: Verification, again: Recomputation) -> None:
     table = Table(show_header=False, box=None)
     table.add_row("dataset", f"{found.info.task}, seed {found.info.seed}")
     table.add_row("episodes", f"{found.episode_count}")
@@ -39,15 +51,20 @@ def _print(found: Verification) -> None:
     if found.quarantined:
         table.add_row("quarantined", ", ".join(found.quarantined))
     table.add_row("checked", "ledger against files, shapes, types, finite numbers, growing time, content hashes")
+    if again.equal or again.problems:
+        table.add_row("made again", f"{len(again.equal)} layouts and plans, equal to the last bit")
     console = Console()
     with tidy(console):
         console.print(table)
-    for problem in found.problems:
+    for note in again.notes:
+        console.print(note, style="yellow", soft_wrap=True, markup=False, highlight=False)
+    problems = (*found.problems, *again.problems)
+    for problem in problems:
         console.print(problem, style="red", soft_wrap=True, markup=False, highlight=False)
     if any(map(_is_of_an_episode, found.problems)):
         console.print(REMEDY, soft_wrap=True, markup=False, highlight=False)
-    verdict = "all is well" if not found.problems else f"{len(found.problems)} problems"
-    console.print(verdict, style="bold red" if found.problems else "bold green")
+    verdict = "all is well" if not problems else f"{len(problems)} problem{'s' * (len(problems) > 1)}"
+    console.print(verdict, style="bold red" if problems else "bold green")
 
 
 def _is_of_an_episode(problem: str) -> bool:

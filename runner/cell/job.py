@@ -71,7 +71,6 @@ def load_job(spec: CellSpec) -> Job:
     Raises:
         InputError: Something is missing, wrong, or does not fit together.
     """
-    from nimbus.datagen.pipeline import check_components, load_pipeline
     from nimbus.runner.libraries import prepare_libraries
 
     folders = [Path(folder) for folder in spec.skills]
@@ -83,6 +82,17 @@ def load_job(spec: CellSpec) -> Job:
     task = load_task(spec.task, skill_folders=folders)
     check_folder(Path(spec.folder), task=task.name, task_hash=task.content_hash, seed=spec.seed)
     prepare_libraries(device=spec.device)
+    return job_of(spec, task)
+
+
+def job_of(spec: CellSpec, task: Task) -> Job:
+    """Load and check what a task names; call :func:`prepare_libraries` before.
+
+    Raises:
+        InputError: Something is missing, wrong, or does not fit together.
+    """
+    from nimbus.datagen.pipeline import check_components, load_pipeline
+
     pipeline = load_pipeline(spec.pipeline or task.pipeline, where="" if spec.pipeline else task.where("pipeline"))
     begin = time.thread_time()
     context = task_context(spec, task, pipeline)

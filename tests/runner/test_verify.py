@@ -15,12 +15,13 @@ from synthetic import write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.rehash import content_hash
 from nimbus.runner.cli import main
 from nimbus.runner.verify import command
 
 
-def run(folder: Path, *, as_json: bool = False) -> int:
-    return command(argparse.Namespace(folder=folder, json=as_json))
+def run(folder: Path, *, as_json: bool = False, again: int = 0) -> int:
+    return command(argparse.Namespace(folder=folder, json=as_json, recompute=again, skills=[]))
 
 
 def first(folder: Path) -> Path:
@@ -219,3 +220,50 @@ def test_a_ledger_row_that_lies_is_found(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dataset here"):
         run(tmp_path)
+
+
+def agree(folder: Path, path: Path) -> None:
+    """Let the ledger say what a changed file holds."""
+    with EpisodeFile(path) as episode:
+        digest = content_hash(episode).hexdigest()
+    size = path.stat().st_size
+    with sqlite3.connect(folder / "ledger.sqlite") as connection:
+        for table in ("attempts", "episodes"):
+            line = f"UPDATE {table} SET sha256 = ?, byte_count = ? WHERE episode_id = ?"
+            assert connection.execute(line, (digest, size, path.stem)).rowcount == 1
+    connection.close()
+
+
+def test_layouts_and_plans_are_made_again_from_their_seeds(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tiny, again=2, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)["recomputed"]
+    names = [path.stem for path in sorted((tiny / "episodes").iterdir())]
+    assert found == {"equal": [names[0], names[-1]], "problems": [], "notes": []}
+
+
+def test_an_episode_that_does_not_follow_from_its_seed_is_found_though_its_hash_agrees(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = first(copy)
+    edit(path, _flip_action)
+    agree(copy, path)
+    described = json.loads((copy / "dataset.json").read_text())
+    count = sum(file.stat().st_size for file in (copy / "episodes").iterdir())
+    (copy / "dataset.json").write_text(json.dumps(described | {"byte_count": count}))
+    assert run(copy) == 0
+    assert run(copy, again=1) == 1
+    printed = capsys.readouterr().out
+    assert f"episodes/{path.name}: made again from its seed, actions differs by up to" in printed
+    assert printed.endswith("1 problem\n")
+
+
+def test_what_was_made_with_another_version_is_said_and_is_no_fault(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = json.loads((copy / "dataset.json").read_text())
+    described["inputs"]["mujoco"] = "0.0.1"
+    (copy / "dataset.json").write_text(json.dumps(described))
+    assert run(copy, again=2) == 0
+    printed = capsys.readouterr().out
+    assert "not made again: " in printed and "made with another mujoco (0.0.1, now " in printed
+    assert "all is well" in printed

@@ -1,0 +1,168 @@
+"""Stored layouts and plans made again from their seeds, and compared bit for bit with what the files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.stages import Planned, Request
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.ledger import Attempt, Ledger
+from nimbus.datagen.store.read import EpisodeFile
+
+if TYPE_CHECKING:
+    from nimbus.datagen.trajectory import Trajectory
+    from nimbus.runner.cell.job import Job
+
+_NUMBERS = ("time", "joint_positions", "joint_velocities", "actions", "body_positions", "body_wxyz")
+_VALUES = ("rate", "joint_names", "action_names", "body_names", "segments", "outcome")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputation:
+    """What came of making stored episodes again."""
+
+    equal: tuple[str, ...] = ()
+    """Episodes whose layout and plan came out the same."""
+    problems: tuple[str, ...] = ()
+    """One line each: something came out otherwise."""
+    notes: tuple[str, ...] = ()
+    """One line each: why something could not be made again here; no fault of the dataset."""
+
+
+def recompute(folder: Path, count: int, *, skills: Sequence[Path] = (), without: Iterable[str] = ()) -> Recomputation:
+    """Make a sample of a dataset's layouts and plans again, evenly spread over it.
+
+    Args:
+        folder: Of the dataset.
+        count: How many.
+        skills: Folders with skills of somebody's own.
+        without: Files that are known to be damaged.
+
+    Raises:
+        InputError: There is no dataset in the folder.
+    """
+    from nimbus.datagen.store.info import read_info
+
+    info = read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        stored = [attempt for attempt in ledger.stored() if attempt.path not in set(without)]
+    finally:
+        ledger.close()
+    chosen = np.unique(np.linspace(0, len(stored) - 1, min(count, len(stored))).round().astype(int))
+    maker = _Maker(folder, info, skills)
+    equal, problems, notes = [], [], []
+    for row in chosen:
+        attempt = stored[row]
+        try:
+            differences = list(maker.compare(attempt))
+        except InputError as error:
+            notes.append(f"not made again: {error}")
+            continue
+        problems += [f"{attempt.path}: made again from its seed, {what}" for what in differences]
+        equal += [] if differences else [attempt.episode_id]
+    return Recomputation(equal=tuple(equal), problems=tuple(problems), notes=tuple(dict.fromkeys(notes)))
+
+
+class _Maker:
+    """Makes episodes again; what they are made from is loaded once."""
+
+    def __init__(self, folder: Path, info: DatasetInfo, skills: Sequence[Path]) -> None:
+        self._folder, self._info, self._skills = folder, info, skills
+        self._jobs: dict[str, Job] = {}
+
+    def compare(self, attempt: Attempt) -> Iterator[str]:
+        """What comes out otherwise; ``InputError`` where it cannot be made again."""
+        with EpisodeFile(self._folder / attempt.path) as episode:
+            layout, trajectory = episode.layout(), episode.trajectory()
+            if layout.key.plan:
+                raise InputError("it shows the plan of another task", where=attempt.path)
+            made = self._make(self._job(episode), attempt)
+            item = made[-1] if made else None
+            if item is None:
+                yield "nothing comes out"
+                return
+            if to_json(asdict(item.layouts[0])) != to_json(asdict(layout)):
+                yield "the layout differs"
+            if isinstance(item, Planned):
+                if item.attempt != attempt.attempt:
+                    yield f"attempt {item.attempt + 1} is the last one, the ledger says {attempt.attempt + 1}"
+                yield from _differences(item.trajectory, trajectory)
+
+    def _make(self, job: Job, attempt: Attempt) -> list[Any]:
+        from nimbus.datagen.pipeline import build
+        from nimbus.runner.cell.roles import cut, run_one
+
+        count = cut(job.pipeline)
+        if not count:
+            raise InputError("its pipeline plans and renders in one step", where=attempt.path)
+        head = replace(job.pipeline, components=job.pipeline.components[:count])
+        with build(head, **job.context) as chain:
+            return list(run_one(chain.stages, Request(index=attempt.idx, variants=(attempt.variant,))))
+
+    def _job(self, episode: EpisodeFile) -> Job:
+        """What the episode is made from, here and now.
+
+        Raises:
+            InputError: It is not what the episode was made from, or is not here.
+        """
+        provenance, key = episode.provenance, episode.layout().key
+        address = to_json([provenance.task_text, provenance.settings, key.task, key.seed])
+        if address not in self._jobs:
+            self._jobs[address] = self._load(episode)
+        return self._jobs[address]
+
+    def _load(self, episode: EpisodeFile) -> Job:
+        from nimbus.runner.cell.job import job_of
+        from nimbus.runner.cell.spec import CellSpec
+        from nimbus.runner.libraries import prepare_libraries
+        from nimbus.runner.replay import noting_where_paths_begin, stored_task
+
+        provenance, key = episode.provenance, episode.layout().key
+        if not provenance.task_text:
+            raise InputError("it holds no task", where=str(episode.path))
+        prepare_libraries(skill_folders=self._skills)
+        settings = provenance.settings
+        with noting_where_paths_begin():
+            spec = CellSpec(
+                folder=str(self._folder),
+                task=key.task,
+                seed=key.seed,
+                simulator=settings.get("sim", "newton"),
+                planner=settings.get("planner", "ompl"),
+                device=settings.get("device", "cpu"),
+            )
+            job = job_of(spec, stored_task(episode))
+        for name in sorted({*self._info.inputs, *job.origin.inputs}):
+            then, now = (inputs.get(name) or "none" for inputs in (self._info.inputs, job.origin.inputs))
+            if then != now:
+                what = f"made with another {name} ({then[:16]}, now {now[:16]})"
+                raise InputError(what, where=str(self._folder), instead="this is no fault of the dataset")
+        return job
+
+
+def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:
+    """What of two trajectories is not the same to the last bit."""
+    for name in _VALUES:
+        if getattr(made, name) != getattr(stored, name):
+            yield f"{name} differs"
+    arrays = {name: (getattr(made, name), getattr(stored, name)) for name in _NUMBERS}
+    arrays |= {
+        f"start.{name}": (getattr(made.start, name), getattr(stored.start, name))
+        for name in ("joint_positions", "joint_velocities")
+    }
+    empty = np.zeros(0)
+    for name in sorted({*made.contacts, *stored.contacts}):
+        arrays[f"contacts.{name}"] = made.contacts.get(name, empty), stored.contacts.get(name, empty)
+    for name, (one, other) in arrays.items():
+        if one.shape != other.shape:
+            yield f"{name} has the shape {one.shape}, not {other.shape}"
+        elif np.ascontiguousarray(one).tobytes() != np.ascontiguousarray(other).tobytes():
+            yield f"{name} differs by up to {np.abs(one - other).max():.2g}"
