@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: run test lint format bench clean
+.PHONY: run test lint format bench extension clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -23,6 +23,9 @@ format: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python tests/benchmarks/sort_trash.py
+
+extension:
+	$(PYTHON) exts/nimbus.datagen/pack.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     asked = contract.asked | set(dependencies())
     for path, source in zip(FILES, sources, strict=True):
         data = json.loads(source.read_text())
-        path.write_text(json.dumps(_cut(data, asked), indent=1, sort_keys=True) + "\n")
+        path.write_text(_text(_cut(data, asked)))
 
 
 def _cut(data: dict[str, Any], asked: set[str]) -> dict[str, Any]:
@@ -76,6 +76,18 @@ def _cut(data: dict[str, Any], asked: set[str]) -> dict[str, Any]:
     else:
         kept["annotator_names"] = data["annotator_names"]
     return kept
+
+
+def _text(data: dict[str, Any]) -> str:
+    """JSON with one definition a line, so that a change is read easily."""
+    parts = []
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            entries = (f"{json.dumps(name)}: {json.dumps(value[name], sort_keys=True)}" for name in sorted(value))
+            parts.append(f"{json.dumps(key)}: {{\n" + ",\n".join(entries) + "\n}")
+        else:
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _without(entry: Any, *names: str) -> Any:
