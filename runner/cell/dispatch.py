@@ -202,6 +202,7 @@ class Dispatcher:
             for lease in self.work.held_by(member.number):
                 # Its components gave no result for this episode: that is as good as a death.
                 member.trouble = f"episode {lease.index} came to no result"
+                member.is_idle = False  # it is to get nothing else before it is gone
                 self.crew.kill(member, why=member.trouble)
 
     def _take_plan(self, member: Member, message: PlanMade) -> None:
