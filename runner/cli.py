@@ -18,7 +18,7 @@ SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
 ROLES = ("dynamic", "fixed")
-FORMATS = ("lerobot",)
+FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha")
 MOST_WORKERS = 64
 
 INTERRUPTED, BUG = 130, 70

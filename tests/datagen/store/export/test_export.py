@@ -162,11 +162,12 @@ def test_two_exports_into_one_folder_do_not_meet(data: Path, tmp_path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounting a small disk needs root")
-def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path):
+@pytest.mark.parametrize("to", TO)
+def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path, to: str):
     write_dataset(tmp_path / "data", [make_rendered(0, steps=60, width=320, height=240)])
     small = tmp_path / "small"
     small.mkdir()
-    command = f"{sys.executable} {RUNNER} export {tmp_path / 'data'} --out {small / 'out'}"
+    command = f"{sys.executable} {RUNNER} export {tmp_path / 'data'} --to {to} --out {small / 'out'}"
     line = f"mount -t tmpfs -o size=64k none {small} && {command}"
     done = subprocess.run(["unshare", "-m", "sh", "-c", f"{line}; echo $?; ls {small}"], capture_output=True, text=True)
     if "mount" in done.stderr and "export" not in done.stderr and "cannot write" not in done.stderr:

@@ -23,9 +23,10 @@ from nimbus.datagen.store.export.publication import (
 )
 from nimbus.datagen.store.export.source import Source, open_source
 from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 
-FORMATS = {"lerobot": "lerobot"}
+FORMATS = {"lerobot": "lerobot", "lerobot-v2.1": "lerobot_v21", "robomimic": "robomimic", "aloha": "aloha"}
 """Module by name of the format."""
 _REVISION = 1
 """Grows when an export of the same episodes becomes another one."""
@@ -95,7 +96,8 @@ def export(
     with staging(out, settings) as stage:
         if writer.NEEDS_PARTS:
             prepare(source, stage / "parts", workers=workers, tell=tell)
-        writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
+        with disk(stage):
+            writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
         manifest = publish(stage, out, manifest)
     return _exported(out, source, manifest, is_new=True)
 

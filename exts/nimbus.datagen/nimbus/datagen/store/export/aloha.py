@@ -1,0 +1,43 @@
+"""ALOHA's layout: one HDF5 file an episode, numbered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nimbus.datagen.store.export.hdf5 import new_file
+from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.parts import Parts
+from nimbus.datagen.store.export.source import Source, read_signals
+from nimbus.datagen.store.read import EpisodeFile
+
+NEEDS_PARTS = False
+_COPIED = ("action", "observations/qpos", "observations/qvel", "observations/images")
+
+
+def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+    """Write a dataset into an empty folder.
+
+    Args:
+        source: What is exported.
+        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are.
+        tree: The folder.
+        options: Not needed.
+    """
+    for item in source.items:
+        path = tree / f"episode_{item.position}.hdf5"
+        with EpisodeFile(item.path) as episode, new_file(path) as target:
+            signals = read_signals(episode, source)
+            target.attrs.update(
+                sim=True,
+                compress=False,
+                rate=source.fps,
+                success=item.success,
+                seed=item.seed,
+                reason=item.reason,
+                episode_id=item.episode_id,
+                instruction=signals.instruction,
+            )
+            for name in _COPIED:
+                target.require_group(name.rpartition("/")[0] or "/")
+                if name in episode.file:
+                    episode.file.copy(name, target, name=name)

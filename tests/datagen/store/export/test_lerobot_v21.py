@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from reading import decode, psnr
+from synthetic import make_rendered, write_dataset
+
+pq: Any = pytest.importorskip("pyarrow.parquet")
+
+from nimbus.datagen.store.export.export import export  # noqa: E402
+from nimbus.datagen.store.export.options import Options  # noqa: E402
+
+STEPS = (20, 13, 27)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "data"
+    write_dataset(folder, [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def out(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("out") / "out"
+    export(data, folder, to="lerobot-v2.1", options=Options(episode_size=2))
+    return folder
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_each_episode_has_its_files_where_the_description_says(data: Path, out: Path):
+    info = json.loads((out / "meta/info.json").read_text())
+    assert (info["codebase_version"], info["total_chunks"], info["total_videos"]) == ("v2.1", 2, 6)
+    episodes = lines(out / "meta/episodes.jsonl")
+    assert [row["length"] for row in episodes] == list(STEPS)
+    assert [(row["success"], row["seed"], row["reason"]) for row in episodes] == [(True, 0, "none")] * 3
+    start = 0
+    wordings = {row["task_index"]: row["task"] for row in lines(out / "meta/tasks.jsonl")}
+    for position, path in enumerate(sorted((data / "episodes").iterdir())):
+        place = {"episode_chunk": position // info["chunks_size"], "episode_index": position}
+        rows = pq.read_table(out / info["data_path"].format(**place)).to_pylist()
+        with h5py.File(path) as file:
+            wanted: Any = {name: np.asarray(file[f"observations/images/{name}"]) for name in ("front", "wrist")}
+            actions, told = np.asarray(file["action"]), np.asarray(file["instruction"])[()]
+        assert [row["index"] for row in rows] == list(range(start, start + len(rows)))
+        assert np.array_equal(np.array([row["action"] for row in rows], np.float32), actions.astype(np.float32))
+        assert {wordings[row["task_index"]] for row in rows} == {bytes(told).decode()}
+        for camera, images in wanted.items():
+            video = out / info["video_path"].format(video_key=f"observation.images.{camera}", **place)
+            found, times = decode(video)
+            assert np.allclose(times, [row["timestamp"] for row in rows], atol=1e-6)
+            assert psnr(found, images) > 27
+        start += len(rows)
+
+
+def test_statistics_are_of_each_episode(data: Path, out: Path):
+    for row, path in zip(lines(out / "meta/episodes_stats.jsonl"), sorted((data / "episodes").iterdir()), strict=True):
+        with h5py.File(path) as file:
+            values = np.asarray(file["observations/qvel"]).astype(np.float32).astype(np.float64)
+        stats = row["stats"]["observation.velocity"]
+        assert set(stats) == {"min", "max", "mean", "std", "count"}
+        assert np.allclose(stats["mean"], values.mean(0)) and np.allclose(stats["std"], values.std(0))
+        assert np.shape(row["stats"]["observation.images.front"]["mean"]) == (3, 1, 1)
+
+
+def test_modalities_cover_every_column_once(out: Path):
+    modality = json.loads((out / "meta/modality.json").read_text())
+    features = json.loads((out / "meta/info.json").read_text())["features"]
+    for group, default in (("state", "observation.state"), ("action", "action")):
+        columns: dict[str, list[int]] = {}
+        for part in modality[group].values():
+            columns.setdefault(part.get("original_key", default), []).extend(range(part["start"], part["end"]))
+        for key, covered in columns.items():
+            assert covered == list(range(features[key]["shape"][0])), key
+    assert {part["original_key"] for part in modality["video"].values()} <= set(features)
