@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import signal
 import socket
@@ -9,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from nimbus.datagen import liveness
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
 from nimbus.datagen.store.attempt import attempt_of
+from nimbus.datagen.store.publish import storage_error
 from nimbus.datagen.store.read import stored_plan
 from nimbus.runner.cell import wire
 from nimbus.runner.cell.channel import Channel
@@ -206,8 +209,9 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
         return 1  # the supervisor is gone
     except Exception as error:
         text = traceback.format_exc()
-        sys.stderr.write(text)
         channel.send(to_plain(_trouble(error, text)))
+        with suppress(OSError):  # the log may be on a full disk
+            sys.stderr.write(text)
         return 1
     return 0
 
@@ -215,6 +219,8 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
 def _trouble(error: Exception, text: str) -> Trouble:
     if isinstance(error, StorageError):
         return Trouble(sort="storage", line=str(error), code=error.exit_code)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Trouble(sort="storage", line=str(storage_error(error, Path(error.filename or "the disk"))), code=1)
     if isinstance(error, InputError):
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         return Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)

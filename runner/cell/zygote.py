@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -112,8 +113,9 @@ def _become_worker(job, spec, order, descriptors, *, supervisor) -> None:  # noq
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):  # the log may be on a full disk
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
