@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -64,12 +65,13 @@ def make_spec(
     known = Resources.__dataclass_fields__
     resources = {name: values.pop(name) for name in list(values) if name in known}
     path = Path(pipeline) if pipeline.endswith(".yaml") else PIPELINES / f"{pipeline}.yaml"
-    events = str(folder.parent / "events.txt")
+    events = folder.parent / "events.txt"
+    events.with_suffix(".json").write_text(json.dumps(mishaps or {}))
     return CellSpec(
         folder=str(folder),
         pipeline=str(path),
         skills=(str(PIPELINES),),
-        settings={"map_file": str(yard), "events": events, "mishaps": mishaps or {}},
+        settings={"map_file": str(yard), "events": str(events)},
         resources=Resources(**{"workers": (1, 1), **resources}),
         **{"episodes": 8, **values},
     )

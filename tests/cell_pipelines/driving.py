@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -34,12 +35,13 @@ class Events:
     """The log of the components, in one file for all processes; what is said there can have consequences.
 
     Args:
-        path: The file; each line is what was said and the process.
-        mishaps: What happens when something is said, ``{"plan 3": "kill"}``; ``"kill x2"``: the first two times.
+        path: The file; each line is what was said and the process. Beside it, ``.json``, lies what happens when
+            something is said, ``{"plan 3": "kill"}``; ``"kill x2"``: the first two times.
     """
 
-    def __init__(self, path: str, mishaps: dict[str, str]) -> None:
-        self._path, self._mishaps = Path(path), mishaps
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._mishaps: dict[str, str] = json.loads(self._path.with_suffix(".json").read_text())
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o644)
 
     def append(self, text: str) -> None:
@@ -102,21 +104,21 @@ MISHAPS = {
 
 
 @register("load", "yard")
-def load(map_file: str, events: str, mishaps: dict[str, str]) -> SceneLoader:
-    return MapLoader(Path(map_file), Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+def load(map_file: str, events: str) -> SceneLoader:
+    return MapLoader(Path(map_file), Events(events))  # pyright: ignore[reportArgumentType]
 
 
 @register("randomize", "yard")
-def randomize(seed: int, events: str, mishaps: dict[str, str]) -> Randomizer:
-    return StartAndGoal(seed, Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+def randomize(seed: int, events: str) -> Randomizer:
+    return StartAndGoal(seed, Events(events))  # pyright: ignore[reportArgumentType]
 
 
 @register("plan+render", "yard")
 class PlanAndRender(PointRobot):
     """The point robot, which also shows what is stored."""
 
-    def __init__(self, events: str, mishaps: dict[str, str]) -> None:
-        super().__init__(Events(events, mishaps))  # pyright: ignore[reportArgumentType]
+    def __init__(self, events: str) -> None:
+        super().__init__(Events(events))  # pyright: ignore[reportArgumentType]
 
     def process(self, item: Randomized) -> Iterator[Rendered]:
         if (stored := item.scene.request.plan) is None:
@@ -135,8 +137,8 @@ class PlanAndRender(PointRobot):
 class Plan(Planner):
     """Finds the way; nothing, for an episode that the setting names."""
 
-    def __init__(self, events: str, mishaps: dict[str, str], nothing: int = -1, size: int = 0) -> None:
-        self.log, self.nothing, self.size = Events(events, mishaps), nothing, size
+    def __init__(self, events: str, nothing: int = -1, size: int = 0) -> None:
+        self.log, self.nothing, self.size = Events(events), nothing, size
 
     def process(self, item: Randomized) -> Iterator[Planned]:
         layout, stored = item.layouts[0], item.scene.request.plan
@@ -161,8 +163,8 @@ class Plan(Planner):
 class Render(Renderer):
     """Sees the map around the robot, five steps at a time."""
 
-    def __init__(self, events: str, mishaps: dict[str, str]) -> None:
-        self.log = Events(events, mishaps)
+    def __init__(self, events: str) -> None:
+        self.log = Events(events)
 
     def process(self, item: Planned) -> Iterator[Rendered]:
         for layout in item.layouts:

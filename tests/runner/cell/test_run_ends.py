@@ -1,0 +1,230 @@
+"""How runs end that are stopped, refused, or have no room; and that the next one goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
+
+from nimbus.runner.cell.spec import CellSpec
+
+EPISODES = 8
+LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    spec = make_spec(tmp_path_factory.mktemp("undisturbed") / "data", episodes=EPISODES)
+    finish(spec)
+    return sound(spec)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps=LONG)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    run.process.send_signal(number)
+    done = run.end(patience=5.0)
+    assert done.code == 130
+    leaves_nothing(spec)
+    stored = len(list((run.folder / "episodes").iterdir()))
+    assert 3 <= stored < EPISODES, "what was being rendered is stored, and nothing new begun"
+    assert stored == len(count(spec, "render"))
+    finish(make_spec(tmp_path / "data"))
+    assert sound(spec) == undisturbed
+    status = run.status()
+    assert status and status.state == "done"
+
+
+def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, deadlines={"render": (100, 100)})
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    run.process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert run.process.poll() is None
+    run.process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    assert run.end(patience=5.0).code == 130 and time.monotonic() - begin < 2.0
+    assert not tagged(spec)
+    finish(make_spec(tmp_path / "data"))
+    assert sound(spec) == undisturbed
+
+
+def test_a_signal_is_not_kept_waiting_by_what_hangs(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, grace=0.5, deadlines={"render": (100, 100)})
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end(patience=5.0).code == 130
+    leaves_nothing(spec)
+    assert run.faults() == []
+
+
+def test_a_signal_while_loading_ends_the_run(tmp_path: Path):
+    run = Run(make_spec(tmp_path / "data"))
+    run.supervisor()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end(patience=5.0).code == 130
+
+
+def test_a_second_run_into_the_same_folder_is_refused_and_disturbs_nothing(undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps=LONG)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    second = Run(spec)
+    out, err = second.process.communicate(timeout=20)
+    assert (second.process.returncode, err.count("\n")) == (2, 1)
+    assert "another run writes into this folder" in err
+    assert run.end().code == 0
+    assert sound(spec) == undisturbed and run.faults() == []
+
+
+def refused(spec: CellSpec, *, code: int = 2) -> str:
+    """The one line with which a run is refused."""
+    done = Run(spec).end()
+    assert done.code == code, done
+    lines = [line for line in done.err.splitlines() if line]
+    assert len(lines) == 1, done.err
+    assert not tagged(spec)
+    return lines[0]
+
+
+def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", episodes=4)
+    finish(spec)
+    whole = sound(spec)
+
+    def copy(name: str) -> tuple[CellSpec, Path]:
+        folder = shutil.copytree(tmp_path / "data", tmp_path / name)
+        return replace(spec, folder=str(folder), episodes=6), folder
+
+    other, folder = copy("version")
+    info = json.loads((folder / "dataset.json").read_text())
+    (folder / "dataset.json").write_text(json.dumps(info | {"format_version": 99}))
+    assert "format version 99" in refused(other)
+
+    other, folder = copy("broken")
+    content = bytearray((folder / "ledger.sqlite").read_bytes())
+    content[4096 : len(content)] = bytes(len(content) - 4096)
+    (folder / "ledger.sqlite").write_bytes(content)
+    assert "ledger.sqlite" in refused(other)
+
+    other, folder = copy("other_seed")
+    assert "seed" in refused(replace(other, seed=7))
+
+    assert "yard.txt" in refused(replace(spec, folder=str(tmp_path / "yard.txt")))
+    assert sound(spec) == whole
+
+
+def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", episodes=4)
+    finish(spec)
+    episodes = Path(spec.folder, "episodes")
+    (episodes / "holiday.hdf5").write_bytes(b"sun")
+    (episodes / "notes.txt").write_text("mine")
+    finish(replace(spec, episodes=EPISODES))
+    assert [path.name for path in Path(spec.folder, "orphans").iterdir()] == ["holiday.hdf5"]
+    assert (episodes / "notes.txt").read_text() == "mine"
+    (episodes / "notes.txt").unlink()
+    assert sound(spec) == undisturbed
+
+
+def in_a_namespace(mount: str) -> tuple[str, ...]:
+    """The beginning of a command that runs where something else is mounted; skips where that is not possible."""
+    prefix = ("unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh")
+    tried = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"cannot mount here: {tried.stderr.strip()}")
+    return prefix
+
+
+def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
+    there = tmp_path / "there"
+    there.mkdir()
+    spec = replace(make_spec(tmp_path / "data"), folder=str(there / "data"))
+    prefix = in_a_namespace(f"mount --bind {there} {there} && mount -o remount,bind,ro {there}")
+    done = Run(spec, prefix=prefix).end()
+    assert done.code in (1, 2) and done.err.count("\n") == 1 and "Read-only" in done.err
+
+
+@pytest.mark.parametrize("size", ["1m", "4k"])
+def test_shared_memory_in_dev_shm_is_not_needed(size: str, undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data")
+    prefix = in_a_namespace(f"mount -t tmpfs -o size={size} none /dev/shm")
+    assert Run(spec, prefix=prefix).end().code == 0
+    assert sound(spec) == undisturbed
+
+
+def test_a_slab_that_no_memory_holds_is_one_line(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", slots=64, slot_bytes=1 << 40)
+    done = Run(spec).end()
+    assert done.code == 1 and done.err.count("\n") == 1 and "memory" in done.err, done.err
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(folder)]
+    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, room: int) -> Path:
+    """Fill a disk, whoever writes at the same time, but for so many bytes."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(size)):
+                    pass
+        file.truncate(max(0, file.tell() - room))
+    return ballast
+
+
+@pytest.mark.parametrize("room", [0, 60_000])
+def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
+    room: int, undisturbed: dict[str, str], disk: Path, tmp_path: Path
+):
+    spec = replace(make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}), folder=str(disk / "data"))
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    ballast = fill(disk, room)
+    time.sleep(1.5)
+    assert run.process.poll() is None, run.end()
+    ballast.unlink()
+    done = run.end()
+    assert done.code == 0
+    assert "the disk is full: waiting for room" in done.out and "the disk has room again" in done.out
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed
+    assert run.faults() == []
+
+
+def test_a_disk_that_stays_full_ends_the_run_in_one_line(undisturbed: dict[str, str], disk: Path, tmp_path: Path):
+    made = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
+    spec = replace(made, folder=str(disk / "data"))
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    ballast = fill(disk, 0)
+    done = run.end()
+    assert done.code == 1 and len([line for line in done.err.splitlines() if line]) == 1
+    assert "cannot write" in done.err
+    ballast.unlink()
+    finish(spec)
+    assert sound(spec) == undisturbed
