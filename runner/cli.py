@@ -151,6 +151,9 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         "--variants", type=_whole(1, 1000), default=1, metavar="V", help="visual variants rendered of each plan (1)"
     )
     command.add_argument("--out", type=Path, metavar="DIR", help="folder of the dataset (out/<task>)")
+    command.add_argument(
+        "--format", type=_one_of(FORMATS), metavar="NAME", help="export at the end to DIR/NAME: lerobot, aloha, …"
+    )
     command.add_argument("--sim", type=_one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
     command.add_argument("--planner", type=_one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
     command.add_argument(

@@ -6,15 +6,19 @@ import argparse
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from nimbus.datagen.store.export.export import Exported, export
+from nimbus.datagen.store.export.export import Exported, check_format, export
 from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.json_text import to_json
 from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
 from nimbus.runner.tidy import tidy
+
+__all__ = ["check_format", "command", "publish"]
 
 
 def command(args: argparse.Namespace) -> int:
@@ -25,11 +29,19 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
     else:
-        print_export(made, time.monotonic() - begin)
+        _print(made, time.monotonic() - begin)
     return 0
 
 
-def print_export(made: Exported, wall_seconds: float) -> None:
+def publish(folder: Path, to: str) -> None:
+    """Export a dataset that a run has just made to the folder in it with the name of the format; nothing when empty."""
+    if read_info(folder).episode_count:
+        begin = time.monotonic()
+        made = export(folder, folder / to, to=to, tell=_tell)
+        _print(made, time.monotonic() - begin)
+
+
+def _print(made: Exported, wall_seconds: float) -> None:
     """Show what an export holds."""
     table = Table(show_header=False, box=None)
     table.add_row("format", made.format)

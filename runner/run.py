@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,21 @@ INTERRUPTED = 130
 def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     _refuse_unavailable(args)
-    return run_spec(_spec(args), serial=args.serial, coupled=args.coupled, price_per_hour=args.price_per_hour)
+    publish = _publication(args)
+    code = run_spec(_spec(args), serial=args.serial, coupled=args.coupled, price_per_hour=args.price_per_hour)
+    if code in (0, SHORT):
+        publish()
+    return code
+
+
+def _publication(args: argparse.Namespace) -> Callable[[], None]:
+    """What exports the dataset at the end; a format that cannot be written is refused before the run."""
+    if not args.format:
+        return lambda: None
+    from nimbus.runner.export import check_format, publish
+
+    check_format(args.format)
+    return partial(publish, args.out, args.format)
 
 
 def run_spec(

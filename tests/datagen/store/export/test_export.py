@@ -182,3 +182,12 @@ def test_a_real_run_is_exported_by_the_command(tmp_path: Path, capsys: pytest.Ca
     assert main(["export", str(tmp_path / "data"), "--to", "lerobot", "--out", str(tmp_path / "out")]) == 0
     assert "episodes  2" in capsys.readouterr().out
     assert (tmp_path / "out" / "meta" / "info.json").exists()
+
+
+def test_a_run_publishes_at_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run("--episodes", "1", "--format", "aloha", out=tmp_path / "data") == 0
+    assert f"export: {tmp_path / 'data' / 'aloha'}" in capsys.readouterr().out
+    assert (tmp_path / "data" / "aloha" / "episode_0.hdf5").exists()
+    assert main(["verify", str(tmp_path / "data")]) == 0
+    assert run("--episodes", "2", "--format", "aloha", out=tmp_path / "data") == 0
+    assert (tmp_path / "data" / "aloha" / "episode_1.hdf5").exists()

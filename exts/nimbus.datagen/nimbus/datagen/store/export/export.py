@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from nimbus.datagen.store.export.crew import prepare
 from nimbus.datagen.store.export.options import Options
@@ -73,7 +74,7 @@ def export(
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
-    writer = importlib.import_module(f"nimbus.datagen.store.export.{FORMATS[to]}")
+    writer = check_format(to)
     folder, out = folder.absolute(), out.absolute()
     before = published(out)
     source = open_source(folder)
@@ -100,6 +101,15 @@ def export(
             writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
         manifest = publish(stage, out, manifest)
     return _exported(out, source, manifest, is_new=True)
+
+
+def check_format(to: str) -> Any:
+    """The module that writes a format.
+
+    Raises:
+        InputError: A library that it needs is not installed.
+    """
+    return importlib.import_module(f"nimbus.datagen.store.export.{FORMATS[to]}")
 
 
 def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) -> Exported:

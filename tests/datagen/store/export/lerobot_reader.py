@@ -1,0 +1,34 @@
+"""Run by a Python that has the real lerobot: everything that it reads of a dataset, into one NumPy file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import numpy as np
+
+
+def main(root: str, target: str) -> None:
+    """Read every item, a window of actions, and a batch of a DataLoader."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    # A torchvision of another build than torch asks for these when it is imported.
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for operator in ("nms", "qnms"):
+        with contextlib.suppress(RuntimeError):
+            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    from lerobot.datasets.lerobot_dataset import LeRobotDataset  # pyright: ignore[reportMissingImports]
+
+    dataset = LeRobotDataset("nimbus/test", root=root, delta_timestamps={"action": [-1 / 15, 0.0, 1 / 15]})
+    items = [dataset[row] for row in range(len(dataset))]
+    keys = [key for key in items[0] if key != "task"]
+    arrays = {key: torch.stack([item[key] for item in items]).numpy() for key in keys}
+    batch = next(iter(torch.utils.data.DataLoader(dataset, batch_size=4)))
+    arrays["batch"] = batch["observation.state"].numpy()
+    arrays["mean"] = np.asarray(dataset.meta.stats["action"]["mean"])
+    arrays["tasks"] = np.array([item["task"] for item in items])
+    np.savez(target, **arrays)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,58 @@
+"""The real lerobot reads what Nimbus wrote; in an environment of its own, see docs/export.md."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from reading import psnr
+from synthetic import make_rendered, write_dataset
+
+PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
+if not PYTHON:
+    pytest.skip("NIMBUS_LEROBOT_PYTHON names no Python with lerobot", allow_module_level=True)
+
+from nimbus.datagen.store.export.export import export  # noqa: E402
+from nimbus.datagen.store.export.options import Options  # noqa: E402
+
+STEPS = (20, 13, 27)
+
+
+@pytest.mark.parametrize("options", [Options(), Options(episode_size=2)], ids=repr)
+def test_frames_states_windows_and_wordings_are_those_that_were_stored(tmp_path: Path, options: Options):
+    write_dataset(tmp_path / "data", [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)])
+    export(tmp_path / "data", tmp_path / "out", options=options)
+    script = Path(__file__).with_name("lerobot_reader.py")
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
+    line = [PYTHON, str(script), str(tmp_path / "out"), str(tmp_path / "read.npz")]
+    done = subprocess.run(line, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = np.load(tmp_path / "read.npz")
+    assert len(found["index"]) == sum(STEPS)
+    start = 0
+    for position, path in enumerate(sorted((tmp_path / "data" / "episodes").iterdir())):
+        rows = slice(start, start + STEPS[position])
+        with h5py.File(path) as file:
+            state, action = (np.asarray(file[name]).astype(np.float32) for name in ("observations/qpos", "action"))
+            images = {name: np.asarray(file[f"observations/images/{name}"]) for name in ("front", "wrist")}
+            told = bytes(np.asarray(file["instruction"])[()]).decode()
+        assert set(found["episode_index"][rows]) == {position}
+        assert np.array_equal(found["observation.state"][rows], state)
+        assert np.array_equal(found["action"][rows][:, 1], action)
+        assert np.array_equal(found["action"][rows][1:, 0], action[:-1]), "the window looks one step back"
+        padded = np.zeros((len(state), 3), bool)
+        padded[0, 0] = padded[-1, 2] = True
+        assert np.array_equal(found["action_is_pad"][rows], padded)
+        assert set(found["tasks"][rows]) == {told}
+        for camera, wanted in images.items():
+            read = np.moveaxis(found[f"observation.images.{camera}"][rows], 1, -1)
+            read = np.rint(read * 255).astype(np.uint8)
+            assert psnr(read, wanted) > 27
+            assert psnr(read, wanted) > psnr(read[5:], wanted[:-5]) + 3
+        start += STEPS[position]
+    assert found["batch"].shape == (4, 9)
+    assert np.allclose(found["mean"], found["action"][:, 1].mean(0), atol=1e-5)
