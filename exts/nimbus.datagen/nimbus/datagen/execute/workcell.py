@@ -14,6 +14,7 @@ from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.grasps import grasp_axes
 from nimbus.datagen.execute.recorder import Recorder
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.liveness import progress
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
@@ -153,6 +154,7 @@ class Workcell:
 
     def look(self) -> PlanningScene:
         """The planning scene with everything where it is now."""
+        progress()
         self.scene.set_world(self.simulation.data.qpos)
         self.scene.hold(self.held, self.tool_T_held() if self.held else None)
         return self.scene

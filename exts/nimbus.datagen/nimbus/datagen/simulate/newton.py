@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.liveness import progress
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder
@@ -98,6 +99,7 @@ class NewtonSimulation:
         first, second = self._previous, self._command
         acceleration = (first - 2 * second + target) / period**2
         reference, lead = second, np.zeros_like(second)
+        progress()
         for step in range(self.steps_per_period):
             if step % _OBSERVED_EVERY == 0:
                 lead = self._lead_of(acceleration)
