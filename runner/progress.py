@@ -35,6 +35,7 @@ class Progress:
         already_stored: Those of them that are stored.
         started: [s since 1970] when the run began; now, when not given.
         mode: ``cell``, ``serial`` or ``coupled``.
+        launcher: The process that was started first; this one, when not given.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Progress:
         already_stored: int = 0,
         started: float = 0.0,
         mode: str = "",
+        launcher: int = 0,
     ) -> None:
         now = time.time()
         self.status = Status(
@@ -56,6 +58,7 @@ class Progress:
             already=already,
             already_stored=already_stored,
             pid=os.getpid(),
+            launcher=launcher or os.getpid(),
             started=started or now,
             updated=now,
         )
@@ -134,12 +137,16 @@ class Progress:
             setattr(self.status, name, value)
         self._touch()
 
+    def flush(self) -> None:
+        """Write the status now."""
+        self.status.updated = time.time()
+        self._write()
+
     def finish(self, state: str) -> None:
         """Write the last word: ``done``, ``short``, ``interrupted`` or ``failed``."""
         self.status.state = state
         self.status.activity = ""
-        self.status.updated = time.time()
-        self._write()
+        self.flush()
 
     def _touch(self) -> None:
         self.status.updated = time.time()

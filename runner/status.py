@@ -84,7 +84,7 @@ class Status:
     pid: int = 0
     """The process that does the run, or supervises it."""
     launcher: int = 0
-    """Of a cell, the process that was started first; Ctrl-C goes to it."""
+    """The process that was started first; Ctrl-C and SIGTERM are for it."""
     target: int = 0
     """Episodes asked for."""
     already: int = 0

@@ -63,7 +63,9 @@ def test_the_readme_names_every_kind_and_its_bin():
     assert f"of {len(trash.kinds)} kinds" in readme
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/dataset.md", "docs/your-own.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/dataset.md", "docs/your-own.md", "docs/status.md", "CONTRIBUTING.md"]
+)
 def test_links_lead_somewhere(page: str):
     path = ROOT / page
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import time
 from collections.abc import Callable
@@ -100,6 +101,7 @@ class Shift:
             already_stored=already_stored,
             started=started,
             mode="cell",
+            launcher=os.getppid(),
         )
         self.dispatcher = Dispatcher(
             spec,
@@ -279,6 +281,7 @@ class Shift:
             self.progress.tell(_COMPILING, kind="phase")
         for text in orphan_lines(self.dataset):
             self.progress.tell(text, kind="files")
+        self.progress.flush()
 
     def _tell_of_disk(self) -> None:
         full = self.disk.is_full

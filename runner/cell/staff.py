@@ -14,7 +14,7 @@ from nimbus.runner.cell.schedule import default_split, resize
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.scale import FILE_NAME, read_scale
 
-_CORES_PERIOD = 3.0
+_CORES_PERIOD = 2.0
 """[s] Between two looks at how many cores there are."""
 _ROLES = (Role.PLANNER, Role.RENDERER)
 _TYPICAL = (1.0, 4.0)
@@ -174,7 +174,7 @@ class Staff:
         self.rescale(_split(cores, has_planner=self._dispatcher.has_planner), why=f"{cores} cores, {before} before")
 
     def _tell(self) -> None:
-        self._progress.update(split=self.split, scaled=self.scaled, cores=self._cores, launcher=os.getppid())
+        self._progress.update(split=self.split, scaled=self.scaled, cores=self._cores)
 
 
 def _is_busy(member: Member) -> bool:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -14,9 +16,9 @@ from rich.console import Console
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
 from nimbus.datagen.trajectory import Outcome, Reason
-from nimbus.runner.dashboard import Dashboard
+from nimbus.runner.dashboard import Dashboard, Watcher
 from nimbus.runner.progress import Progress, line
-from nimbus.runner.status import read_status
+from nimbus.runner.status import Event, RingStatus, Status, WorkerStatus, read_status
 from nimbus.runner.view import duration, view
 
 TIMES = {"load": 0.5, "plan": 2.0, "render": 20.0, "store": 1.0, "store_wait": 0.25}
@@ -177,3 +179,127 @@ def test_a_status_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "status.json").write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"status\.json: not a run's status; delete this file$"):
         read_status(tmp_path)
+
+
+def cell_status(**values: Any) -> Status:
+    """A run of a cell in which a lot happens, at 15:00:00."""
+    workers = tuple(
+        WorkerStatus(
+            number=seat + 1,
+            seat=seat,
+            pid=100 + seat,
+            role="renderer" if seat else "planner",
+            phase="render" if seat else "plan",
+            index=1000 + seat,
+            age=0.04 if seat else 12.5,
+            in_phase=3.2,
+            resident=1_432_000_000,
+            results=123,
+        )
+        for seat in range(values.pop("worker_count", 3))
+    )
+    events = (
+        Event(number=1, text="[1/60] a: stored", time=1000.0),
+        Event(number=2, text="worker 2: hang in render of episode 12: " + "no stamp " * 20, kind="fault", time=1010.0),
+        Event(number=3, text="the disk is full: waiting for room", kind="disk", time=1020.0),
+    )
+    known: dict[str, Any] = {
+        "task": "sort_trash",
+        "mode": "cell",
+        "target": 60,
+        "stored": 30,
+        "attempts": 33,
+        "counts": {"plan": 33, "render": 30},
+        "cpu_times": {"load": 4.0, "plan": 60.0, "render": 300.0},
+        "started": 1000.0,
+        "updated": 1200.0,
+        "startup_seconds": 8.0,
+        "cores": 2,
+        "longest_episode": 20.0,
+        "faults": {"hang": 1, "killed_by_sigsegv": 2},
+        "quarantined": 1,
+        "switches": 3,
+        "ring": RingStatus(slots=16, ready=4, taken=2, granted=1, spilled=3),
+        "workers": workers,
+        "events": events,
+    }
+    return Status(**known | values)
+
+
+def shown(status: Status, *, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, record=True)
+    console.print(view(status))
+    return console.export_text()
+
+
+def test_the_view_of_a_cell_shows_workers_ring_bound_and_what_happened() -> None:
+    text = shown(cell_status())
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "bound 3 min 02 s, 1.10 x" in text and "after start-up 1.07 x" in text and "start-up 8.0 s" in text
+    assert "████▓▓▒·········" in text and "4 ready, 3 in files" in text
+    assert "faults hang 1, killed by sigsegv 2" in text and "quarantined 1" in text and "role switches 3" in text
+    row = next(line.split() for line in lines if "planner" in line)
+    assert row == ["1", "planner", "plan", "3.2", "s", "1000", "12", "s", "1,432", "MB", "123"]
+    assert "a: stored" not in text  # episodes are counted, what is out of the ordinary is told
+    assert "the disk is full: waiting for room" in text and "worker 2: hang in render of episode 12" in text
+
+
+def test_the_view_of_a_large_cell_stays_on_the_screen() -> None:
+    text = shown(cell_status(worker_count=64, ring=RingStatus(slots=128, ready=100, taken=20, granted=8)))
+    assert len(text.splitlines()) < 40 and "and 52 more" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_bound_is_the_work_over_the_cores_or_the_longest_episode() -> None:
+    status = cell_status()
+    assert status.bound_seconds == 364 / 2 and status.distance == pytest.approx(200 / 182)
+    assert status.distance_after_startup == pytest.approx(192 / 180)
+    assert replace(status, cores=64).bound_seconds == 20.0
+    assert replace(status, cpu_times={}, longest_episode=0.0).distance is None
+
+
+def test_the_longest_episode_counts_all_its_attempts_and_variants_but_no_loading(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    kept.add(bad(0))
+    kept.add(replace(good(0), attempt=2))
+    kept.add(replace(good(0), attempt=2, variant=1, times={"render": 7.0}))
+    kept.add(good(1))
+    assert kept.status.longest_episode == pytest.approx(4.0 + 23.0 + 7.0)
+
+
+def test_the_file_holds_what_follows_from_its_fields(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    kept.add(good(0))
+    kept.finish("done")
+    found = json.loads((tmp_path / "status.json").read_text())
+    assert found["bound_seconds"] == kept.status.bound_seconds == pytest.approx(23.5)
+    assert (found["settled"], found["launcher"], found["pid"]) == (1, os.getpid(), os.getpid())
+    documented = Path(__file__).parents[2].joinpath("docs", "status.md").read_text()
+    assert [key for key in found if f"`{key}`" not in documented] == []
+    inside = {"workers": WorkerStatus, "ring": RingStatus, "events": Event}
+    for kind in inside.values():
+        assert [field.name for field in fields(kind) if f"`{field.name}`" not in documented] == []
+
+
+def test_a_folder_that_is_gone_or_full_does_not_stop_a_run(tmp_path: Path) -> None:
+    kept = progress(tmp_path)
+    (tmp_path / "status.json").unlink()
+    tmp_path.rmdir()
+    kept.finish("done")
+    assert not tmp_path.exists()
+
+
+def test_a_plain_run_says_that_it_loads_and_then_each_event_once(tmp_path: Path) -> None:
+    output = io.StringIO()
+    with Watcher(tmp_path, console=Console(file=output, width=40)) as watcher:
+        assert watcher.look() == -1 and output.getvalue() == ""
+        time.sleep(1.6)
+        assert watcher.look() == watcher.look() == -1
+        kept = progress(tmp_path)
+        kept.tell("compiling", kind="phase")
+        kept.tell("worker 1: hang", kind="fault")
+        kept.finish("done")
+        watcher.look()
+        assert watcher.look() == 0
+    assert output.getvalue().splitlines() == ["loading libraries, scene and robot", "compiling", "worker 1: hang"]
