@@ -46,7 +46,6 @@ class StampPage:
         self.descriptor = descriptor
         self._words = memoryview(map_memory(descriptor)).cast("q")
         self.count = len(self._words) // _WORDS
-        self._forgiven: deque[tuple[int, int]] = deque(maxlen=64)
 
     @classmethod
     def create(cls, count: int) -> StampPage:
@@ -71,10 +70,6 @@ class StampPage:
         now = time.monotonic_ns()
         self._row(row)[:] = memoryview(struct.pack("8q", now, _NUMBERS[phase], 0, now, 0, 0, 0, 0)).cast("q")
 
-    def forgive(self, seconds: float) -> None:
-        """Take so much off every age that runs now: the machine or the reader was paused, not the workers slow."""
-        self._forgiven.append((time.monotonic_ns(), round(seconds * 1e9)))
-
     def snapshot(self, row: int) -> Reading:
         """What a row says now; waits for its writer a moment at most."""
         words = self._row(row)
@@ -88,8 +83,8 @@ class StampPage:
         now = time.monotonic_ns()
         stamped, phase, units, begin, index, lease, extended, _ = record
         return Reading(
-            age_s=self._age(stamped, now),
-            in_phase_s=self._age(begin, now),
+            age_s=_age(stamped, now),
+            in_phase_s=_age(begin, now),
             phase=PHASES[phase] if 0 <= phase < len(PHASES) else PHASES[0],
             units=units,
             index=index - 1,
@@ -97,16 +92,14 @@ class StampPage:
             extended_s=max(0, extended - now) / 1e9,
         )
 
-    def _age(self, since: int, now: int) -> float:
-        if not since:
-            return 0.0
-        forgiven = sum(amount for moment, amount in self._forgiven if moment > since)
-        return max(0, now - since - forgiven) / 1e9
-
     def _row(self, row: int) -> memoryview:
         if not 0 <= row < self.count:
             raise IndexError(f"row {row} of {self.count}")
         return self._words[row * _WORDS : (row + 1) * _WORDS]
+
+
+def _age(since: int, now: int) -> float:
+    return max(0, now - since) / 1e9 if since else 0.0
 
 
 class Stamp:

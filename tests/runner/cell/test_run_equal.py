@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cells import Run, count, events, finish, make_spec, sound
+from runs import TINY
 
 EPISODES = 12
 
@@ -73,3 +77,18 @@ def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
     whole.mkdir()
     finish(make_spec(whole / "data", episodes=9))
     assert sound(make_spec(whole / "data")) == sound(more)
+
+
+def test_what_a_real_run_loads_leaves_one_thread_as_a_fork_needs(tmp_path: Path):
+    code = f"""
+from nimbus.runner.cell.job import load_job
+from nimbus.runner.cell.processes import thread_count
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.libraries import load_kernels
+load_job(CellSpec(folder={str(tmp_path / "data")!r}, task={str(TINY)!r}))
+load_kernels("cpu")
+assert thread_count() == 1, thread_count()
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -74,23 +74,6 @@ def test_a_row_is_reset_for_a_successor() -> None:
     assert page.snapshot(1).index == 5
 
 
-def test_what_is_forgiven_is_taken_off_ages_that_run_and_not_off_later_ones() -> None:
-    page = StampPage.create(2)
-    first, second = page.writer(0), page.writer(1)
-    first.phase("plan")
-    begin = time.monotonic()
-    second.phase("plan")
-    time.sleep(0.1)
-    page.forgive(0.09)
-    reading = page.snapshot(1)
-    assert 0.01 <= reading.age_s == reading.in_phase_s <= time.monotonic() - begin - 0.09
-    page.forgive(3600)
-    assert page.snapshot(0).age_s == page.snapshot(0).in_phase_s == 0
-    second.phase("render")
-    time.sleep(0.02)
-    assert page.snapshot(1).age_s >= 0.02
-
-
 def test_gaps_and_stays_are_collected_until_they_are_taken() -> None:
     stamp = StampPage.create(1).writer(0)
     stamp.phase("plan", index=0)
