@@ -118,7 +118,7 @@ class Aftermath:
     def _charge(self, member: Member, lease: Lease, phase: str) -> None:
         alone = member.solo == lease.index
         self._evidence.record_death(lease.index, member.number, phase, role=lease.role, solo=alone)
-        if isinstance(member.trouble, Trouble) and "WireError" in member.trouble.line + member.trouble.traceback:
+        if isinstance(member.trouble, Trouble) and member.trouble.sort == "lost_plan":
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
         if verdict.action is Action.RETRY_SOLO:

@@ -40,6 +40,8 @@ class Member:
     pidfd: int = -1
     orders: int = 0
     """Given so far."""
+    ordered: float = 0.0
+    """When the last one was [s monotonic]."""
     is_idle: bool = False
     flushing: bool = False
     roles: tuple[str, ...] = ()

@@ -68,8 +68,9 @@ CPU: Mapping[str, Bounds] = {
     "render": _learned(10, 600, least=120, most=(30, 3600)),
     "store": _learned(30, 300, least=120, most=(120, 1200)),
     "close": Bounds.fixed(5, 10),
+    "order": Bounds.fixed(10, 10),
 }
-"""Phases that are not here (``wait``, ``none``) have no limits.
+"""Phases that are not here (``wait``, ``none``) have no limits; ``order`` is a ``wait`` in spite of an order.
 
 A gap's floor is its start value: a machine that pages or shares its cores stops healthy workers for seconds, whatever
 their usual pace, and a shorter limit would gain little.

@@ -28,13 +28,8 @@ class DiskWatch:
         self._since: float | None = None
         self._next_look = 0.0
         self._line = ""
-        self.largest = 0
-        """[bytes] The largest episode so far: what an episode may need."""
-
-    @property
-    def is_full(self) -> bool:
+        self.is_full = False
         """Nothing is to be handed out."""
-        return self._since is not None
 
     def full(self, now: float, line: str) -> None:
         """Somebody met a full disk.
@@ -45,7 +40,14 @@ class DiskWatch:
         """
         self._line = line
         if self._since is None:
-            self._since, self._next_look = now, now + _LOOK
+            self._since = now
+        if not self.is_full:
+            self.is_full, self._next_look = True, now + _LOOK
+
+    def worked(self) -> None:
+        """Something was written: if the disk is full again, that is another time."""
+        if not self.is_full:
+            self._since = None
 
     @contextmanager
     def guard(self, now: float) -> Iterator[None]:
@@ -55,19 +57,18 @@ class DiskWatch:
         except StorageError as error:
             self.full(now, str(error))
 
-    def look(self, now: float, *, episodes: int) -> None:
-        """See whether there is room again.
+    def look(self, now: float, *, needed: int) -> None:
+        """See whether there is room again; what does not work in spite of it has to within the same patience.
 
         Args:
             now: [s] of the monotonic clock.
-            episodes: How many may be written at the same time.
+            needed: [bytes] to go on with.
         """
-        if self._since is None or now < self._next_look:
+        if not self.is_full or now < self._next_look:
             return
         self._next_look = now + _LOOK
         stat = os.statvfs(self._folder)
-        if stat.f_bavail * stat.f_frsize >= max(_LEAST, 2 * self.largest * episodes):
-            self._since = None
+        self.is_full = stat.f_bavail * stat.f_frsize < max(_LEAST, needed)
 
     def complaint(self, now: float) -> str:
         """The line with which the run ends, when the disk has been full for too long; else empty."""

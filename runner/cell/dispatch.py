@@ -102,7 +102,7 @@ class Dispatcher:
             member.role = lease.role
         member.solo = lease.index if member.is_fresh else None
         member.is_idle, member.orders = False, member.orders + 1
-        member.given[lease.index] = time.monotonic()
+        member.given[lease.index] = member.ordered = time.monotonic()
         plans = lease.role is Role.PLANNER or not self.has_planner
         self.crew.say(member, self._plan_order(lease, member) if plans else self._render_order(lease, member))
         return True
@@ -241,18 +241,18 @@ class Dispatcher:
             if phase not in ("none", "wait")
         )
 
-    def commit(self, *, at_once: bool = False) -> None:
-        """Record what failed, and commit what was written, a few episodes together.
+    def commit(self, *, at_once: bool = False) -> bool:
+        """Record what failed, and commit what was written, a few episodes together; whether there was any.
 
         Raises:
             StorageError: The disk is full; the same is tried again by the next call.
         """
         self._record_failures()
         if not self._written:
-            return
+            return False
         waited = time.monotonic() - self._written_since
         if not at_once and len(self._written) < _GROUP and waited < _GROUP_WAIT:
-            return
+            return False
         group = [self._staged(message) for _, message in self._written]
         taken = {attempt.episode_id for attempt in self.dataset.commit(group)}
         written, self._written = self._written, []
@@ -262,6 +262,7 @@ class Dispatcher:
                 self._settle(message.attempt, Settled.STORED, member, Role.RENDERER)
             else:  # its file is gone, or it was given to somebody else: unless that one has it, it is made again
                 self.work.lost(member.number, index=message.index)
+        return True
 
     @property
     def next_commit(self) -> float | None:

@@ -110,7 +110,7 @@ class Trouble:
     """Why this worker leaves."""
 
     sort: str
-    """``exception`` (a bug), ``input`` (something of the user's) or ``storage`` (the disk)."""
+    """``exception`` (a bug), ``input`` (something of the user's), ``storage`` (the disk) or ``lost_plan``."""
     line: str
     traceback: str = ""
     code: int = 70

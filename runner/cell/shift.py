@@ -145,12 +145,15 @@ class Shift:
             now: [s] of the monotonic clock.
             is_tick: Time to look at everything.
         """
-        with self.disk.guard(now):
-            self.dispatcher.commit()
+        if not self.disk.is_full:
+            with self.disk.guard(now):
+                if self.dispatcher.commit():
+                    self.disk.worked()
         if is_tick:
             self.crew.flush()
             self.watchdog.look(now)
-            self.disk.look(now, episodes=len(self.crew))
+            status = self.progress.status
+            self.disk.look(now, needed=2 * len(self.crew) * status.byte_count // max(1, status.stored))
             self.staff.look(now)
             self._wait_for_births(now)
             self._tell_of_disk()
@@ -166,6 +169,11 @@ class Shift:
             self.staff.hire(self.zygote, now)
         self._employ()
         return None
+
+    @property
+    def next_commit(self) -> float | None:
+        """[s] of the monotonic clock, when something must be committed; None when nothing waits, or has to wait."""
+        return None if self.disk.is_full else self.dispatcher.next_commit
 
     def drain(self, now: float) -> None:
         """Hand out nothing more; what is under way may end."""

@@ -63,7 +63,7 @@ class Supervisor:
         try:
             while True:
                 wait = next_tick - time.monotonic()
-                if self._shift and (commit := self._shift.dispatcher.next_commit) is not None:
+                if self._shift and (commit := self._shift.next_commit) is not None:
                     wait = min(wait, commit - time.monotonic())
                 for key, _ in self._selector.select(max(0.0, wait)):
                     key.data()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Amnesty, Deadlines, Verdict
@@ -39,13 +41,16 @@ class Watchdog:
         self.amnesty.late(now)
         for member in self._crew:
             if member.pid and not member.ending:
-                self._judge(member)
+                self._judge(member, now)
         if now >= self._next_memory:
             self._next_memory = now + _MEMORY_PERIOD
             self._weigh()
 
-    def _judge(self, member: Member) -> None:
+    def _judge(self, member: Member, now: float) -> None:
         reading = self._crew.stamps.snapshot(member.seat)
+        if reading.phase == "wait" and not member.is_idle and member.ordered:
+            age = min(now - member.ordered, reading.age_s)
+            reading = replace(reading, phase="order", age_s=age, in_phase_s=age)
         verdict = self.deadlines.judge(reading, amnesty=self.amnesty)
         if verdict is Verdict.SLOW and not member.suspected:
             member.suspected = True
@@ -59,5 +64,6 @@ class Watchdog:
         limit = self._memory_limit or int(_SHARE * processes.total_memory() / max(1, len(self._crew)))
         self.resident = {member.number: processes.resident_bytes(member.pid) for member in self._crew if member.pid}
         for member in self._crew:
-            if self.resident.get(member.number, 0) > limit and not member.retiring:
+            # One that has done nothing yet would only be followed by another of the same size.
+            if self.resident.get(member.number, 0) > limit and not member.retiring and not member.is_fresh:
                 member.retiring = f"holds {self.resident[member.number] / 1e6:.0f} MB, at most {limit / 1e6:.0f}"

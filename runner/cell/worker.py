@@ -19,7 +19,7 @@ from nimbus.datagen import liveness
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
 from nimbus.datagen.store.attempt import attempt_of
-from nimbus.datagen.store.publish import storage_error
+from nimbus.datagen.store.publish import disk, storage_error
 from nimbus.datagen.store.read import stored_plan
 from nimbus.runner.cell import wire
 from nimbus.runner.cell.channel import Channel
@@ -38,13 +38,17 @@ from nimbus.runner.cell.messages import (
 )
 from nimbus.runner.cell.roles import PLANNER, RENDERER, cut, run_one
 from nimbus.runner.cell.shelf import MessageShelf
-from nimbus.runner.cell.slab import Slab
+from nimbus.runner.cell.slab import Slab, SlabError
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.stamps import Stamp, StampPage
 from nimbus.runner.libraries import load_kernels
 
 _FLUSH_POLL = 0.02
 """[s] between two looks at what is being written in the background, while there is nothing else to do."""
+
+
+class LostPlanError(Exception):
+    """A plan is not where it should be, or damaged: it is to be made again."""
 
 
 class Worker:
@@ -139,7 +143,7 @@ class Worker:
         spilled = order.slot < 0 or sum(map(len, parts)) > self._slab.capacity
         if spilled:
             path = self._folder / order.spill
-            with path.open("xb") as file:
+            with disk(path), path.open("xb") as file:
                 file.writelines(parts)
         else:
             self._slab.write(order.slot, order.generation, parts)
@@ -149,14 +153,18 @@ class Worker:
         self._take_role(RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         scene: Scene = next(iter(self._load.process(self._request(order))))
-        spilled = bool(order.spill)
-        content = (
-            (self._folder / order.spill).read_bytes() if spilled else self._slab.read(order.slot, order.generation)
-        )
-        item = wire.decode(content, scene)
+        item = self._planned(order, scene)
         wanted = tuple(layout for layout in item.layouts if layout.key.variant in order.variants)
         self._shelf.begin(order.lease)
         _exhaust(run_one(self._tail, replace(item, layouts=wanted)))
+
+    def _planned(self, order: Render, scene: Scene) -> Planned | Randomized:
+        try:
+            if order.spill:
+                return wire.decode((self._folder / order.spill).read_bytes(), scene)
+            return wire.decode(self._slab.read(order.slot, order.generation), scene)
+        except (wire.WireError, SlabError, OSError) as error:
+            raise LostPlanError(f"the plan cannot be read: {error}") from error
 
     def _all_stages(self, order: Plan) -> None:
         self._take_role(RENDERER)
@@ -217,6 +225,8 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
 
 
 def _trouble(error: Exception, text: str) -> Trouble:
+    if isinstance(error, LostPlanError):
+        return Trouble(sort="lost_plan", line=str(error), traceback=text[-20000:])
     if isinstance(error, StorageError):
         return Trouble(sort="storage", line=str(error), code=error.exit_code)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -175,3 +175,32 @@ def test_workers_stopped_together_with_their_supervisor_are_forgiven(tmp_path: P
     assert run.end().code == 0
     leaves_nothing(spec)
     assert run.faults() == []
+
+
+def test_a_plan_that_cannot_be_read_is_made_again(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, slots=1, slot_bytes=128, fixed_roles=True)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    damaged = until(lambda: list(run.folder.glob("stage/5.*.plan")))
+    assert damaged
+    damaged[0].write_bytes(damaged[0].read_bytes()[:-1])
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed["drive"]
+    assert count(spec, "plan") == {f"plan {index}": 1 + (index == 5) for index in range(EPISODES)}
+    assert [fault.kind for fault in run.faults()] == ["lost_plan"]
+
+
+def test_a_worker_that_does_not_take_its_order_is_replaced(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+    mishaps = {"plan 0": "nap x1", "view 3 0": "nap x1"}
+    spec = make_spec(tmp_path / "data", mishaps=mishaps, fixed_roles=True, deadlines={"order": (0.5, 0.5)})
+    run = Run(spec)
+    known = {run.wait_for("plan 0"), run.supervisor(), run.zygote()}
+    renderers = until(lambda: set(run.processes()) - known)
+    assert renderers
+    os.kill(renderers.pop(), signal.SIGSTOP)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == undisturbed["drive"]
+    (fault,) = run.faults()
+    assert fault.kind == "hang" and "order: no progress for 0." in fault.detail
