@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from typing import Any
 
 import numpy as np
 
 
-def main(root: str, target: str) -> None:
-    """Read every item, a window of actions, and a batch of a DataLoader."""
+def lerobot_dataset() -> Any:
+    """The class ``LeRobotDataset``."""
     import torch  # pyright: ignore[reportMissingImports]
 
     # A torchvision of another build than torch asks for these when it is imported.
@@ -19,7 +20,14 @@ def main(root: str, target: str) -> None:
             library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     from lerobot.datasets.lerobot_dataset import LeRobotDataset  # pyright: ignore[reportMissingImports]
 
-    dataset = LeRobotDataset("nimbus/test", root=root, delta_timestamps={"action": [-1 / 15, 0.0, 1 / 15]})
+    return LeRobotDataset
+
+
+def main(root: str, target: str) -> None:
+    """Read every item, a window of actions, and a batch of a DataLoader."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    dataset = lerobot_dataset()("nimbus/test", root=root, delta_timestamps={"action": [-1 / 15, 0.0, 1 / 15]})
     items = [dataset[row] for row in range(len(dataset))]
     keys = [key for key in items[0] if key != "task"]
     arrays = {key: torch.stack([item[key] for item in items]).numpy() for key in keys}
