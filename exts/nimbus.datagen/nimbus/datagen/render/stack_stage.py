@@ -1,0 +1,182 @@
+"""Writes K states of a scene as K regions of one USD stage, with their cameras: what Isaac Sim renders in one go."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import Camera, Light
+from nimbus.datagen.render.stack_layout import NEAR, StackLayout
+from nimbus.datagen.render.views import camera_poses
+from nimbus.datagen.usd.visual_assets import VisualAssets
+
+Float = NDArray[np.float64]
+
+REGIONS = "/World/Regions"
+PARTITION = "omni:scenePartition"
+"""What belongs to a region and who sees it, for renderers that keep such parts of a scene apart."""
+_APERTURE = 20.955
+"""[tenths of a stage unit] The width of an image sensor; only its ratio to the focal length counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionPaths:
+    """Prims of one region."""
+
+    root: str
+    bodies: dict[str, str]
+    """Prims that are to be posed, direct children of the region, by trajectory body."""
+    cameras: dict[str, str]
+
+
+def region_paths(index: int, bodies: Sequence[str], cameras: Sequence[Camera]) -> RegionPaths:
+    """Where things are in region ``index``."""
+    root = f"{REGIONS}/R_{index:03d}"
+    return RegionPaths(
+        root=root,
+        bodies={name: f"{root}/body_{name}" for name in bodies},
+        cameras={camera.name: f"{root}/camera_{camera.name}" for camera in cameras},
+    )
+
+
+def region_poses(
+    cameras: Sequence[Camera], names: Sequence[str], positions: Float, wxyz: Float
+) -> tuple[Float, Float, Float, Float]:
+    """Poses of the bodies (K, B, …) and of the cameras (K, C, …) in their regions, cameras with OpenGL axes.
+
+    Args:
+        cameras: C cameras.
+        names: B body names.
+        positions: (K, B, 3) [m]
+        wxyz: (K, B, 4)
+    """
+    rows = {name: row for row, name in enumerate(names)}
+    seen = [camera_poses(camera, rows, positions, wxyz) for camera in cameras]
+    eyes, turns = (np.stack([pose[part] for pose in seen], axis=1) for part in (0, 1))
+    return positions, wxyz, eyes, turns
+
+
+def write_stacked_stage(
+    path: Path,
+    assets: VisualAssets,
+    layout: StackLayout,
+    *,
+    names: Sequence[str],
+    positions: Float,
+    wxyz: Float,
+    cameras: Sequence[Camera],
+    light: Light | None = None,
+) -> list[RegionPaths]:
+    """Write the stage; bodies without anything to be seen are left out.
+
+    Args:
+        path: The file, which no stage in this process has open.
+        assets: What is seen.
+        layout: Where the K regions are.
+        names: B body names.
+        positions: (K, B, 3) [m], in the world frame of a scene that stands alone.
+        wxyz: (K, B, 4)
+        cameras: Of each region.
+        light: The sun and the sky, shared by all.
+
+    Returns:
+        The prims of each region.
+    """
+    from pxr import Usd, UsdGeom
+
+    stage: Any = Usd.Stage.CreateNew(str(path))  # at its place, where references begin
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/World").GetPrim())
+    UsdGeom.Scope.Define(stage, REGIONS)
+    shown = [name for name in names if name in assets.bodies]
+    rows = {name: row for row, name in enumerate(names)}
+    _, _, eyes, turns = region_poses(cameras, names, positions, wxyz)
+    written = []
+    for index, origin in enumerate(layout.origins):
+        paths = region_paths(index, shown, cameras)
+        region = UsdGeom.Xform.Define(stage, paths.root).GetPrim()
+        _pose(region, origin, (1.0, 0.0, 0.0, 0.0))
+        _partition(region, f"primvars:{PARTITION}", paths.root)
+        _refer(stage, f"{paths.root}/scene", assets.scene, path)
+        for name, place in paths.bodies.items():
+            body = _refer(stage, place, assets.bodies[name], path)
+            _pose(body, positions[index, rows[name]], wxyz[index, rows[name]])
+        for column, camera in enumerate(cameras):
+            prim = _camera(stage, paths.cameras[camera.name], camera, far=layout.far)
+            _pose(prim, eyes[index, column], turns[index, column])
+            _partition(prim, PARTITION, paths.root)
+        written.append(paths)
+    if light is not None:
+        add_light(stage, light)
+    stage.GetRootLayer().Save()
+    return written
+
+
+def add_light(stage: Any, light: Light) -> None:
+    """A sun and a sky for the whole stage."""
+    from pxr import Gf, UsdGeom, UsdLux
+
+    from nimbus.datagen.rotations import look_at
+
+    UsdGeom.Scope.Define(stage, "/World/Lights")
+    sun = UsdLux.DistantLight.Define(stage, "/World/Lights/sun")
+    strength = max(light.color)
+    sun.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.color)))
+    sun.CreateIntensityAttr(strength * math.pi * 1000.0)
+    sun.CreateAngleAttr(0.53)
+    direction = np.asarray(light.direction, dtype=float)
+    up = (0.0, 0.0, 1.0) if abs(direction[2]) < 0.99 else (0.0, 1.0, 0.0)
+    _pose(sun.GetPrim(), np.zeros(3), look_at(np.zeros(3), direction, up=up))
+    sky = UsdLux.DomeLight.Define(stage, "/World/Lights/sky")
+    strength = max(light.sky)
+    sky.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.sky)))
+    sky.CreateIntensityAttr(strength * 1000.0)
+
+
+def _refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:
+    from pxr import UsdGeom
+
+    prim = UsdGeom.Xform.Define(stage, place).GetPrim()
+    relative = os.path.relpath(asset.absolute(), beside.absolute().parent)
+    prim.GetReferences().AddReference("./" + relative if not relative.startswith(".") else relative)
+    return prim
+
+
+def _pose(prim: Any, position: Any, wxyz: Any) -> None:
+    """The three standard operations, which Isaac Sim's batched interfaces write to."""
+    from pxr import Gf, UsdGeom
+
+    turned: Any = UsdGeom.Xformable(prim)
+    turned.ClearXformOpOrder()
+    turned.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(*(float(value) for value in position)))
+    w, x, y, z = (float(value) for value in wxyz)
+    turned.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, x, y, z))
+    turned.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(1.0, 1.0, 1.0))
+
+
+def _partition(prim: Any, attribute: str, token: str) -> None:
+    from pxr import Sdf
+
+    prim.CreateAttribute(attribute, Sdf.ValueTypeNames.Token, custom=False).Set(token.rsplit("/", 1)[-1])
+
+
+def _camera(stage: Any, place: str, camera: Camera, *, far: float) -> Any:
+    from pxr import Gf, UsdGeom
+
+    prim = UsdGeom.Camera.Define(stage, place)
+    aspect = camera.width / camera.height
+    prim.CreateHorizontalApertureAttr(_APERTURE)
+    prim.CreateVerticalApertureAttr(_APERTURE / aspect)
+    prim.CreateFocalLengthAttr(0.5 * _APERTURE / (aspect * math.tan(0.5 * camera.vertical_fov)))
+    prim.CreateClippingRangeAttr(Gf.Vec2f(NEAR, far))
+    return prim.GetPrim()

@@ -1,0 +1,143 @@
+"""Scene, links, fixtures and objects as USD files of their own that hold what is seen, and no physics."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.layout import PlacedObject
+
+_LOOKS = "looks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisualAssets:
+    """Files whose default prim is one thing."""
+
+    scene: Path
+    """What stands still."""
+    bodies: Mapping[str, Path]
+    """By trajectory body: each in its own frame."""
+
+
+def write_visual_assets(
+    stage: Path, robot: Path, fixtures: Mapping[str, str], objects: Iterable[PlacedObject], folder: Path
+) -> VisualAssets:
+    """Write one file for each body and one for the rest of the scene.
+
+    Args:
+        stage: The scene's USD file.
+        robot: The robot's USD file; its links are the rigid bodies in it.
+        fixtures: Prim paths of the scene's bodies, by name.
+        objects: What is on the table; the file of an object is named after its kind and variant.
+        folder: Where to write.
+    """
+    from nimbus.datagen.objects.library import ObjectLibrary
+
+    folder.mkdir(parents=True, exist_ok=True)
+    scene, arm = _flat(stage), _flat(robot)
+    bodies = {path.rsplit("/", 1)[-1]: (arm, path) for path in _rigid_bodies(arm)}
+    bodies |= {name: (scene, path) for name, path in fixtures.items()}
+    files = {name: _write(layer, path, folder / f"{name}.usda") for name, (layer, path) in bodies.items()}
+    for item in objects:
+        target = folder / f"{item.library}_{item.kind}_{item.variant:03d}.usda"
+        if not target.is_file():
+            layer = _flat(ObjectLibrary.open(item.library).usd_path(item.kind, item.variant))
+            _write(layer, f"/{layer.defaultPrim}", target)
+        files[item.name] = target
+    rest = _write(scene, f"/{scene.defaultPrim}", folder / "scene.usda")
+    return VisualAssets(scene=rest, bodies=files)
+
+
+def _flat(path: Path) -> Any:
+    """One layer with everything in it; what was instanced is copied, so that each copy can move."""
+    from pxr import Usd
+
+    stage: Any = Usd.Stage.Open(str(path))
+    stage.SetEditTarget(stage.GetSessionLayer())
+    for prim in stage.Traverse():
+        if prim.IsInstanceable():
+            prim.SetInstanceable(False)
+    return stage.Flatten()
+
+
+def _rigid_bodies(layer: Any) -> list[str]:
+    from pxr import Usd, UsdPhysics
+
+    stage: Any = Usd.Stage.Open(layer)
+    return [str(prim.GetPath()) for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+
+
+def _write(source: Any, path: str, target: Path) -> Path:
+    """Copy a prim with what is seen of it: not the bodies below it, nothing physical, its materials inside."""
+    from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+
+    name = path.rsplit("/", 1)[-1]
+    layer: Any = Sdf.Layer.CreateAnonymous(".usda")
+    Sdf.CopySpec(source, path, layer, f"/{name}")
+    stage: Any = Usd.Stage.Open(layer)
+    root = stage.GetPrimAtPath(f"/{name}")
+    stage.SetDefaultPrim(root)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    below = [prim for prim in Usd.PrimRange(root) if prim != root]
+    doomed = [prim.GetPath() for prim in below if prim.HasAPI(UsdPhysics.RigidBodyAPI) or not _is_seen(prim)]
+    for place in sorted(doomed, key=lambda place: -place.pathElementCount):
+        stage.RemovePrim(place)
+    for prop in root.GetAuthoredProperties():
+        if prop.GetName().startswith("xformOp") and not _is_scene(path):
+            root.RemoveProperty(prop.GetName())
+    _take_materials(stage, root, source, path)
+    for prim in Usd.PrimRange(root):
+        _strip_physics(prim)
+    layer.Export(str(target))
+    return target
+
+
+def _is_scene(path: str) -> bool:
+    return path.count("/") == 1
+
+
+def _is_seen(prim: Any) -> bool:
+    from pxr import UsdGeom
+
+    if str(prim.GetTypeName()).startswith("Physics"):
+        return False
+    imageable = UsdGeom.Imageable(prim)
+    if not imageable:
+        return True
+    purpose: Any = imageable.GetPurposeAttr().Get()
+    return purpose not in (UsdGeom.Tokens.guide, UsdGeom.Tokens.proxy) and (
+        imageable.GetVisibilityAttr().Get() != UsdGeom.Tokens.invisible
+    )
+
+
+def _strip_physics(prim: Any) -> None:
+    for schema in prim.GetAppliedSchemas():
+        if schema.startswith(("Physics", "Mjc", "Newton", "Physx")):
+            prim.RemoveAppliedSchema(schema)
+    for name in prim.GetAuthoredPropertyNames():
+        if name.startswith(("physics:", "mjc:", "newton:", "physx")) or name.endswith(":physics"):
+            prim.RemoveProperty(name)
+
+
+def _take_materials(stage: Any, root: Any, source: Any, path: str) -> None:
+    """Copy the materials that lie elsewhere to below the prim, and bind them there."""
+    from pxr import Sdf, Usd
+
+    taken: dict[Any, Any] = {}
+    for prim in list(Usd.PrimRange(root)):
+        binding = prim.GetRelationship("material:binding")
+        for target in binding.GetTargets() if binding else ():
+            if target.HasPrefix(root.GetPath()) or not source.GetPrimAtPath(target):
+                continue
+            if target not in taken:
+                place = root.GetPath().AppendChild(_LOOKS).AppendChild(target.name)
+                Sdf.CreatePrimInLayer(stage.GetRootLayer(), place.GetParentPath()).specifier = Sdf.SpecifierDef
+                Sdf.CopySpec(source, target, stage.GetRootLayer(), place)
+                taken[target] = place
+            binding.SetTargets([taken[target]])
