@@ -17,8 +17,9 @@ from nimbus.runner.progress import Progress, line
 from nimbus.runner.status import FILE_NAME, Status, read_status
 from nimbus.runner.view import duration, view
 
-_LOADING = 1.5
-"""[s] after which a plain run says what it does; a mistake in the task is mostly told before."""
+LOADING = "loading libraries, scene and robot"
+_SILENCE = 3.0
+"""[s] after which a plain run says so; a mistake in the task is mostly told before."""
 
 
 class Dashboard:
@@ -107,9 +108,9 @@ class Watcher:
     def _tell(self) -> None:
         status = self._status
         if status is None:
-            if self._told < 0 and time.monotonic() - self._begin > _LOADING:
+            if self._told < 0 and time.monotonic() - self._begin > _SILENCE:
                 self._told = 0
-                self._line("loading libraries, scene and robot")
+                self._line(LOADING)
             return
         if status.pid != self._pid:  # another supervisor counts its events anew
             self._pid, self._told = status.pid, 0
@@ -124,7 +125,7 @@ class Watcher:
     def _render(self) -> RenderableType:
         if self._status is None:
             seconds = duration(time.monotonic() - self._begin)
-            return Text(f"loading libraries, scene and robot  {seconds}", style="dim italic")
+            return Text(f"{LOADING}  {seconds}", style="dim italic")
         return view(self._status, now=time.time() if self._status.state == "running" else None)
 
     def __enter__(self) -> Watcher:

@@ -294,7 +294,7 @@ def test_a_plain_run_says_that_it_loads_and_then_each_event_once(tmp_path: Path)
     output = io.StringIO()
     with Watcher(tmp_path, console=Console(file=output, width=40)) as watcher:
         assert watcher.look() == -1 and output.getvalue() == ""
-        time.sleep(1.6)
+        time.sleep(3.1)
         assert watcher.look() == watcher.look() == -1
         kept = progress(tmp_path)
         kept.tell("compiling", kind="phase")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.liveness import progress
+
 Float = NDArray[np.float64]
 Faces = NDArray[np.int32]
 
@@ -33,6 +35,7 @@ def collapsed(points: NDArray[np.floating], faces: Faces, *, tolerance: float) -
     quadrics = _quadrics(points, faces)
     refused = np.zeros(0, dtype=np.int64)
     for _ in range(_ROUNDS):
+        progress()
         edges = _edges(faces)[0]
         names = edges[:, 0] * len(points) + edges[:, 1]
         edges = edges[~np.isin(names, refused)]
