@@ -56,7 +56,7 @@ def render_coverage(plans: Iterable[Attempt]) -> str:
     xs, ys = [start.x for start in starts], [start.y for start in starts]
     box = _Box((min(xs) - _PAD, max(xs) + _PAD), (min(ys) - _PAD, max(ys) + _PAD))
     kinds = sorted({start.kind for start in starts}, key=lambda kind: _share(_of(starts, kind)))
-    maps = [_small(kind, _of(starts, kind), box) for kind in kinds[:_MOST_KINDS]]
+    maps = [_small(kind, _of(starts, kind), box) for kind in kinds[:_MOST_KINDS] if len(kinds) > 1]
     more = f"<p><small>and {len(kinds) - _MOST_KINDS} more kinds</small></p>" if len(kinds) > _MOST_KINDS else ""
     legend = '<p class="legend"><span><i class="dot"></i>attempt succeeded</span>'
     legend += '<span><i class="cross"></i>attempt failed</span></p>'

@@ -58,6 +58,7 @@ svg text { fill: var(--ink); font-size: 12px; } svg text.tick { fill: var(--fain
   paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
 .idle { fill: var(--idle); } path.tick { stroke: var(--line); fill: none; stroke-width: 1; }
 .s-load { fill: var(--load); background: var(--load); } .s-plan { fill: var(--plan); background: var(--plan); }
+.startup { fill: var(--load); fill-opacity: .3; background: color-mix(in srgb, var(--load) 30%, var(--idle)); }
 .s-randomize { fill: var(--randomize); background: var(--randomize); }
 .s-render { fill: var(--render); background: var(--render); } .s-store { fill: var(--store); background: var(--store); }
 .s-fault { fill: var(--fault); background: var(--fault); stroke: var(--card); }
@@ -232,7 +233,7 @@ def _fault_table(summary: Summary) -> str:
             f"<td>{escape(fault.kind.replace('_', ' '))}</td><td>{escape(fault.phase)}</td><td>{episode}</td>"
             f'<td class="text">{escape(fault.detail[:160])}</td><td class="text">{link}</td></tr>'
         )
-    head = ("time", "run", "worker", "kind", "phase", "episode", "what", "incident")
+    head = ("time", "run", "seat", "kind", "phase", "episode", "what", "incident")
     return _table(head, rows, left=True) if rows else ""
 
 

@@ -43,6 +43,7 @@ def render_timeline(runs: Iterable[RunFigures], spans: Iterable[Span], faults: I
 
 def _legend(has_faults: bool) -> str:
     items = [f'<span><i class="s-{stage}"></i>{stage}</span>' for stage in SHOWN]
+    items.insert(0, '<span><i class="startup"></i>start-up</span>')
     items += ['<span><i class="s-fault"></i>fault</span>'] if has_faults else []
     return f'<p class="legend">{"".join(items)}</p>'
 
@@ -56,11 +57,14 @@ def _one(run: RunFigures, spans: list[Span], faults: list[Fault]) -> str:
     scale = (_WIDTH - _LEFT - 8) / length
     height = _TOP + len(seats) * (_ROW + _GAP) + 20
     body = [*_axis(length, scale, height)]
+    started = min(run.startup_seconds, length) * scale
     for row, seat in enumerate(seats):
         y = _TOP + row * (_ROW + _GAP)
         mine = [span for span in spans if span.worker == seat]
-        body.append(f'<text x="0" y="{y + 15}">worker {escape(seat)}</text>')
+        body.append(f'<text x="0" y="{y + 15}">seat {escape(seat)}</text>')
         body.append(f'<rect class="idle" x="{_LEFT}" y="{y}" width="{length * scale:.1f}" height="{_ROW}" rx="3"/>')
+        if started:
+            body.append(f'<rect class="startup" x="{_LEFT}" y="{y}" width="{started:.1f}" height="{_ROW}" rx="3"/>')
         body += _bars(mine, run.started, length, scale, y)
         body += [_mark(fault, run.started, scale, y) for fault in faults if fault.worker == seat]
     body += [_mark(fault, run.started, scale, _TOP) for fault in faults if not fault.worker]

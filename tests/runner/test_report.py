@@ -228,7 +228,7 @@ def test_the_page_shows_who_did_what_and_where_objects_started_and_faults(folder
     reader.feed(page)
     assert reader.open == [] and "incidents/7-hang/" in reader.loads
     text = " ".join(reader.words)
-    for word in ("Who did what", "worker 0", "worker 1", "no <stamp>", "Where objects started", "carton", "1x1"):
+    for word in ("Who did what", "seat 0", "seat 1", "no <stamp>", "Where objects started", "carton", "1x1"):
         assert word in text, word
     for stage in ("plan", "render", "store", "fault"):
         assert page.count(f'<path class="s-{stage}"') == 1, stage
