@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: run test lint format bench extension clean
+.PHONY: run test lint format bench extension chaos clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -23,6 +23,10 @@ format: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python tests/benchmarks/sort_trash.py
+
+# A thousand injected faults, in about twenty minutes on two free cores; docs/reliability.md tells of the last one.
+chaos: .venv/installed-dev
+	$(BIN)/python tests/chaos/run.py --json out/chaos.json
 
 extension:
 	$(PYTHON) exts/nimbus.datagen/pack.py

@@ -1,0 +1,93 @@
+"""The scenario in real physics and rendering: workers are struck from outside, in the middle of what they do."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from typing import Any
+
+from chaos import cells, checker
+from chaos.lab import FINISHED, Lab, Result
+from chaos.match import match
+
+SIGNALS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGSTOP")
+_NAMES = {"SIGKILL": "sigkill", "SIGSEGV": "sigsegv", "SIGABRT": "sigabrt", "SIGSTOP": "hang"}
+_PHASES = ("plan", "render", "store")
+_GAP = 10.0
+"""[s] Deadline without a stamp, the usual one: SIGSTOP is noticed by it."""
+_NOTED = 2.0
+"""[s] until a fault is in the ledger for good: a supervisor that is killed sooner takes its row along."""
+_SLICE = 20
+"""Episodes by which a run grows that ended before every fault was there."""
+
+
+def physics(lab: Lab) -> Result:
+    """Signals hit planners, renderers and writers at work, and now and then the supervisor, the zygote, or all."""
+    wanted = 3 if lab.short else max(20, lab.faults // 5)
+    episodes = 2 if lab.short else 40
+    random = lab.random("physics")
+    sent: list[dict[str, Any]] = []
+    others: Counter[str] = Counter()
+    with lab.scenario("physics") as result:
+        folder = lab.folder / "physics"
+        hits = 0
+        while True:
+            run = cells.start(cells.physics(folder, episodes=episodes, workers=(1, 1)))
+            while not run.is_over and hits < wanted:
+                time.sleep(random.uniform(0.2, 1.2))
+                if others.total() < wanted // 25 and random.random() < 0.05:
+                    time.sleep(_GAP + _NOTED)
+                    others[_strike_other(run, random)] += 1
+                else:
+                    sent += _strike_worker(run, random)
+                hits = _hits(folder)
+            ended, error = run.end()
+            for fault in sent:
+                fault["may_miss"] = fault.get("may_miss") or fault["time"] > time.time() - _NOTED
+            result.expect(ended["state"] == "done" or ended["state"] == "killed", f"ended {ended} {error}")
+            if ended["state"] == "killed":
+                continue
+            if hits >= wanted or ended["state"] not in FINISHED:
+                break
+            episodes += _SLICE
+        told = [row for row in checker.faults(folder) if row["kind"] != "zygote"]
+        result.take(match(sent, told, names=_NAMES))
+        result.in_mid_phase = hits
+        for name, count in others.items():
+            for _ in range(count):
+                result.count(name)
+        result.episodes = episodes
+        result.expect(hits >= wanted, f"{hits} faults in mid-phase, {wanted} were planned")
+        result.findings.add(checker.check(folder, lab.physics_truth(episodes), episodes=episodes))
+    return result
+
+
+def _strike_worker(run: cells.Run, random: Any) -> list[dict[str, Any]]:
+    """Send a signal to a worker that is in the middle of a phase; what was done, if anything."""
+    busy = [worker for worker in run.status().get("workers", ()) if worker["phase"] in _PHASES and worker["pid"]]
+    if not busy:
+        return []
+    worker = random.choice(busy)
+    name = random.choices(SIGNALS, weights=(8, 6, 6, 1))[0]
+    told = {"kind": name, "idx": -1, "time": time.time()}
+    return [told] if cells.parent(worker["pid"]) and cells.kill(worker["pid"], getattr(signal, name)) else []
+
+
+def _strike_other(run: cells.Run, random: Any) -> str:
+    """Kill a process that is no worker, or everything."""
+    name = random.choice(("supervisor", "zygote", "all"))
+    supervisor = int(run.status().get("pid", 0))
+    if name == "all" or not supervisor:
+        cells.kill_all(run)
+        return "all_sigkill"
+    zygote = cells.zygote(run)
+    cells.kill(supervisor if name == "supervisor" or not zygote else zygote)
+    return f"{name}_sigkill"
+
+
+def _hits(folder: Any) -> int:
+    """Faults that the ledger has in mid-phase."""
+    if not (folder / "ledger.sqlite").exists():
+        return 0
+    return sum(row["phase"] in _PHASES and row["idx"] >= 0 for row in checker.faults(folder))
