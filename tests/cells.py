@@ -127,9 +127,10 @@ class Run:
 
     def wait_for(self, text: str, *, count: int = 1) -> int:
         """Wait until its components have said something so often; the process that said it last."""
-        found = until(lambda: self.events(text)[count - 1 :] or self.process.poll() is not None)
-        assert found is not None and found is not True, self.end()
-        return found[0][1]
+        until(lambda: len(self.events(text)) >= count or self.process.poll() is not None)
+        found = self.events(text)
+        assert len(found) >= count, self.end()
+        return found[count - 1][1]
 
     def processes(self) -> list[int]:
         """All processes of this cell but the launcher."""

@@ -7,31 +7,20 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import pytest
 from cells import Run, count, events, finish, leaves_nothing, make_spec, sound, tagged, until
 
 EPISODES = 8
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What runs make to which nothing happens."""
-    made = {}
-    for pipeline in ("drive", "fused"):
-        spec = make_spec(tmp_path_factory.mktemp(pipeline) / "data", pipeline=pipeline, episodes=EPISODES)
-        finish(spec)
-        made[pipeline] = sound(spec)
-    return made
-
-
-def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, str], tmp_path: Path):
     deaths = {"view 0 0": "kill", "view 1 5": "segv", "view 2 5": "exit", "view 5 5": "raise"}
     spec = make_spec(tmp_path / "data", mishaps={what: f"{how} x1" for what, how in deaths.items()}, episodes=EPISODES)
     run = Run(spec)
     assert run.end().code == 0
     leaves_nothing(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
     assert set(count(spec, "plan").values()) == {1}
     for index in (0, 1, 2, 5):
         first, second = (pid for _, pid in events(spec, f"render {index}"))
@@ -44,41 +33,44 @@ def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, dict[str, str]],
         assert "driving.py" in (run.folder / faults[index].incident / "stack.txt").read_text()
 
 
-def test_a_planners_death_costs_one_plan(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+def test_a_planners_death_costs_one_plan(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"plan 3": "kill x1"}, episodes=EPISODES)
     finish(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
     assert count(spec, "plan") == {f"plan {index}": 1 + (index == 3) for index in range(EPISODES)}
 
 
-def test_a_component_that_plans_and_renders_may_die_as_well(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
-    spec = make_spec(tmp_path / "data", pipeline="fused", mishaps={"plan+render 3": "segv x1"}, episodes=EPISODES)
+def test_a_component_that_plans_and_renders_may_die_as_well(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline="fused", mishaps={"plan+render 3": "segv x1"}, episodes=4)
     finish(spec)
-    assert sound(spec) == undisturbed["fused"]
+    assert count(spec, "plan+render")["plan+render 3"] == 2
+    assert sound(spec) == in_one_process(tmp_path / "serial", pipeline="fused", episodes=4)
+
+
+def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
+    """The hashes of what a serial run makes."""
+    folder.mkdir()
+    spec = make_spec(folder / "data", **values)
+    assert Run(spec, serial=True).end().code == 0
+    return sound(spec)
 
 
 def test_of_visual_variants_only_those_are_made_again_that_were_not_stored(tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 1 5": "nap x1", "view 2 0": "kill x1"}, episodes=4, variants=3)
     finish(spec)
     assert set(count(spec, "plan").values()) == {1}
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    other = make_spec(whole / "data", episodes=4, variants=3)
-    finish(other)
-    assert sound(spec) == sound(other)
+    assert sound(spec) == in_one_process(tmp_path / "serial", episodes=4, variants=3)
 
 
-def test_a_worker_killed_while_its_file_is_being_written_is_replaced(
-    undisturbed: dict[str, dict[str, str]], tmp_path: Path
-):
+def test_a_worker_killed_while_its_file_is_being_written_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
     # The last look at an episode is over when the next one begins: what was seen is still being written.
     spec = make_spec(tmp_path / "data", mishaps={f"render {i}": "kill x1" for i in range(1, 8, 2)}, episodes=EPISODES)
     finish(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
     assert set(count(spec, "plan").values()) == {1}
 
 
-def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, str], tmp_path: Path):
     mishaps = {"view 2 0": "nap x1", "view 4 0": "kill x1"}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=EPISODES)
     run = Run(spec)
@@ -87,7 +79,7 @@ def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, dict[
     os.kill(run.zygote(), signal.SIGKILL)
     assert run.end().code == 0
     leaves_nothing(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
     assert {pid for _, pid in events(spec, "plan")} & workers
     assert sorted(fault.kind for fault in run.faults()) == ["sigkill", "zygote"]
 
@@ -103,7 +95,7 @@ def test_a_zygote_killed_again_and_again_as_it_starts_ends_the_run_with_a_reason
     assert "loading ended 5 times without a result, the last time killed by SIGKILL" in done.err
 
 
-def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1", "view 5 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec)
     for text in ("view 2 0", "view 5 0"):
@@ -113,12 +105,10 @@ def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str
         assert until(lambda before=before: not set(before) & set(run.processes()), patience=1.0)
     assert run.end().code == 0
     leaves_nothing(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
 
 
-def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(
-    undisturbed: dict[str, dict[str, str]], tmp_path: Path
-):
+def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 4 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec)
     run.wait_for("view 4 0")
@@ -126,19 +116,17 @@ def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(
     assert until(lambda: not tagged(spec), patience=1.0) is not None, tagged(spec)
     run.process.communicate()
     finish(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
 
 
-def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(
-    undisturbed: dict[str, dict[str, str]], tmp_path: Path
-):
+def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "orphan x1", "plan 4": "nap"}, episodes=EPISODES)
     run = Run(spec)
     run.wait_for("plan 4")
     assert until(lambda: not [pid for pid in tagged(spec) if is_sleep(pid)], patience=1.0) is not None
     assert run.end().code == 0
     leaves_nothing(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
 
 
 def is_sleep(pid: int) -> bool:
@@ -177,7 +165,7 @@ def test_workers_stopped_together_with_their_supervisor_are_forgiven(tmp_path: P
     assert run.faults() == []
 
 
-def test_a_plan_that_cannot_be_read_is_made_again(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+def test_a_plan_that_cannot_be_read_is_made_again(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, slots=1, slot_bytes=128, fixed_roles=True)
     run = Run(spec)
     run.wait_for("view 2 0")
@@ -186,12 +174,12 @@ def test_a_plan_that_cannot_be_read_is_made_again(undisturbed: dict[str, dict[st
     damaged[0].write_bytes(damaged[0].read_bytes()[:-1])
     assert run.end().code == 0
     leaves_nothing(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
     assert count(spec, "plan") == {f"plan {index}": 1 + (index == 5) for index in range(EPISODES)}
     assert [fault.kind for fault in run.faults()] == ["lost_plan"]
 
 
-def test_a_worker_that_does_not_take_its_order_is_replaced(undisturbed: dict[str, dict[str, str]], tmp_path: Path):
+def test_a_worker_that_does_not_take_its_order_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
     mishaps = {"plan 0": "nap x1", "view 3 0": "nap x1"}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, fixed_roles=True, deadlines={"order": (0.5, 0.5)})
     run = Run(spec)
@@ -201,6 +189,6 @@ def test_a_worker_that_does_not_take_its_order_is_replaced(undisturbed: dict[str
     os.kill(renderers.pop(), signal.SIGSTOP)
     assert run.end().code == 0
     leaves_nothing(spec)
-    assert sound(spec) == undisturbed["drive"]
+    assert sound(spec) == undisturbed
     (fault,) = run.faults()
     assert fault.kind == "hang" and "order: no progress for 0." in fault.detail

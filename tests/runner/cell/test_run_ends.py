@@ -21,13 +21,6 @@ EPISODES = 8
 LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    spec = make_spec(tmp_path_factory.mktemp("undisturbed") / "data", episodes=EPISODES)
-    finish(spec)
-    return sound(spec)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps=LONG)
