@@ -28,6 +28,8 @@ TICK = 0.1
 """[s] Between two looks at everything."""
 _BEAT = 1.0
 """[s] Between two signs of life to the launcher."""
+_LOADING = 900.0
+"""[s] A zygote may take to load, compiling and slow disks included."""
 _ZYGOTES = 5
 """Processes that died while they loaded, before the run is given up."""
 
@@ -81,6 +83,8 @@ class Supervisor:
     def _go_on(self, now: float, *, is_tick: bool) -> Ended | None:
         if self._refusal:
             return self._refusal
+        if self._zygote_due and now > self._zygote_due:
+            processes.kill_group(self._zygote_pid)  # its death is noticed as any other
         if self._shift is None:
             return self._interrupted() if self._stop_asked else None
         if self._stop_asked:
@@ -112,6 +116,7 @@ class Supervisor:
             _become_zygote(self.spec, theirs, log=self._zygote_log, supervisor=supervisor)
         theirs.close()
         self._zygote_pid, self._zygote_pidfd = pid, os.pidfd_open(pid)
+        self._zygote_due: float | None = time.monotonic() + _LOADING
         if self._shift:
             self._shift.zygote_pid = pid
         self._selector.register(self.zygote, selectors.EVENT_READ, self._hear_zygote)
@@ -127,7 +132,7 @@ class Supervisor:
             elif isinstance(message, Loaded):
                 self._loaded(message)
             elif isinstance(message, Ready) and self._shift:
-                self._shift.zygote = self.zygote
+                self._shift.zygote, self._zygote_due = self.zygote, None
             elif isinstance(message, Trouble):
                 line = message.traceback or message.line
                 self._refusal = Ended(code=message.code, state="failed", line=line)
