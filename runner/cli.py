@@ -133,6 +133,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_export(add("export", "write the stored episodes in a format that training code reads"))
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
+    _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
     for name, meaning in (
         ("tasks", "list the tasks that come with Nimbus"),
@@ -194,6 +195,18 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_folder(command)
     command.add_argument("ids", nargs="*", metavar="ID", help="episodes (all)")
     command.add_argument("--json", action="store_true", help="print JSON")
+    _add_skills(command)
+
+
+def _add_export_usd(command: argparse.ArgumentParser) -> None:
+    command.add_argument("task", nargs="?", metavar="TASK", help="a task's name, or the path of its file")
+    command.add_argument("--seed", type=_whole(0, 2**63 - 1), default=0, metavar="S", help="of the run (0)")
+    command.add_argument("--index", type=_whole(0, 10**7), default=0, metavar="N", help="which episode of it (0)")
+    command.add_argument("--variant", type=_whole(0, 10**6), default=0, metavar="N", help="which of its looks (0)")
+    command.add_argument(
+        "--episode", nargs=2, metavar=("DIR", "ID"), help="a stored episode in place of a task, as an animation"
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="a .usda or .usdc file (<episode id>.usda)")
     _add_skills(command)
 
 
@@ -259,7 +272,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if args.command is None:
             build_parser().print_help()
             return 0
-        return importlib.import_module(f"nimbus.runner.{args.command}").command(args)
+        return importlib.import_module(f"nimbus.runner.{args.command.replace('-', '_')}").command(args)
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         sys.stderr.write(_one_line(f"{error}{notes}") + "\n")

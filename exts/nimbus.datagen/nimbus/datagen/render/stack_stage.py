@@ -24,6 +24,7 @@ Float = NDArray[np.float64]
 REGIONS = "/World/Regions"
 PARTITION = "omni:scenePartition"
 """What belongs to a region and who sees it, for renderers that keep such parts of a scene apart."""
+_OPERATIONS = "xformOp:translate", "xformOp:orient", "xformOp:scale"
 _APERTURE = 20.955
 """[tenths of a stage unit] The width of an image sensor; only its ratio to the focal length counts."""
 
@@ -105,15 +106,15 @@ def write_stacked_stage(
     for index, origin in enumerate(layout.origins):
         paths = region_paths(index, shown, cameras)
         region = UsdGeom.Xform.Define(stage, paths.root).GetPrim()
-        _pose(region, origin, (1.0, 0.0, 0.0, 0.0))
+        set_pose(region, origin, (1.0, 0.0, 0.0, 0.0))
         _partition(region, f"primvars:{PARTITION}", paths.root)
-        _refer(stage, f"{paths.root}/scene", assets.scene, path)
+        refer(stage, f"{paths.root}/scene", assets.scene, path)
         for name, place in paths.bodies.items():
-            body = _refer(stage, place, assets.bodies[name], path)
-            _pose(body, positions[index, rows[name]], wxyz[index, rows[name]])
+            body = refer(stage, place, assets.bodies[name], path)
+            set_pose(body, positions[index, rows[name]], wxyz[index, rows[name]])
         for column, camera in enumerate(cameras):
-            prim = _camera(stage, paths.cameras[camera.name], camera, far=layout.far)
-            _pose(prim, eyes[index, column], turns[index, column])
+            prim = define_camera(stage, paths.cameras[camera.name], camera, far=layout.far)
+            set_pose(prim, eyes[index, column], turns[index, column])
             _partition(prim, PARTITION, paths.root)
         written.append(paths)
     if light is not None:
@@ -136,14 +137,15 @@ def add_light(stage: Any, light: Light) -> None:
     sun.CreateAngleAttr(0.53)
     direction = np.asarray(light.direction, dtype=float)
     up = (0.0, 0.0, 1.0) if abs(direction[2]) < 0.99 else (0.0, 1.0, 0.0)
-    _pose(sun.GetPrim(), np.zeros(3), look_at(np.zeros(3), direction, up=up))
+    set_pose(sun.GetPrim(), np.zeros(3), look_at(np.zeros(3), direction, up=up))
     sky = UsdLux.DomeLight.Define(stage, "/World/Lights/sky")
     strength = max(light.sky)
     sky.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.sky)))
     sky.CreateIntensityAttr(strength * 1000.0)
 
 
-def _refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:
+def refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:
+    """A prim that shows an asset, named from where the stage's file is."""
     from pxr import UsdGeom
 
     prim = UsdGeom.Xform.Define(stage, place).GetPrim()
@@ -152,16 +154,27 @@ def _refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:
     return prim
 
 
-def _pose(prim: Any, position: Any, wxyz: Any) -> None:
-    """The three standard operations, which Isaac Sim's batched interfaces write to."""
-    from pxr import Gf, UsdGeom
+def set_pose(prim: Any, position: Any, wxyz: Any, *, time: Any = None) -> None:
+    """Pose a prim by the three standard operations, which Isaac Sim's batched interfaces write to.
 
-    turned: Any = UsdGeom.Xformable(prim)
-    turned.ClearXformOpOrder()
-    turned.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(*(float(value) for value in position)))
+    Args:
+        prim: It gets these operations in place of others, unless it has them.
+        position: [m], in the parent's frame.
+        wxyz: Unit quaternion.
+        time: A time code; always, when not given.
+    """
+    from pxr import Gf, Sdf, Usd, UsdGeom
+
+    time = Usd.TimeCode.Default() if time is None else time
     w, x, y, z = (float(value) for value in wxyz)
-    turned.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, x, y, z))
-    turned.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(1.0, 1.0, 1.0))
+    types, at = Sdf.ValueTypeNames, [float(value) for value in position]
+    prim.CreateAttribute(_OPERATIONS[0], types.Double3, custom=False).Set(Gf.Vec3d(*at), time)
+    orient = prim.GetAttribute(_OPERATIONS[1])
+    kind = Gf.Quatf if orient and orient.GetTypeName() == types.Quatf else Gf.Quatd
+    orient = orient or prim.CreateAttribute(_OPERATIONS[1], types.Quatd, custom=False)
+    orient.Set(kind(w, x, y, z), time)
+    prim.CreateAttribute(_OPERATIONS[2], types.Double3, custom=False).Set(Gf.Vec3d(1.0, 1.0, 1.0))
+    UsdGeom.Xformable(prim).GetXformOpOrderAttr().Set(list(_OPERATIONS))
 
 
 def _partition(prim: Any, attribute: str, token: str) -> None:
@@ -170,7 +183,8 @@ def _partition(prim: Any, attribute: str, token: str) -> None:
     prim.CreateAttribute(attribute, Sdf.ValueTypeNames.Token, custom=False).Set(token.rsplit("/", 1)[-1])
 
 
-def _camera(stage: Any, place: str, camera: Camera, *, far: float) -> Any:
+def define_camera(stage: Any, place: str, camera: Camera, *, far: float) -> Any:
+    """A camera's lens; its pose is set apart."""
     from pxr import Gf, UsdGeom
 
     prim = UsdGeom.Camera.Define(stage, place)

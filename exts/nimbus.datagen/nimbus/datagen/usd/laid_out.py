@@ -1,0 +1,191 @@
+"""Writes a layout, or a whole episode, as one USD stage that any USD program opens: scene, robot, objects, cameras."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import Camera, Layout, PlacedObject
+from nimbus.datagen.render.stack_stage import add_light, define_camera, refer, set_pose
+from nimbus.datagen.robot import Robot
+from nimbus.datagen.rotations import from_matrix, pose
+from nimbus.datagen.usd.stage import StageInfo
+
+Float = NDArray[np.float64]
+
+SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
+_FAR = 100.0
+"""[m] Far clip of the cameras."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Motion:
+    """Where all bodies are, at one time or at several."""
+
+    names: Sequence[str]
+    positions: Float
+    """(T, B, 3) [m], world frame"""
+    wxyz: Float
+    """(T, B, 4)"""
+    rate: float = 0.0
+    """[Hz]; unused when T is 1"""
+
+
+def write_laid_out_stage(
+    path: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: Motion | None = None
+) -> None:
+    """Write a stage with physics: bodies, masses, friction, drives and their targets.
+
+    Args:
+        path: The file, which no stage in this process has open.
+        stage: The scene.
+        robot: The robot.
+        layout: Objects, cameras and light.
+        motion: Poses of all bodies; several times are an animation. Without, the robot stands as its file says.
+    """
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written: Any = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageMetersPerUnit(written, 1.0)
+    UsdGeom.SetStageUpAxis(written, UsdGeom.Tokens.z)
+    UsdPhysics.SetStageKilogramsPerUnit(written, 1.0)
+    written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
+    UsdPhysics.Scene.Define(written, "/World/physics")
+    _add_things(written, path, stage, robot, layout.physical.objects)
+    bodies = body_prims(written, stage)
+    _set_drives(written, robot)
+    if motion is not None:
+        _move(written, bodies, motion)
+    for camera in layout.visual.cameras:
+        _add_camera(written, camera, bodies)
+    add_light(written, layout.visual.light)
+    written.GetRootLayer().Save()
+
+
+def body_prims(stage: Any, info: StageInfo) -> dict[str, Any]:
+    """The prim of every body of a laid-out stage, by the name that trajectories give it."""
+    from pxr import UsdPhysics
+
+    found = {}
+    for prim in stage.Traverse():
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            found[prim.GetName()] = prim
+    for name, fixture in info.fixtures.items():
+        below = fixture.prim_path.split("/", 2)
+        found[name] = stage.GetPrimAtPath(f"{SCENE}/{below[2]}")
+    return found
+
+
+def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, objects: Sequence[PlacedObject]) -> None:
+    from pxr import UsdGeom
+
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.usd.robot import robot_usd
+
+    refer(written, SCENE, stage.path, path)
+    usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+    set_pose(refer(written, ROBOT, usd, path), stage.robot_position, stage.robot_wxyz)
+    UsdGeom.Scope.Define(written, OBJECTS)
+    for item in objects:
+        usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant)
+        prim = refer(written, f"{OBJECTS}/{item.name}", usd, path)
+        set_pose(prim, item.position, item.wxyz)
+        _set_physics(prim, item)
+
+
+def _set_physics(prim: Any, item: PlacedObject) -> None:
+    """Mass and friction of this episode; the inertia grows with the mass."""
+    from pxr import Usd, UsdPhysics
+
+    mass: Any = UsdPhysics.MassAPI(prim)
+    nominal = mass.GetMassAttr().Get()
+    inertia = mass.GetDiagonalInertiaAttr().Get()
+    mass.GetMassAttr().Set(item.mass)
+    mass.GetDiagonalInertiaAttr().Set(inertia * (item.mass / nominal))
+    for below in Usd.PrimRange(prim):
+        if below.HasAPI(UsdPhysics.MaterialAPI):
+            material: Any = UsdPhysics.MaterialAPI(below)
+            material.GetStaticFrictionAttr().Set(item.friction)
+            material.GetDynamicFrictionAttr().Set(item.friction)
+
+
+def _set_drives(written: Any, robot: Robot) -> None:
+    """Position controllers at the home posture; USD counts angles in degrees."""
+    from pxr import UsdPhysics
+
+    arm, gripper = robot.arm, robot.gripper
+    gains = {
+        name: (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.home[place])
+        for place, name in enumerate(arm.joints)
+    }
+    gains |= {name: (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.open) for name in gripper.joints}
+    for prim in written.Traverse():
+        if prim.GetName() not in gains or not prim.IsA(UsdPhysics.Joint):
+            continue
+        stiffness, damping, effort, target = gains[prim.GetName()]
+        turns = prim.IsA(UsdPhysics.RevoluteJoint)
+        unit = math.degrees(1.0) if turns else 1.0
+        drive = UsdPhysics.DriveAPI.Apply(prim, "angular" if turns else "linear")
+        drive.CreateTypeAttr(UsdPhysics.Tokens.force)
+        drive.CreateStiffnessAttr(stiffness / unit)
+        drive.CreateDampingAttr(damping / unit)
+        drive.CreateMaxForceAttr(effort)
+        drive.CreateTargetPositionAttr(target * unit)
+
+
+def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
+    """Give every body its pose in the frame of what it hangs on."""
+    from pxr import Usd, UsdGeom
+
+    times = [Usd.TimeCode.Default()]
+    if len(motion.positions) > 1:
+        times = [Usd.TimeCode(step) for step in range(len(motion.positions))]
+        written.SetTimeCodesPerSecond(motion.rate)
+        written.SetStartTimeCode(0)
+        written.SetEndTimeCode(len(times) - 1)
+    rows = {name: row for row, name in enumerate(motion.names) if name in bodies}
+    owner = {bodies[name].GetPath(): name for name in rows}
+    still: Any = UsdGeom.XformCache()
+    hung = {name: _hangs_on(bodies[name], owner, still) for name in rows}
+    matrices = {
+        name: [pose(motion.positions[t, row], motion.wxyz[t, row]) for t in range(len(times))]
+        for name, row in rows.items()
+    }
+    for name in rows:
+        base, base_T_parent = hung[name]
+        for t, time in enumerate(times):
+            parent = (matrices[base][t] if base else np.eye(4)) @ base_T_parent
+            local = np.linalg.inv(parent) @ matrices[name][t]
+            set_pose(bodies[name], local[:3, 3], from_matrix(local[:3, :3]), time=time)
+
+
+def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, Float]:
+    """The nearest body above a prim, or none, and where the prim's parent is in its frame."""
+    parent = prim.GetParent()
+    above = parent
+    while above and not above.IsPseudoRoot():
+        if above.GetPath() in owner:
+            matrix, _ = still.ComputeRelativeTransform(parent, above) if parent != above else (None, None)
+            return owner[above.GetPath()], np.eye(4) if matrix is None else np.array(matrix).T
+        above = above.GetParent()
+    return "", np.array(still.GetLocalToWorldTransform(parent)).T
+
+
+def _add_camera(written: Any, camera: Camera, bodies: Mapping[str, Any]) -> None:
+    from pxr import UsdGeom
+
+    if camera.mount:
+        place = f"{bodies[camera.mount].GetPath()}/camera_{camera.name}"
+    else:
+        UsdGeom.Scope.Define(written, "/World/cameras")
+        place = f"/World/cameras/{camera.name}"
+    set_pose(define_camera(written, place, camera, far=_FAR), camera.position, camera.wxyz)

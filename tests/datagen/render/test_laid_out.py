@@ -1,0 +1,63 @@
+"""Layouts and motions as USD stages: what is read back is what was written."""
+# The stubs of pxr say that most calls return None.
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from render_scene import layout, states
+
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.rotations import pose
+from nimbus.datagen.usd.laid_out import Motion, body_prims, write_laid_out_stage
+from nimbus.datagen.usd.stage import read_stage
+
+
+def validation_errors(stage: Any) -> list[str]:
+    """What USD's own validators say."""
+    from pxr import UsdValidation
+
+    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
+    assert len(validators) > 20
+    return [str(error.GetMessage()) for error in UsdValidation.ValidationContext(validators).Validate(stage)]
+
+
+def test_an_animation_reads_back_as_the_trajectory_says(tmp_path: Path):
+    from pxr import Usd, UsdGeom
+
+    names, positions, wxyz = states()
+    info, path = read_stage("tabletop"), tmp_path / "episode.usda"
+    motion = Motion(names=names, positions=positions, wxyz=wxyz, rate=15.0)
+    write_laid_out_stage(path, info, load_robot("panda"), layout(), motion)
+    stage: Any = Usd.Stage.Open(str(path))
+    assert validation_errors(stage) == []
+    assert (stage.GetTimeCodesPerSecond(), stage.GetEndTimeCode()) == (15.0, len(positions) - 1)
+    bodies = body_prims(stage, info)
+    assert set(names) <= set(bodies)
+    for step in range(len(positions)):
+        cache = UsdGeom.XformCache(Usd.TimeCode(step))
+        for row, name in enumerate(names):
+            found = np.array(cache.GetLocalToWorldTransform(bodies[name])).T
+            np.testing.assert_allclose(found, pose(positions[step, row], wxyz[step, row]), atol=2e-6)
+
+
+def test_mass_and_friction_are_those_of_the_layout(tmp_path: Path):
+    from pxr import Usd, UsdPhysics
+
+    shown, path = layout(), tmp_path / "layout.usda"
+    write_laid_out_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
+    stage: Any = Usd.Stage.Open(str(path))
+    for item in shown.physical.objects:
+        prim = stage.GetPrimAtPath(f"/World/objects/{item.name}")
+        assert UsdPhysics.MassAPI(prim).GetMassAttr().Get() == pytest.approx(item.mass)
+        frictions = [
+            UsdPhysics.MaterialAPI(below).GetDynamicFrictionAttr().Get()
+            for below in Usd.PrimRange(prim)
+            if below.HasAPI(UsdPhysics.MaterialAPI)
+        ]
+        assert frictions == [pytest.approx(item.friction)]
+        np.testing.assert_allclose(prim.GetAttribute("xformOp:translate").Get(), item.position)

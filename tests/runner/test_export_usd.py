@@ -1,0 +1,79 @@
+"""``nimbus export-usd``: stages that other USD programs open, and that say what the dataset says."""
+# The stubs of pxr say that most calls return None.
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.usd.laid_out import body_prims
+from nimbus.datagen.usd.stage import read_stage
+from nimbus.runner.cli import main
+
+
+def validation_errors(stage: Any) -> list[str]:
+    """What USD's own validators say."""
+    from pxr import UsdValidation
+
+    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
+    assert len(validators) > 20
+    return [str(error.GetMessage()) for error in UsdValidation.ValidationContext(validators).Validate(stage)]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("usd") / "layout.usda"
+    assert main(["export-usd", "sort_trash", "--seed", "3", "--index", "1", "--out", str(path)]) == 0
+    return path
+
+
+def opened(path: Path) -> Any:
+    from pxr import Usd
+
+    return Usd.Stage.Open(str(path))
+
+
+def test_a_layout_passes_the_validators_of_usd(exported: Path):
+    assert validation_errors(opened(exported)) == []
+
+
+def test_a_layout_holds_objects_cameras_light_and_the_posed_robot(exported: Path):
+    from pxr import UsdGeom, UsdPhysics
+
+    stage = opened(exported)
+    assert len(stage.GetPrimAtPath("/World/objects").GetChildren()) in (2, 3, 4)
+    cameras = {prim.GetName() for prim in stage.Traverse() if prim.IsA(UsdGeom.Camera)}
+    assert cameras == {"front", "camera_wrist"}
+    assert stage.GetPrimAtPath("/World/Lights/sun").IsValid()
+    bodies = body_prims(stage, read_stage("tabletop"))
+    hand = np.array(UsdGeom.XformCache().GetLocalToWorldTransform(bodies["panda_hand"])).T
+    assert hand[2, 3] > 0.2, "at home, not folded"
+    drives = [prim for prim in stage.Traverse() if UsdPhysics.DriveAPI(prim, "angular")]
+    home = np.degrees(load_robot("panda").arm.home)
+    targets = [UsdPhysics.DriveAPI(prim, "angular").GetTargetPositionAttr().Get() for prim in drives]
+    np.testing.assert_allclose(targets, home, rtol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_file(exported: Path, tmp_path: Path):
+    again = exported.with_name("again.usda")
+    assert main(["export-usd", "sort_trash", "--seed", "3", "--index", "1", "--out", str(again)]) == 0
+    assert again.read_bytes() == exported.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["export-usd"], "a task or an episode is needed"),
+        (["export-usd", "sort_trash", "--episode", "a", "b"], "a task or an episode is needed"),
+        (["export-usd", "sort_tash"], "sort_trash"),
+        (["export-usd", "sort_trash", "--out", "a.fbx"], "end it with .usda"),
+    ],
+)
+def test_bad_input_is_one_line(words: list[str], line: str, capsys: pytest.CaptureFixture[str]):
+    assert main(words) == 2
+    assert line in capsys.readouterr().err
