@@ -50,12 +50,15 @@ def test_skills_do_not_import_each_other():
 
 def test_importing_datagen_writes_nothing_and_starts_nothing(tmp_path: Path):
     code = """
-import importlib, sys, threading
+import importlib, pathlib, sys, threading
+import nimbus.runner.libraries  # keeps the libraries from starting threads
 heavy = {"omni", "carb", "isaacsim", "torch"}  # newton brings pxr
 for name in sys.argv[1:]:
     importlib.import_module(name)
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 assert threading.active_count() == 1, threading.enumerate()
+tasks = pathlib.Path("/proc/self/task")  # threads of libraries counted
+assert not tasks.exists() or len(list(tasks.iterdir())) == 1
 """
     package = DATAGEN.parents[1]
     names = [".".join(path.relative_to(package).with_suffix("").parts) for path in sources("datagen")]
