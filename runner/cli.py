@@ -110,6 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name, meaning in (
         ("report", "show what a run made: yield, reasons, stage times"),
         ("verify", "read a dataset again and check all of it"),
+        ("qa", "check whether a dataset is fit to train on: one of Nimbus, or of LeRobot v3.0 or v2.1"),
         ("hash", "print one hash over a dataset's episodes and their data"),
     ):
         command = add(name, meaning)

@@ -1,0 +1,78 @@
+"""Tables of a dataset that somebody else wrote: whatever is wrong with one is told with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.finding import Unreadable
+
+try:
+    import pyarrow as pa  # pyright: ignore[reportMissingImports]
+    import pyarrow.parquet as pq  # pyright: ignore[reportMissingImports]
+except ModuleNotFoundError:
+    raise InputError("LeRobot's tables need pyarrow", instead="pip install 'nimbus-datagen[export]'") from None
+
+
+def read_table(path: Path) -> Any:
+    """A parquet file.
+
+    Raises:
+        Unreadable: It is missing or damaged.
+    """
+    try:
+        # A dataset's folders may be named like partitions; only this file is wanted.
+        return pq.ParquetFile(path).read()
+    except (OSError, pa.ArrowException) as error:
+        raise Unreadable(_short(path), f"cannot be read: {error}") from None
+
+
+def column(table: Any, name: str) -> NDArray[Any]:
+    """A column as (T,) or (T, D).
+
+    Raises:
+        Unreadable: There is none of that name, or its rows differ in size.
+    """
+    if name not in table.column_names:
+        raise Unreadable(name, "no such column")
+    values = table.column(name).combine_chunks()
+    if not (pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type)):
+        return values.to_numpy(zero_copy_only=False)
+    flat = values.flatten().to_numpy(zero_copy_only=False)
+    if len(values) and len(flat) % len(values):
+        raise Unreadable(name, "rows differ in size")
+    return flat.reshape(len(values), -1)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """A file of one JSON object a line.
+
+    Raises:
+        Unreadable: It is missing or damaged.
+    """
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise Unreadable(_short(path), f"cannot be read: {error}") from None
+
+
+def wordings_of(path: Path) -> dict[int, Any]:
+    """Wordings by index as pandas reads them: without its note on the index they are row numbers.
+
+    Raises:
+        Unreadable: It is missing or damaged.
+    """
+    table = read_table(path)
+    told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    names = [name for name in told.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
+    numbers = column(table, "task_index").tolist()
+    texts = table.column(names[0]).to_pylist() if names else list(range(len(numbers)))
+    return dict(zip(numbers, texts, strict=True))
+
+
+def _short(path: Path) -> str:
+    return "/".join(path.parts[-4:]) if path.suffix == ".parquet" else "/".join(path.parts[-2:])

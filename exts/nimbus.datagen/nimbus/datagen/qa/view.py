@@ -1,0 +1,78 @@
+"""A dataset as checks see it, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.finding import Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """One episode."""
+
+    number: int
+    """Its place in the dataset."""
+    length: int
+    """Frames that it is said to have."""
+    start: int = 0
+    """Frames that are said to come before it."""
+    columns: Mapping[str, NDArray[Any]]
+    """(T,) or (T, D) rows by name, LeRobot's names."""
+    images: Mapping[str, Callable[[], Iterator[NDArray[np.uint8]]]] = field(default_factory=dict)
+    """By camera: what yields (H, W, 3) pictures in order."""
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"episode {self.number}"
+
+
+class View(Protocol):
+    """A dataset that can be checked."""
+
+    format: str
+    fps: float
+
+    @property
+    def wordings(self) -> Mapping[int, Any]:
+        """Instruction by index; empty where rows do not refer to one."""
+        ...
+
+    @property
+    def stats(self) -> Mapping[str, Mapping[str, Any]]:
+        """Statistics by feature as stored; empty where there are none."""
+        ...
+
+    def structure(self) -> Iterator[Finding]:
+        """Faults of files, counts and indices; asked for first."""
+        ...
+
+    def clips(self) -> Iterator[Clip | Finding]:
+        """Every episode in order, or why it cannot be read."""
+        ...
+
+
+def open_view(folder: Path) -> View:
+    """The view of a dataset.
+
+    Raises:
+        InputError: There is none that can be checked.
+    """
+    from nimbus.datagen.qa.native import NativeView
+
+    if (folder / "dataset.json").exists():
+        return NativeView(folder)
+    if (folder / "meta" / "info.json").exists():
+        from nimbus.datagen.qa.lerobot import open_lerobot
+
+        return open_lerobot(folder)
+    instead = "give the folder of a run, or one with meta/info.json"
+    raise InputError("neither a dataset of Nimbus nor one of LeRobot", where=str(folder), instead=instead)

@@ -1,0 +1,233 @@
+"""Planted defects are found by the right check, and sound datasets have none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import av
+import h5py
+import numpy as np
+import pytest
+from synthetic import make_rendered, write_dataset
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.checks import check
+from nimbus.datagen.qa.finding import Finding, Level
+from nimbus.datagen.qa.view import open_view
+from nimbus.runner.cli import main
+
+pa: Any = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402 # pyright: ignore[reportMissingImports]
+
+from nimbus.datagen.store.export.export import export  # noqa: E402
+
+STEPS = (40, 33, 47)
+FIRST_DATA = {"lerobot": "data/chunk-000/file-000.parquet", "lerobot-v2.1": "data/chunk-000/episode_000000.parquet"}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same episodes in every format that can be checked."""
+    folder = tmp_path_factory.mktemp("sound")
+    write_dataset(folder / "nimbus", [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)])
+    for to in FIRST_DATA:
+        export(folder / "nimbus", folder / to, to=to)
+    return folder
+
+
+def faults(folder: Path) -> list[Finding]:
+    return [finding for finding in check(open_view(folder)) if finding.level is Level.FAIL]
+
+
+@pytest.mark.parametrize("kind", ["nimbus", *FIRST_DATA])
+def test_a_sound_dataset_has_no_fault(sound: Path, kind: str):
+    assert check(open_view(sound / kind)) == []
+
+
+def edit_rows(name: str, row: int, value: Any) -> Callable[[Path, str], None]:
+    """Sets one entry of the first data file."""
+
+    def plant(folder: Path, kind: str) -> None:
+        path = folder / FIRST_DATA[kind]
+        table = pq.read_table(path)
+        rows = table.to_pylist()
+        rows[row][name] = value(rows[row][name]) if callable(value) else value
+        pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+    return plant
+
+
+def edit_json(name: str, value: Any) -> Callable[[Path, str], None]:
+    def plant(folder: Path, kind: str) -> None:
+        path = folder / "meta/info.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+
+    return plant
+
+
+def cut(pattern: str) -> Callable[[Path, str], None]:
+    """Keeps half of a file."""
+
+    def plant(folder: Path, kind: str) -> None:
+        path = sorted(folder.glob(pattern))[0]
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+    return plant
+
+
+def remove(pattern: str) -> Callable[[Path, str], None]:
+    return lambda folder, kind: sorted(folder.glob(pattern))[0].unlink()
+
+
+def edit_video(change: Callable[[list[Any]], list[Any]]) -> Callable[[Path, str], None]:
+    """Encodes the first video again with other pictures."""
+
+    def plant(folder: Path, kind: str) -> None:
+        path = sorted(folder.glob("videos/**/*.mp4"))[0]
+        with av.open(str(path)) as container:
+            pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        with av.open(str(path), "w") as container:
+            stream: Any = container.add_stream("libx264", rate=15)
+            stream.height, stream.width, stream.pix_fmt = *pictures[0].shape[:2], "yuv420p"
+            stream.options = {"bf": "0"}
+            for picture in change(pictures):
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+            container.mux(stream.encode())
+
+    return plant
+
+
+def blacken(pictures: list[Any]) -> list[Any]:
+    return [np.zeros_like(picture) if row == 7 else picture for row, picture in enumerate(pictures)]
+
+
+def freeze(pictures: list[Any]) -> list[Any]:
+    return [pictures[5] if 5 <= row < 25 else picture for row, picture in enumerate(pictures)]
+
+
+def swap_episodes(folder: Path, kind: str) -> None:
+    if kind == "lerobot":
+        path = folder / "meta/episodes/chunk-000/file-000.parquet"
+        table = pq.read_table(path)
+        pq.write_table(table.take([1, 0, 2]), path)
+    else:
+        path = folder / "meta/episodes.jsonl"
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join([lines[1], lines[0], lines[2]]) + "\n")
+
+
+def drop_pandas(folder: Path, kind: str) -> None:
+    path = folder / "meta/tasks.parquet"
+    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)
+
+
+def edit_stats(folder: Path, kind: str) -> None:
+    path = folder / "meta/stats.json"
+    stats = json.loads(path.read_text())
+    stats["action"]["mean"][2] += 0.5
+    path.write_text(json.dumps(stats))
+
+
+def bump(values: list[float]) -> list[float]:
+    return [values[0] + 2.0, *values[1:]]
+
+
+BOTH: list[tuple[str, Callable[[Path, str], None]]] = [
+    ("finite", edit_rows("action", 3, lambda values: [float("nan"), *values[1:]])),
+    ("jumps", edit_rows("observation.state", 9, bump)),
+    ("timestamps", edit_rows("timestamp", 11, 0.9)),
+    ("row_index", edit_rows("frame_index", 4, 17)),
+    ("row_index", edit_rows("index", 4, 17)),
+    ("tasks", edit_rows("task_index", 2, 99)),
+    ("counts", edit_json("total_frames", 7)),
+    ("counts", edit_json("total_episodes", 4)),
+    ("files", cut("data/**/*.parquet")),
+    ("files", cut("videos/**/*.mp4")),
+    ("files", remove("videos/**/*.mp4")),
+    ("black", edit_video(blacken)),
+    ("frozen", edit_video(freeze)),
+    ("video_frames", edit_video(lambda pictures: pictures[:-2])),
+    ("episode_index", swap_episodes),
+]
+
+
+def drop_offsets(folder: Path, kind: str) -> None:
+    path = folder / "meta/episodes/chunk-000/file-000.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["dataset_from_index"]), path)
+
+
+def drop_places(folder: Path, kind: str) -> None:
+    path = folder / "meta/episodes/chunk-000/file-000.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["data/file_index"]), path)
+
+
+PLANTED = [(kind, name, plant) for kind in FIRST_DATA for name, plant in BOTH]
+PLANTED += [("lerobot", "tasks", drop_pandas), ("lerobot", "stats", edit_stats)]
+PLANTED += [("lerobot", "files", drop_offsets), ("lerobot", "files", drop_places)]
+
+
+@pytest.mark.parametrize(("kind", "name", "plant"), PLANTED, ids=lambda value: str(value) if value else "")
+def test_a_planted_defect_is_found_by_the_right_check(
+    sound: Path, tmp_path: Path, kind: str, name: str, plant: Callable[[Path, str], None]
+):
+    folder = shutil.copytree(sound / kind, tmp_path / "data")
+    plant(folder, kind)
+    assert name in {finding.check for finding in faults(folder)}
+
+
+def _write(path: str, row: int, value: Any) -> Callable[[h5py.File], None]:
+    def plant(file: Any) -> None:
+        file[path][row] = value
+
+    return plant
+
+
+def _freeze(file: Any) -> None:
+    file["observations/images/front"][5:25] = file["observations/images/front"][5]
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [
+        ("finite", _write("action", 3, np.nan)),
+        ("jumps", _write("observations/qpos", 9, 9.0)),
+        ("timestamps", _write("time", 11, 0.9)),
+        ("black", _write("observations/images/wrist", 3, 0)),
+        ("frozen", _freeze),
+    ],
+)
+def test_a_defect_in_an_episode_of_nimbus_is_found(
+    sound: Path, tmp_path: Path, name: str, plant: Callable[[h5py.File], None]
+):
+    folder = shutil.copytree(sound / "nimbus", tmp_path / "data")
+    with h5py.File(sorted((folder / "episodes").iterdir())[0], "r+") as file:
+        plant(file)
+    assert name in {finding.check for finding in faults(folder)}
+
+
+def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["qa", str(sound / "lerobot")]) == 0
+    assert capsys.readouterr().out == "lerobot v3.0: fit to train on\n"
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    edit_json("total_frames", 7)(folder, "lerobot")
+    assert main(["qa", str(folder)]) == 1
+    assert "fail  counts: meta/info.json: total_frames 7, found 120\n" in capsys.readouterr().out
+    assert main(["qa", str(folder), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["fit"], report["findings"][0]["check"]) == (False, "counts")
+
+
+def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
+    with pytest.raises(InputError, match="neither a dataset of Nimbus nor one of LeRobot"):
+        open_view(tmp_path)
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    edit_json("codebase_version", "v1.6")(folder, "lerobot")
+    with pytest.raises(InputError, match="codebase_version 'v1.6'; v3.0 and v2.1 can be checked"):
+        open_view(folder)
+    (folder / "meta/info.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        open_view(folder)
