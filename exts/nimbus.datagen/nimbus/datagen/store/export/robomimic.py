@@ -98,6 +98,7 @@ def _shift(demo: h5py.Group, name: str) -> None:
     later = h5py.VirtualLayout(shape=images.shape, dtype=images.dtype)
     here = h5py.VirtualSource(".", images.name, shape=images.shape)
     later[:-1], later[-1:] = here[1:], here[-1:]
+    later.dcpl.set_obj_track_times(False)  # the time of day is in no export
     demo["next_obs"].create_virtual_dataset(name, later)  # pyright: ignore[reportAttributeAccessIssue]
 
 
