@@ -50,6 +50,7 @@ class Aftermath:
         self._dispatcher, self._crew = dispatcher, crew
         self._evidence, self._circuit = evidence, circuit
         self._task_text, self._run = task_text, run
+        self._results = 0
 
     def of(self, member: Member, how: str) -> float:
         """A worker is gone; [s] to wait before its seat is taken again.
@@ -72,6 +73,9 @@ class Aftermath:
         charged = [lease for lease in leases if lease.index == reading.index] or list(leases[:1])
         self._report(member, kind, detail, phase, charged)
         member.log.unlink(missing_ok=True)  # its end is in the incident
+        if self._dispatcher.results > self._results:  # somebody gave one since the last worker ended
+            self._results = self._dispatcher.results
+            self._circuit.result()
         if not member.results:
             suspected = any(self._evidence.deaths(lease.index) for lease in charged)
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
