@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.store.publish import disk
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.backoff import Backoff
 from nimbus.runner.cell.channel import Channel, pair
@@ -113,11 +114,16 @@ class Crew:
         return [seat for seat in range(self.seats) if seat not in taken]
 
     def start(self, zygote: Channel, *, role: str, seat: int) -> Member:
-        """Ask the zygote for a worker, in a free seat."""
+        """Ask the zygote for a worker, in a free seat; one that it cannot make any more is forgotten with the zygote.
+
+        Raises:
+            StorageError: The disk does not take the worker's log.
+        """
         self._count += 1
-        ours, theirs = pair()
         log = self._logs / f"worker-{self._count}.log"
-        descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        with disk(log):
+            descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        ours, theirs = pair()
         member = Member(
             number=self._count,
             seat=seat,
@@ -130,7 +136,8 @@ class Crew:
         self.stamps.reset(seat)
         fds = (theirs.fileno(), self._slab.descriptor, self.stamps.descriptor, descriptor)
         try:
-            zygote.send(to_plain(Spawn(worker=member.number, seat=seat)), fds=fds)
+            with contextlib.suppress(BrokenPipeError):  # it has just died, which its process will tell
+                zygote.send(to_plain(Spawn(worker=member.number, seat=seat)), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
@@ -166,9 +173,9 @@ class Crew:
 
     def tail(self, member: Member) -> str:
         """The end of a worker's log."""
-        with contextlib.suppress(OSError):
-            content = member.log.read_bytes()[-_LOG_TAIL:]
-            return content.decode(errors="replace")
+        with contextlib.suppress(OSError), member.log.open("rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
+            return log.read(_LOG_TAIL).decode(errors="replace")
         return ""
 
     def flush(self) -> None:
@@ -183,12 +190,12 @@ class Crew:
             zygote: Its process, which is no orphan.
             drain: Takes in what the zygote has said: it may tell of a worker that is new here.
         """
-        while processes.orphans({zygote, *(member.pid for member in self)}):
-            drain()
-            orphans = processes.orphans({zygote, *(member.pid for member in self)})
+        while found := processes.orphans({zygote, *(member.pid for member in self)}):
+            drain()  # after the look: of whoever was there by then, it has told
+            orphans = set(found).difference(member.pid for member in self)
             for pid in orphans:
                 processes.kill_group(pid)
-            if any(processes.reap(pid) == processes.ALIVE for pid in orphans):
+            if any([processes.reap(pid) == processes.ALIVE for pid in orphans]):
                 return  # the kernel does not let go of it
 
     def _signal(self, member: Member, number: signal.Signals) -> None:

@@ -166,7 +166,8 @@ class Shift:
         if self._ended:
             return self._leave(now)
         if self.zygote and self._drained_at is None and not self.disk.is_full:
-            self.staff.hire(self.zygote, now)
+            with self.disk.guard(now):
+                self.staff.hire(self.zygote, now)
         self._employ()
         return None
 

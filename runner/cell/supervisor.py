@@ -68,14 +68,15 @@ class Supervisor:
                 if self._shift and (commit := self._shift.next_commit) is not None:
                     wait = min(wait, commit - time.monotonic())
                 for key, _ in self._selector.select(max(0.0, wait)):
-                    key.data()
+                    if self._selector.get_map().get(key.fd) is key:  # else what came before has closed it
+                        key.data()
                 now = time.monotonic()
                 if now >= next_beat:
                     next_beat = now + _BEAT
                     self._beat()
-                if now >= next_tick:
+                if is_tick := now >= next_tick:
                     next_tick = now + TICK
-                if ended := self._go_on(now, is_tick=next_tick == now + TICK):
+                if ended := self._go_on(now, is_tick=is_tick):
                     return ended
         finally:
             self._close()

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import StorageError
+from nimbus.runner.cell import processes
+from nimbus.runner.cell.channel import pair
+from nimbus.runner.cell.crew import Crew
+from nimbus.runner.cell.slab import Slab
+from nimbus.runner.cell.spec import CellSpec
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    (tmp_path / "stage").mkdir()
+    with selectors.DefaultSelector() as selector:
+        yield Crew(
+            CellSpec(folder=str(tmp_path)),
+            selector,
+            slab=Slab.create(slot_count=1, slot_bytes=4096),
+            seats=2,
+            on_message=lambda member, message: None,
+            on_exit=lambda member, how: None,
+        )
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_worker_asked_of_a_zygote_that_has_just_died_can_be_forgotten_and_leaves_nothing(crew: Crew) -> None:
+    zygote, theirs = pair()
+    theirs.close()
+    before = open_descriptors()
+    member = crew.start(zygote, role="planner", seat=0)
+    assert (member.pid, crew.free_seats()) == (0, [1])
+    crew.forget(member)
+    assert open_descriptors() == before and crew.free_seats() == [0, 1] and not member.log.exists()
+
+
+def test_a_disk_that_takes_no_log_is_a_disk_that_is_full_and_costs_no_descriptor(crew: Crew, tmp_path: Path) -> None:
+    zygote, theirs = pair()
+    (tmp_path / "stage").rmdir()
+    before = open_descriptors()
+    with pytest.raises(StorageError, match="cannot write"):
+        crew.start(zygote, role="planner", seat=0)
+    assert open_descriptors() == before and not len(crew) and not theirs.poll()
+
+
+def test_of_a_long_log_the_end_is_read(crew: Crew) -> None:
+    zygote, _theirs = pair()
+    member = crew.start(zygote, role="planner", seat=0)
+    with member.log.open("wb") as log:
+        log.truncate(1 << 30)
+        log.seek(0, os.SEEK_END)
+        log.write("the end €".encode())
+    assert crew.tail(member).endswith("the end €") and len(crew.tail(member)) <= 20_000
+    crew.forget(member)
+    assert crew.tail(member) == ""
+
+
+def test_a_worker_announced_while_orphans_are_looked_for_is_none(crew: Crew) -> None:
+    """It may become a child of this process after the zygote was listened to; its announcement is still to come."""
+    pid = os.fork()
+    if pid == 0:  # a process that has no other children
+        try:
+            bury_beside_a_birth(crew)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def bury_beside_a_birth(crew: Crew) -> None:
+    zygote, _theirs = pair()
+    member = crew.start(zygote, role="planner", seat=0)
+    stray = subprocess.Popen(["sleep", "60"])
+    worker: list[subprocess.Popen[bytes]] = []
+
+    def drain() -> None:
+        if worker:
+            crew.born(member.number, worker[0].pid)
+        else:
+            worker.append(subprocess.Popen(["sleep", "60"]))
+
+    crew.bury_orphans(zygote=0, drain=drain)
+    assert member.pid == worker[0].pid and processes.orphans(set()) == [member.pid], "it lives, the stray does not"
+    assert processes.reap(stray.pid) == "gone"
+    crew.close()
+    assert not len(crew) and not processes.orphans(set())
