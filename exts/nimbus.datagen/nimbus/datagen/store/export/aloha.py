@@ -25,7 +25,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
     """
     for item in source.items:
         path = tree / f"episode_{item.position}.hdf5"
-        with EpisodeFile(item.path) as episode, new_file(path) as target:
+        with EpisodeFile(item.path) as episode, new_file(path) as (target, _):
             signals = read_signals(episode, source)
             target.attrs.update(
                 sim=True,

@@ -34,7 +34,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
         options: Not needed.
     """
     low, high = _action_range(source)
-    with new_file(tree / _FILE) as file:
+    with new_file(tree / _FILE) as (file, check):
         data = file.create_group("data")
         data.attrs["total"] = source.frame_count
         data.attrs["env_args"] = to_json(_environment(source))
@@ -42,6 +42,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
         for item in source.items:
             with EpisodeFile(item.path) as episode:
                 _write_demo(data.create_group(f"demo_{item.position}"), episode, item, source, (low, high))
+            check()
         for name, members in _masks(source).items():
             file[f"mask/{name}"] = np.array([f"demo_{item.position}" for item in members], dtype="S")
 
