@@ -83,6 +83,8 @@ class Dispatcher:
         self._written_since = 0.0
         self._spilled: set[str] = set()
         self._told: dict[int, set[int]] = {}
+        self._buried: set[int] = set()
+        """Workers that went while something of theirs waited for room on the disk."""
 
     # Orders
 
@@ -230,6 +232,7 @@ class Dispatcher:
                 if attempt.final and self._settle(attempt, Settled.REJECTED, member, role) and role is Role.PLANNER:
                     self._free(self._granted.pop(member.number, None))
                     self.pace.planned(False)
+            self._take_rest(member, message.index)
 
     def _take_times(self, member: Member, message: Times) -> None:
         for phase, gap, total in message.gaps:
@@ -262,7 +265,14 @@ class Dispatcher:
                 self._settle(message.attempt, Settled.STORED, member, Role.RENDERER)
             else:  # its file is gone, or it was given to somebody else: unless that one has it, it is made again
                 self.work.lost(member.number, index=message.index)
+        for member, message in written:
+            self._take_rest(member, message.index)
         return True
+
+    def _take_rest(self, member: Member, index: int) -> None:
+        """What a worker that is gone did not come to, of an episode that waited for room, is for others to make."""
+        if member.number in self._buried:
+            self.work.lost(member.number, index=index)
 
     @property
     def next_commit(self) -> float | None:
@@ -287,7 +297,10 @@ class Dispatcher:
             self.commit(at_once=True)
         written = {message.index for _, message in self._written}
         written |= {message.index for _, message in self._failed if message.attempts[-1].final}
-        leases = tuple(lease for lease in self.work.held_by(member.number) if lease.index not in written)
+        held = self.work.held_by(member.number)
+        leases = tuple(lease for lease in held if lease.index not in written)
+        if len(leases) < len(held):
+            self._buried.add(member.number)
         for lease in leases:
             self.work.lost(member.number, index=lease.index)
         self.slots.reclaim(member.number)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import selectors
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from synthetic import open_dataset
+
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.runner.cell.channel import pair
+from nimbus.runner.cell.crew import Crew, Member
+from nimbus.runner.cell.deadlines import Deadlines
+from nimbus.runner.cell.dispatch import Dispatcher
+from nimbus.runner.cell.evidence import Evidence
+from nimbus.runner.cell.messages import Idle, Written
+from nimbus.runner.cell.slab import Slab, SlotTable
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.progress import Progress
+
+
+@dataclass
+class Cell:
+    """A dispatcher whose workers are played by the test."""
+
+    dataset: Dataset
+    crew: Crew
+    dispatcher: Dispatcher
+
+    def employ(self) -> Member:
+        """A new worker, with an order."""
+        zygote, _theirs = pair()
+        member = self.crew.start(zygote, role="renderer", seat=self.crew.free_seats()[0])
+        self.dispatcher.take(member, Idle(done=0))
+        self.dispatcher.give(member)
+        return member
+
+    def write(self, member: Member, variant: int) -> None:
+        """Let a worker say that a file is whole."""
+        lease = self.dispatcher.work.held_by(member.number)[0]
+        path = self.dataset.stage / f"{variant}.{member.number}.tmp"
+        path.write_text("whole")
+        attempt = Attempt(
+            episode_id=f"{variant}",
+            task="",
+            seed=0,
+            idx=lease.index,
+            variant=variant,
+            attempt=0,
+            final=True,
+            success=True,
+            path=f"episodes/{variant}.hdf5",
+            byte_count=5,
+        )
+        name = path.relative_to(self.dataset.folder).as_posix()
+        self.dispatcher.take(member, Written(index=lease.index, lease=lease.number, attempt=attempt, path=name))
+
+    def lose(self, member: Member) -> None:
+        """Let a worker be gone."""
+        self.crew.forget(member)
+        self.dispatcher.lost(member)
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Iterator[Cell]:
+    """One episode, three variants, no planners."""
+    with open_dataset(tmp_path / "data") as dataset, selectors.DefaultSelector() as selector:
+        spec = CellSpec(folder=str(dataset.folder), episodes=1, variants=3)
+        slab = Slab.create(slot_count=1, slot_bytes=4096)
+        crew = Crew(spec, selector, slab=slab, seats=2, on_message=lambda *_: None, on_exit=lambda *_: None)
+        dispatcher = Dispatcher(
+            spec,
+            dataset,
+            crew,
+            slots=SlotTable(1),
+            evidence=Evidence(),
+            deadlines=Deadlines(),
+            progress=Progress(dataset.folder, task="", target=3),
+            has_planner=False,
+            missing=1,
+            load_time=0.0,
+            run=1,
+        )
+        yield Cell(dataset, crew, dispatcher)
+
+
+def test_variants_that_a_worker_did_not_come_to_go_to_another_also_when_the_disk_was_full(cell: Cell) -> None:
+    first = cell.employ()
+    cell.write(first, 0)
+    away = cell.dataset.episodes.rename(cell.dataset.folder / "away")  # now nothing can be committed
+    cell.lose(first)
+    away.rename(cell.dataset.episodes)
+    assert cell.dispatcher.commit(at_once=True), "there is room again"
+    second = cell.employ()
+    assert [lease.variants for lease in cell.dispatcher.work.held_by(second.number)] == [(1, 2)]
+    cell.write(second, 1)
+    cell.write(second, 2)
+    cell.dispatcher.commit(at_once=True)
+    assert cell.dispatcher.is_done and len(cell.dataset.ledger.stored()) == 3
+
+
+def test_a_worker_that_is_lost_has_what_it_wrote_committed_first(cell: Cell) -> None:
+    member = cell.employ()
+    for variant in range(2):
+        cell.write(member, variant)
+    cell.lose(member)
+    assert len(cell.dataset.ledger.stored()) == 2 and not cell.dispatcher.is_done
+    assert [lease.variants for lease in cell.dispatcher.work.held_by(cell.employ().number)] == [(2,)]
