@@ -58,7 +58,7 @@ class DiskWatch:
             self.full(now, str(error))
 
     def look(self, now: float, *, needed: int) -> None:
-        """See whether there is room again; what does not work in spite of it has to within the same patience.
+        """See whether there is room again; if the disk is full again before anything worked, the same patience goes on.
 
         Args:
             now: [s] of the monotonic clock.
@@ -71,5 +71,8 @@ class DiskWatch:
         self.is_full = stat.f_bavail * stat.f_frsize < max(_LEAST, needed)
 
     def complaint(self, now: float) -> str:
-        """The line with which the run ends, when the disk has been full for too long; else empty."""
-        return self._line if self._since is not None and now - self._since > self._patience else ""
+        """The line with which the run ends, when the disk has been full for too long; else empty.
+
+        While there is room nobody complains: the first episode after a wait takes as long as it takes.
+        """
+        return self._line if self.is_full and self._since is not None and now - self._since > self._patience else ""
