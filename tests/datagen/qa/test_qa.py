@@ -16,6 +16,7 @@ from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checks import check
+from nimbus.datagen.qa.checksums import check_sums
 from nimbus.datagen.qa.finding import Finding, Level
 from nimbus.datagen.qa.view import open_view
 from nimbus.runner.cli import main
@@ -175,8 +176,20 @@ def test_a_planted_defect_is_found_by_the_right_check(
     sound: Path, tmp_path: Path, kind: str, name: str, plant: Callable[[Path, str], None]
 ):
     folder = shutil.copytree(sound / kind, tmp_path / "data")
+    (folder / "nimbus.json").unlink()  # as if somebody else had written it
     plant(folder, kind)
     assert name in {finding.check for finding in faults(folder)}
+
+
+@pytest.mark.parametrize("kind", sorted(FIRST_DATA))
+def test_a_flipped_bit_of_an_export_is_found(sound: Path, tmp_path: Path, kind: str):
+    folder = shutil.copytree(sound / kind, tmp_path / "data")
+    for victim in sorted(path for path in folder.rglob("*.*") if path.is_file() and path.name != "nimbus.json"):
+        whole = victim.read_bytes()
+        victim.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+        found = [finding.where for finding in check_sums(folder)]
+        assert found == [victim.relative_to(folder).as_posix()]
+        victim.write_bytes(whole)
 
 
 def _write(path: str, row: int, value: Any) -> Callable[[h5py.File], None]:
@@ -213,6 +226,7 @@ def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, cap
     assert main(["qa", str(sound / "lerobot")]) == 0
     assert capsys.readouterr().out == "lerobot v3.0: fit to train on\n"
     folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    (folder / "nimbus.json").unlink()
     edit_json("total_frames", 7)(folder, "lerobot")
     assert main(["qa", str(folder)]) == 1
     assert "fail  counts: meta/info.json: total_frames 7, found 120\n" in capsys.readouterr().out

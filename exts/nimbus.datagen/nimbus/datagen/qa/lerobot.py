@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.checksums import check_sums
 from nimbus.datagen.qa.finding import Finding, Unreadable, fail
 from nimbus.datagen.qa.tables import column, read_rows, read_table, wordings_of
 from nimbus.datagen.qa.view import Clip
@@ -40,6 +41,7 @@ class LeRobotView:
     def structure(self) -> Iterator[Finding]:
         """Files, counts, and whether row ``i`` is episode ``i``."""
         yield from self._faults
+        yield from check_sums(self._folder)
         found = [row["episode_index"] for row in self.episodes]
         if found != list(range(len(found))):
             place = next(row for row, number in enumerate(found) if row != number)

@@ -43,14 +43,23 @@ def published(out: Path) -> Manifest | None:
     check_writable(out)
     if not out.exists() or not any(out.iterdir()):
         return None
-    try:
-        return from_json(Manifest, (out / NAME).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not (out / NAME).exists():
         strangers = sorted(path.name for path in out.iterdir())
         what = f"holds '{strangers[0]}' and no {NAME}: not an export"
-        raise InputError(what, where=str(out), instead=f"{OTHER_OUT}, new or empty") from None
+        raise InputError(what, where=str(out), instead=f"{OTHER_OUT}, new or empty")
+    return read_manifest(out)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an export.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    try:
+        return from_json(Manifest, (folder / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{NAME}: {error}".split("\n")[0], where=str(out), instead=OTHER_OUT) from None
+        raise InputError(f"{NAME}: {error}".split("\n")[0], where=str(folder), instead=OTHER_OUT) from None
 
 
 def is_whole(out: Path, manifest: Manifest) -> bool:
