@@ -19,7 +19,7 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.runner.libraries import prepare_libraries
 
     prepare_libraries(skill_folders=args.skills)
-    path = export_episode(*args.episode, args.out) if args.episode else export_layout(args)
+    path = export_layout(args) if args.task else export_episode(args.episode[0], args.episode[1], args.out)
     sys.stdout.write(f"{path}\n")
     return 0
 

@@ -6,6 +6,7 @@ method without a behaviour raises, so that no test passes because something sile
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -102,7 +103,9 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         def find(name: str) -> Any:
             symbol = None if name.startswith("__") else self.contract.name_in(spec.name, name)
-            if symbol is None or symbol.kind == "module":
+            if symbol is not None and symbol.kind == "module":
+                return importlib.import_module(symbol.key)  # packages of Kit import what is below them
+            if symbol is None:
                 raise AttributeError(f"module '{spec.name}' has no '{name}' in the contract")
             return self._make(symbol)
 
@@ -133,8 +136,10 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         body |= {"_contract": self.contract, "_behaviour": self.behaviour}
         body |= {value: f"{name}.{value}" for value in entry.get("enum", ())}
         for member, signature in entry.get("members", {}).items():
-            if signature["kind"] in ("method", "static") and member != "__init__":
+            if signature["kind"] == "method" and member != "__init__":
                 body[member] = self._callable(f"{key}.{member}", signature, set(), bound=True)
+            elif signature["kind"] in ("static", "class") and "params" in signature:
+                body[member] = staticmethod(self._callable(f"{key}.{member}", signature, set()))
         for special in ("__enter__", "__exit__"):
             if play := self.behaviour.get(f"{key}.{special}"):
                 body[special] = play

@@ -39,34 +39,6 @@ def visual_assets(folder: Path) -> VisualAssets:
     return write_visual_assets(stage.path, robot_usd(robot), fixtures, layout().physical.objects, folder)
 
 
-def bounds(assets: VisualAssets, names: Sequence[str], positions: Any, wxyz: Any) -> np.ndarray:
-    """(2, 3) corners of all that is seen."""
-    from nimbus.datagen.rotations import to_matrix
-
-    points = [_stage_points(assets.scene)]
-    for row, name in enumerate(names):
-        if name in assets.bodies:
-            corners = _corners(_stage_points(assets.bodies[name]))
-            turned = corners @ np.swapaxes(to_matrix(wxyz[:, row]), -1, -2) + positions[:, row, None]
-            points.append(turned.reshape(-1, 3))
-    every = np.concatenate(points)
-    return np.stack([every.min(axis=0), every.max(axis=0)])
-
-
-def _corners(points: np.ndarray) -> np.ndarray:
-    lower, upper = points.min(axis=0), points.max(axis=0)
-    return np.stack(np.meshgrid(*np.stack([lower, upper], axis=1), indexing="ij"), axis=-1).reshape(-1, 3)
-
-
-@cache
-def _stage_points(path: Path) -> np.ndarray:
-    from pxr import Usd
-
-    stage: Any = Usd.Stage.Open(str(path))
-    pieces = _pieces(stage.GetDefaultPrim())
-    return np.concatenate([piece.vertices for piece in pieces]) if pieces else np.zeros((1, 3))
-
-
 def _pieces(root: Any) -> list[Triangles]:
     """Everything below a prim, in its frame."""
     from pxr import Usd, UsdGeom

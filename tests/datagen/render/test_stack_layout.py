@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_world import bounds, render_as_one_world, visual_assets, write
+from one_world import render_as_one_world, visual_assets, write
 from render_scene import layout, render, states
 
 from nimbus.datagen.errors import InputError
@@ -23,7 +23,7 @@ from nimbus.datagen.render.stack_layout import (
     stack_layout,
 )
 from nimbus.datagen.render.stack_stage import region_poses
-from nimbus.datagen.usd.visual_assets import VisualAssets
+from nimbus.datagen.usd.visual_assets import VisualAssets, seen_bounds
 
 WIDTH, HEIGHT = 48, 36
 CAMERAS = layout(width=WIDTH, height=HEIGHT).visual.cameras
@@ -101,7 +101,7 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> VisualAssets:
 def placed(assets: VisualAssets, steps: list[int]) -> StackLayout:
     names, positions, wxyz = states()
     _, _, eyes, _ = region_poses(CAMERAS, names, positions[steps], wxyz[steps])
-    box = bounds(assets, names, positions[steps], wxyz[steps])
+    box = seen_bounds(assets, names, positions[steps], wxyz[steps])
     return stack_layout(len(steps), bounds=box, eyes=eyes.reshape(-1, 3), cameras=CAMERAS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,12 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.observation import Labels
-from nimbus.datagen.render.parts import ROBOT, Part
 from nimbus.datagen.usd.stage import StageInfo
 
-BACKGROUND = "background"
+if TYPE_CHECKING:
+    from nimbus.datagen.render.parts import Part
+
+BACKGROUND, ROBOT = "background", "robot"
 
 
 def make_labels(

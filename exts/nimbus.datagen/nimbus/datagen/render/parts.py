@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.render.labels import ROBOT
 from nimbus.datagen.render.simplify import simplified
 from nimbus.datagen.render.triangles import Triangles
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
 from nimbus.datagen.usd.stage import StageInfo
 
-ROBOT = "robot"
 _VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 

@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.rotations import to_matrix
 
 _LOOKS = "looks"
 
@@ -141,3 +145,33 @@ def _take_materials(stage: Any, root: Any, source: Any, path: str) -> None:
                 Sdf.CopySpec(source, target, stage.GetRootLayer(), place)
                 taken[target] = place
             binding.SetTargets([taken[target]])
+
+
+def asset_bounds(path: Path) -> NDArray[np.float64]:
+    """(2, 3) corners around all that an asset shows, in its own frame [m]; zero when it shows nothing."""
+    from pxr import Usd, UsdGeom
+
+    stage: Any = Usd.Stage.Open(str(path))
+    boxes: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
+    box = boxes.ComputeUntransformedBound(stage.GetDefaultPrim()).ComputeAlignedRange()
+    return np.zeros((2, 3)) if box.IsEmpty() else np.array([box.GetMin(), box.GetMax()])
+
+
+def seen_bounds(assets: VisualAssets, names: Sequence[str], positions: Any, wxyz: Any) -> NDArray[np.float64]:
+    """(2, 3) corners around everything that is seen, over all steps [m].
+
+    Args:
+        assets: What is seen.
+        names: B body names.
+        positions: (T, B, 3) [m]
+        wxyz: (T, B, 4)
+    """
+    boxes = [asset_bounds(assets.scene)]
+    for row, name in enumerate(names):
+        if name in assets.bodies:
+            box = asset_bounds(assets.bodies[name])
+            corners = np.stack(np.meshgrid(*box.T, indexing="ij"), axis=-1).reshape(-1, 3)
+            turned = corners @ np.swapaxes(to_matrix(wxyz[:, row]), -1, -2) + positions[:, row, None]
+            boxes.append(turned.reshape(-1, 3))
+    every = np.concatenate(boxes)
+    return np.stack([every.min(axis=0), every.max(axis=0)])

@@ -1,0 +1,165 @@
+"""Physics in Isaac Sim: the same stage and layout, stepped by PhysX.
+
+Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is used, when it has been started.
+"""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
+from nimbus.datagen.registry import register
+from nimbus.datagen.trajectory import StartState
+from nimbus.datagen.usd.stage import StageInfo
+
+if TYPE_CHECKING:
+    from isaacsim.core.experimental.prims import Articulation, RigidPrim
+
+    from nimbus.datagen.robot import Robot
+
+Float = NDArray[np.float64]
+
+STEP_RATE = 240.0
+"""[Hz] of PhysX."""
+_DARK = Light(direction=(0.0, 0.0, -1.0), color=(1.0, 1.0, 1.0), sky=(1.0, 1.0, 1.0), ground=(0.0, 0.0, 0.0))
+_NO_CAMERAS: tuple[Camera, ...] = ()
+
+
+@register("simulator", "isaacsim")
+class IsaacSimSimulation:
+    """One world in PhysX: robot, fixtures and objects; the arm is driven by the joints' position drives.
+
+    Args:
+        stage: The scene.
+        robot: The robot.
+        rate: Record and command rate [Hz]; must divide 240.
+    """
+
+    def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
+        self.stage, self.robot, self.rate = stage, robot, rate
+        self.steps_per_period = round(STEP_RATE / rate)
+        if abs(self.steps_per_period * rate - STEP_RATE) > 1e-9:
+            raise ValueError(f"rate must divide {STEP_RATE:g} Hz, got {rate:g} Hz")
+        self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
+        self._count = 0
+
+    def load(self, layout: PhysicalLayout) -> None:
+        """Write and open the stage of a layout, start physics, and put everything at its start."""
+        import isaacsim.core.experimental.utils.app as app_utils
+        import isaacsim.core.experimental.utils.stage as stage_utils
+        from isaacsim.core.experimental.prims import Articulation, RigidPrim
+        from isaacsim.core.simulation_manager import SimulationManager
+
+        from nimbus.datagen.simulate.kit_app import open_stage
+        from nimbus.datagen.usd.laid_out import ROBOT, body_prims, write_laid_out_stage
+
+        app_utils.stop()  # a timeline that plays while its stage goes crashes Kit
+        self._count += 1
+        path = Path(self._folder.name) / f"{self._count:05d}.usda"
+        key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
+        whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=_NO_CAMERAS))
+        write_laid_out_stage(path, self.stage, self.robot, whole)
+        open_stage(str(path))
+        SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")
+        bodies = {
+            name: str(prim.GetPath()) for name, prim in body_prims(stage_utils.get_current_stage(), self.stage).items()
+        }
+        self.object_names = tuple(item.name for item in layout.objects)
+        self._loose = tuple(name for name in bodies if name in self.object_names or name in self.stage.fixtures)
+        roots = [place for place in bodies.values() if place.startswith(ROBOT + "/")]
+        self._arm: Articulation = Articulation(min(roots, key=len))
+        self._bodies: RigidPrim = RigidPrim([bodies[name] for name in self._loose])
+        app_utils.play(commit=True)
+        SimulationManager.initialize_physics()
+        self.joint_names = (*self.robot.arm.joints, *self.robot.gripper.joints)
+        self._dofs = np.asarray(self._arm.get_dof_indices(list(self.joint_names)).numpy()).ravel()
+        self.body_names = tuple(bodies)
+        self._everything: RigidPrim = RigidPrim(list(bodies.values()))
+        self._start_at_home()
+
+    def _start_at_home(self) -> None:
+        gripper = self.robot.gripper
+        home = np.array([*self.robot.arm.home, *(gripper.open for _ in gripper.joints)])
+        self._arm.set_dof_positions(home[None], dof_indices=self._dofs)
+        self._arm.set_dof_velocities(np.zeros_like(home)[None], dof_indices=self._dofs)
+        self._command(home)
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Arm joints in order, then ``gripper``: the commanded position of both fingers [m]."""
+        return (*self.robot.arm.joints, "gripper")
+
+    def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
+        """Run physics for one record period; the targets move evenly from the last command to this one.
+
+        Args:
+            action: (A,) commanded positions [rad, m].
+            observe: Called after every step, to look at what is not recorded.
+        """
+        from isaacsim.core.simulation_manager import SimulationManager
+
+        first, last = self.reference, np.append(action, action[-1])
+        for step in range(self.steps_per_period):
+            share = (step + 1) / self.steps_per_period
+            self._command((1 - share) * first + share * last)
+            SimulationManager.step(steps=1)
+            if observe:
+                observe()
+
+    def _command(self, target: Float) -> None:
+        self.reference = target
+        self._arm.set_dof_position_targets(target[None], dof_indices=self._dofs)
+
+    def state(self) -> StartState:
+        """Joint positions and velocities, then poses and velocities of what is loose, in a row."""
+        places, turns = self._bodies.get_world_poses()
+        linear, angular = self._bodies.get_velocities()
+        loose = np.concatenate([places.numpy(), turns.numpy()], axis=1).ravel()
+        moving = np.concatenate([linear.numpy(), angular.numpy()], axis=1).ravel()
+        return StartState(
+            joint_positions=np.concatenate([self.joint_positions(), loose]).astype(float),
+            joint_velocities=np.concatenate([self.joint_velocities(), moving]).astype(float),
+        )
+
+    def restore(self, state: StartState) -> None:
+        """Go back to a state at rest, as :meth:`load` leaves it."""
+        count = len(self.joint_names)
+        loose = state.joint_positions[count:].reshape(-1, 7)
+        moving = state.joint_velocities[count:].reshape(-1, 6)
+        self._arm.set_dof_positions(state.joint_positions[None, :count], dof_indices=self._dofs)
+        self._arm.set_dof_velocities(state.joint_velocities[None, :count], dof_indices=self._dofs)
+        self._bodies.set_world_poses(loose[:, :3], loose[:, 3:])
+        self._bodies.set_velocities(moving[:, :3], moving[:, 3:])
+        self._command(state.joint_positions[:count].copy())
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether all numbers are finite."""
+        return bool(np.isfinite(self.body_positions()).all() and np.isfinite(self.joint_positions()).all())
+
+    def joint_positions(self) -> Float:
+        """(J,) arm and gripper joints [rad, m]."""
+        return self._arm.get_dof_positions(dof_indices=self._dofs).numpy().ravel().astype(float)
+
+    def joint_velocities(self) -> Float:
+        """(J,) of the same [rad/s, m/s]."""
+        return self._arm.get_dof_velocities(dof_indices=self._dofs).numpy().ravel().astype(float)
+
+    def body_positions(self) -> Float:
+        """(B, 3) [m], world frame."""
+        return self._poses()[0]
+
+    def body_wxyz(self) -> Float:
+        """(B, 4) unit quaternions."""
+        return self._poses()[1]
+
+    def _poses(self) -> tuple[Float, Float]:
+        positions, wxyz = self._everything.get_world_poses()
+        return positions.numpy().astype(float), wxyz.numpy().astype(float)

@@ -1,0 +1,269 @@
+"""Simulator and renderer for Isaac Sim, with an Isaac Sim that is played by the contract."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.kit_behaviour import Kit
+from contract.names import Contract
+from contract.standin import StandIn
+from render_scene import layout, stage_and_robot, states
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Camera
+from nimbus.datagen.observation import Labels
+from nimbus.datagen.render.readback import boxes_of_masks, frames_from_buffers, instance_indices
+from nimbus.datagen.render.stack_stage import RegionPaths
+from nimbus.datagen.simulate import kit_app
+from nimbus.datagen.trajectory import Outcome, StartState, Trajectory
+
+K, WIDTH, HEIGHT = 3, 8, 6
+_PRIMS = "isaacsim.core.experimental.prims.impl"
+_UTILS = "isaacsim.core.experimental.utils.impl"
+_MANAGER = "isaacsim.core.simulation_manager.impl.simulation_manager:SimulationManager"
+_SENSOR = "isaacsim.sensors.experimental.rtx.impl.tiled_camera_sensor:TiledCameraSensor"
+
+
+class Warp(np.ndarray):
+    """An array that is read as Warp's are."""
+
+    def numpy(self) -> np.ndarray:
+        return np.asarray(self)
+
+
+def warp(values: Any) -> Warp:
+    return np.asarray(values).view(Warp)
+
+
+class IsaacSim:
+    """What was done to it, and images in which each camera sees the first object of its own region."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        self.opened = ""
+        self.poses: dict[int, tuple[Any, Any]] = {}
+        self.loading = 3
+
+    def behaviour(self) -> dict[str, Any]:
+        def noted(name: str, result: Any = None) -> Any:
+            return lambda *args, **kwargs: (self.done.append((name, kwargs)), result)[1]
+
+        def prims(prim: Any, paths: Any, **_: Any) -> None:
+            prim.played_paths = [paths] if isinstance(paths, str) else list(paths)
+
+        def pose(prim: Any, translations: Any, orientations: Any) -> None:
+            assert len(translations) == len(orientations) == len(prim.played_paths)
+            self.poses |= dict(zip(prim.played_paths, zip(translations, orientations, strict=True), strict=True))
+
+        def sensor(made: Any, paths: Any, *, resolution: Any, annotators: Any) -> None:
+            made.played_paths, made.played_size = list(paths), resolution
+
+        def data(made: Any, annotator: str) -> Any:
+            shape = (len(made.played_paths), *made.played_size)
+            if annotator == "instance_id_segmentation":
+                ids = np.zeros((*shape, 1), np.uint32)
+                ids[:, 2:4, 3:6] = np.arange(2, 2 + len(ids))[:, None, None, None]
+                roots = [path.rsplit("/", 1)[0] for path in made.played_paths]
+                names = {index + 2: f"{root}/body_items_0/visual" for index, root in enumerate(roots)}
+                return warp(ids), {"idToLabels": {0: "BACKGROUND", 1: "UNLABELLED", **names}}
+            depth = np.full((*shape, 1), np.inf, np.float32)
+            depth[:, 2:4] = 1.0
+            images = {
+                "rgb": np.full((*shape, 3), 9, np.uint8),
+                "distance_to_image_plane": depth,
+                "normals": np.broadcast_to(np.array([0, 0, 1], np.float32), (*shape, 3)),
+            }
+            return warp(images[annotator]), {}
+
+        def still_loading() -> bool:
+            self.loading -= 1
+            return self.loading > 0
+
+        @contextmanager
+        def backend(name: str) -> Iterator[None]:
+            self.done.append(name)
+            yield
+
+        def opened(path: str) -> tuple[bool, None]:
+            self.opened = path
+            return Path(path).is_file(), None
+
+        return {
+            f"{_UTILS}.app:update_app": noted("update"),
+            f"{_UTILS}.app:play": noted("play"),
+            f"{_UTILS}.app:stop": noted("stop"),
+            f"{_UTILS}.backend:use_backend": backend,
+            f"{_UTILS}.stage:open_stage": opened,
+            f"{_UTILS}.stage:is_stage_loading": still_loading,
+            f"{_MANAGER}.assets_loading": lambda: False,
+            "omni.replicator.core.orchestrator:set_capture_on_play": noted("capture"),
+            "omni.replicator.core.orchestrator:step": noted("step"),
+            f"{_PRIMS}.prim:Prim.__init__": prims,
+            f"{_PRIMS}.xform_prim:XformPrim.__init__": prims,
+            f"{_PRIMS}.xform_prim:XformPrim.set_local_poses": pose,
+            f"{_SENSOR}.__init__": sensor,
+            f"{_SENSOR}.get_data": data,
+        }
+
+
+@pytest.fixture
+def isaac() -> Iterator[IsaacSim]:
+    isaac = IsaacSim()
+    standin = StandIn(Contract.load(), {})
+    standin.behaviour.update(Kit().behaviour(standin.make) | isaac.behaviour())
+    with standin.installed():
+        yield isaac
+
+
+def trajectory() -> Trajectory:
+    names, positions, wxyz = states()
+    nothing = np.zeros((len(positions), 0))
+    return Trajectory(
+        rate=15.0,
+        time=np.arange(len(positions)) / 15.0,
+        joint_names=(),
+        joint_positions=nothing,
+        joint_velocities=nothing,
+        action_names=(),
+        actions=nothing,
+        body_names=names,
+        body_positions=positions,
+        body_wxyz=wxyz,
+        segments=(),
+        outcome=Outcome(success=True),
+        start=StartState(joint_positions=nothing, joint_velocities=nothing),
+    )
+
+
+@pytest.fixture(scope="module")
+def regions(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from nimbus.datagen.render.isaacsim import RegionRenderer
+
+    shown = layout(width=WIDTH, height=HEIGHT)
+    folder = tmp_path_factory.mktemp("regions")
+    stage, robot = stage_and_robot()
+    return RegionRenderer(stage, robot, shown, trajectory(), libraries=("trash",), stack=K, folder=folder, settle=4)
+
+
+def test_a_batch_is_posed_in_bulk_stepped_once_and_read_by_camera(regions: Any, isaac: IsaacSim):
+    regions.open(warm_up=7)
+    assert Path(isaac.opened) == regions.path
+    assert ("update", {"steps": 7}) in isaac.done
+    isaac.done.clear()
+    moved = trajectory()
+    frames = regions.render(moved.body_positions[1:4], moved.body_wxyz[1:4])
+    assert isaac.done == ["fabric", ("step", {"rt_subframes": 4, "pause_timeline": False, "delta_time": 0.0})]
+    assert set(frames) == {"front", "wrist"}
+    for index, region in enumerate(regions.regions):
+        row = moved.body_names.index("panda_hand")
+        position, wxyz = isaac.poses[region.bodies["panda_hand"]]
+        np.testing.assert_array_equal(position, moved.body_positions[1 + index, row])
+        np.testing.assert_array_equal(wxyz, moved.body_wxyz[1 + index, row])
+        position, _ = isaac.poses[region.cameras["wrist"]]
+        np.testing.assert_allclose(position, frames["wrist"].world_T_camera[index, :3, 3])
+
+
+def test_images_are_read_as_the_dataset_has_them(regions: Any, isaac: IsaacSim):
+    regions.open(warm_up=1)
+    moved = trajectory()
+    front = regions.render(moved.body_positions[:2], moved.body_wxyz[:2])["front"]
+    first = regions.labels.instance_names.index("items_0")
+    assert front.rgb.shape == (2, HEIGHT, WIDTH, 3)
+    assert (front.instance[:, 2:4, 3:6] == first).all()
+    assert (front.instance != 0).sum() == 2 * 2 * 3
+    assert (front.semantic == regions.labels.instance_semantics[front.instance]).all()
+    np.testing.assert_array_equal(front.boxes_2d[0, first], [3, 2, 6, 4])
+    assert front.depth[0, 0, 0] == 0.0
+    assert front.depth[0, 2, 0] == 1.0
+    assert front.normals[0, 2, 0].tolist() == [0, 0, 127]
+
+
+def test_labels_mean_the_same_as_with_the_default_renderer(regions: Any):
+    from nimbus.datagen.render.stacked import StackedRenderer
+
+    renderer = StackedRenderer(*stage_and_robot(), libraries=("trash",))
+    renderer.load(layout())
+    mine, known = regions.labels, renderer.labels
+    assert (mine.instance_names, mine.semantic_names) == (known.instance_names, known.semantic_names)
+    assert mine.instance_bodies == known.instance_bodies
+    np.testing.assert_array_equal(mine.instance_semantics, known.instance_semantics)
+    np.testing.assert_allclose(mine.boxes_3d, known.boxes_3d, atol=1e-5)
+
+
+def test_an_open_that_fails_is_one_line(isaac: IsaacSim, tmp_path: Path):
+    with pytest.raises(InputError, match="cannot open it"):
+        kit_app.open_stage(str(tmp_path / "nothing.usda"))
+
+
+def test_no_isaac_sim_is_one_line():
+    with pytest.raises(InputError, match="not in this Python"):
+        kit_app.start()
+
+
+def test_ids_of_unknown_prims_and_of_the_background_are_background():
+    labels = Labels(
+        instance_names=("background", "items_0", "table"),
+        instance_bodies=("", "items_0", ""),
+        instance_semantics=np.array([0, 1, 2], np.uint8),
+        semantic_names=("background", "can", "table"),
+        boxes_3d=np.zeros((3, 2, 3)),
+    )
+    region = RegionPaths(root="/World/Regions/R_000", bodies={}, cameras={})
+    paths = {
+        "0": "BACKGROUND",
+        "5": "/World/Regions/R_000/body_items_0/visual",
+        "6": "/World/Regions/R_000/scene/table_surface",
+        "7": "/World/Regions/R_000/scene/tableware",
+        "8": "/World/other",
+    }
+    places = {"body_items_0": "items_0", "scene/table_surface": "table"}
+    ids = np.array([0, 5, 6, 7, 8, 99], np.uint32).reshape(1, 1, 6, 1)
+    found = instance_indices(ids, paths, [region], labels, instance_of=places)
+    assert found.ravel().tolist() == [0, 1, 2, 0, 0, 0]
+
+
+def test_what_lies_beyond_the_far_clip_is_background():
+    labels = Labels(
+        instance_names=("background", "a"),
+        instance_bodies=("", "a"),
+        instance_semantics=np.array([0, 1], np.uint8),
+        semantic_names=("background", "b"),
+        boxes_3d=np.zeros((2, 2, 3)),
+    )
+    camera = Camera(name="a", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=1.0, width=3, height=1)
+    buffers = {
+        "rgb": np.zeros((1, 1, 3, 4), np.uint8),
+        "distance_to_image_plane": np.array([1.0, 5.0, np.inf], np.float32).reshape(1, 1, 3, 1),
+        "normals": np.ones((1, 1, 3, 4), np.float32),
+    }
+    frames = frames_from_buffers(
+        buffers, np.ones((1, 1, 3), np.uint8), labels, camera, eyes=np.zeros((1, 3)), turns=np.eye(4)[:1], far=4.0
+    )
+    assert frames.depth.ravel().tolist() == [1.0, 0.0, 0.0]
+    assert frames.instance.ravel().tolist() == [1, 0, 0]
+    np.testing.assert_array_equal(boxes_of_masks(frames.instance, 2)[0, 1], [0, 0, 1, 1])
+
+
+def test_the_components_load_without_the_default_simulator():
+    code = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("newton", "mujoco", "warp", "usdex", "ompl", "mink", "toppra", "isaacsim", "omni"):
+            raise ImportError("blocked: " + name)
+sys.meta_path.insert(0, Blocker())
+import nimbus.datagen.render.isaacsim, nimbus.datagen.simulate.isaacsim, nimbus.datagen.simulate.kit_app
+import nimbus.datagen.render.stack_layout, nimbus.datagen.render.region_labels, nimbus.datagen.usd.laid_out
+"""
+    from nimbus.datagen.panel.launch import PACKAGE_FOLDER
+
+    env = {"PYTHONPATH": str(PACKAGE_FOLDER)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
