@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nimbus.runner.cell.backlog import done_before, missing
 from nimbus.runner.cell.job import load_job
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.interruption import Interruption
@@ -47,13 +47,13 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
     with job.origin.open(spec.folder) as dataset:
         tell_orphans(dataset)
         run = dataset.ledger.start_run(mode=mode, cores=1, started=started)
-        already = sum(len(dataset.ledger.finished(index, _variants(spec))) for index in range(spec.episodes))
+        before = done_before(dataset.ledger, spec)
         progress = Progress(
             dataset.folder,
             task=job.origin.task,
             target=spec.target,
-            already=already,
-            already_stored=_stored_count(dataset, spec),
+            already=before.settled,
+            already_stored=before.stored,
             started=started,
             mode=mode,
         )
@@ -71,7 +71,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                     dashboard.add(stored)
                     if interruption.requested:
                         raise Drained
-            count = _stored_count(dataset, spec)
+            count = dataset.ledger.stored_count(episodes=spec.episodes, variants=spec.variants)
             state = "done" if count == spec.target else "short"
         except KeyboardInterrupt:
             state = "interrupted"
@@ -87,38 +87,17 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
     return count
 
 
-def _variants(spec: CellSpec) -> tuple[int, ...]:
-    return tuple(range(spec.variants))
-
-
 def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator[Request]:
     """The episodes that are still to be made, in order; the first tells what loading for all of them took."""
     from nimbus.datagen.stages import Request
-
-    times = {"load": load_time}
-    for index in range(spec.episodes):
-        finished = dataset.ledger.finished(index, _variants(spec))
-        missing = tuple(variant for variant in _variants(spec) if variant not in finished)
-        if missing:
-            plan = _stored_plan(dataset, index) if finished else None
-            yield Request(index=index, variants=missing, plan=plan, times=times)
-            times = {}
-
-
-def _stored_plan(dataset: Dataset, index: int) -> Any:
-    """The plan that a stored variant of an episode shows; None where no file of one can be read."""
-    from nimbus.datagen.errors import InputError
     from nimbus.datagen.store.read import stored_plan
 
-    for attempt in dataset.ledger.stored(index):
-        with contextlib.suppress(InputError):
-            return stored_plan(dataset.folder / attempt.path, attempt=attempt.attempt)
-    return None
-
-
-def _stored_count(dataset: Dataset, spec: CellSpec) -> int:
-    stored = {(attempt.idx, attempt.variant) for attempt in dataset.ledger.stored()}
-    return sum((index, variant) in stored for index in range(spec.episodes) for variant in _variants(spec))
+    times = {"load": load_time}
+    for item in missing(dataset.ledger, spec):
+        path = dataset.folder / item.stored_plan
+        plan = stored_plan(path, attempt=item.stored_attempt) if item.stored_plan else None
+        yield Request(index=item.index, variants=item.variants, plan=plan, times=times)
+        times = {}
 
 
 def tell_orphans(dataset: Dataset) -> None:

@@ -12,6 +12,7 @@ supervisor.py    one thread and none of the user's code: waits for whatever happ
   disk.py          waits while the disk is full
   status.py        what the status file says
   incidents.py     the folder that a fault leaves
+    backlog.py       what earlier runs left to be made
     work.py          where every episode is, and what comes next        (pure)
     schedule.py      whether a free worker plans or renders             (pure)
     pace.py          how long planning and rendering take               (pure)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +15,11 @@ from nimbus.datagen.store.commit import Staged
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.records import Span
+from nimbus.runner.cell import backlog
 from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Deadlines
 from nimbus.runner.cell.evidence import Evidence
-from nimbus.runner.cell.lease import Lease, Missing, Place, Role, Settled
+from nimbus.runner.cell.lease import Lease, Place, Role, Settled
 from nimbus.runner.cell.messages import Idle, Plan, PlanMade, Recorded, Render, Stop, Times, Written
 from nimbus.runner.cell.pace import Pace
 from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
@@ -68,7 +68,7 @@ class Dispatcher:
         self.spec, self.dataset, self.crew, self.slots = spec, dataset, crew, slots
         self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
         self.has_planner, self.run = has_planner, run
-        self.work = Work(self._missing(), total=missing, has_planner=has_planner)
+        self.work = Work(backlog.missing(dataset.ledger, spec), total=missing, has_planner=has_planner)
         self.pace = Pace()
         self._load_time = load_time
         self.switches = 0
@@ -155,25 +155,18 @@ class Dispatcher:
             slot=-1 if slot is None else slot,
             generation=0 if slot is None else self.slots.generation(slot),
             spill=_spill(lease.index, lease.number),
-            **self._stored_plan(lease),
+            stored=lease.stored_plan,
+            stored_attempt=lease.stored_attempt,
         )
 
     def _render_order(self, lease: Lease, member: Member) -> Render:
         common: dict[str, Any] = {"index": lease.index, "variants": lease.variants, "lease": lease.number}
-        common |= self._stored_plan(lease)
+        common |= {"stored": lease.stored_plan, "stored_attempt": lease.stored_attempt}
         if isinstance(lease.place, str):
             return Render(**common, spill=lease.place)
         assert lease.place is not None
         self.slots.take(lease.place, member.number)
         return Render(**common, slot=lease.place, generation=self.slots.generation(lease.place))
-
-    def _stored_plan(self, lease: Lease) -> dict[str, Any]:
-        """Where the plan is to be read that a stored variant shows."""
-        if not lease.stored_plan:
-            return {}
-        stored = self.dataset.ledger.stored(lease.index)
-        attempt = next((item.attempt for item in stored if item.path == lease.stored_plan), 0)
-        return {"stored": lease.stored_plan, "stored_attempt": attempt}
 
     # What comes back
 
@@ -327,23 +320,6 @@ class Dispatcher:
         self.progress.tell(f"episode {index} given up: {deaths}", kind="quarantine")
 
     # Helpers of the above
-
-    def _missing(self) -> Iterator[Missing]:
-        """What is still to be made, looked up as it is asked for."""
-        ledger, variants = self.dataset.ledger, tuple(range(self.spec.variants))
-        for index in range(self.spec.episodes):
-            finished = ledger.finished(index, variants)
-            if missing := tuple(variant for variant in variants if variant not in finished):
-                yield Missing(
-                    index=index,
-                    variants=missing,
-                    stored_plan=next((attempt.path for attempt in ledger.stored(index)), "") if finished else "",
-                    leases=self._last_lease(index),
-                )
-
-    def _last_lease(self, index: int) -> int:
-        known = (self.dataset.ledger.episode(index, variant) for variant in range(self.spec.variants))
-        return max((state.lease for state in known if state), default=0)
 
     def _staged(self, message: Written) -> Staged:
         folder = self.dataset.folder

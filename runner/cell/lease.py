@@ -32,6 +32,8 @@ class Missing:
     variants: tuple[int, ...]
     stored_plan: str = ""
     """File of a stored variant, whose plan is to be shown."""
+    stored_attempt: int = 0
+    """Number of the attempt in that file."""
     leases: int = 0
     """How often it was handed out before this run; numbers go on from there."""
 
@@ -50,6 +52,7 @@ class Lease:
     place: Place | None = None
     """The plan to be rendered; None for one who plans, or who does everything."""
     stored_plan: str = ""
+    stored_attempt: int = 0
     solo: bool = False
     """The index was set aside for a worker of its own."""
 

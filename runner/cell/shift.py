@@ -12,6 +12,7 @@ from typing import Any
 from nimbus.datagen.errors import StorageError
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.aftermath import Aftermath
+from nimbus.runner.cell.backlog import done_before
 from nimbus.runner.cell.backoff import Circuit
 from nimbus.runner.cell.channel import Channel
 from nimbus.runner.cell.crew import Crew, Member
@@ -92,13 +93,13 @@ class Shift:
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
         deadlines = Deadlines({**CPU, **fixed})
         self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
-        already, already_stored, missing = self._settled_before()
+        before = done_before(self.dataset.ledger, spec)
         self.progress = Progress(
             self.dataset.folder,
             task=loaded.origin.task,
             target=spec.target,
-            already=already,
-            already_stored=already_stored,
+            already=before.settled,
+            already_stored=before.stored,
             started=started,
             mode="cell",
             launcher=os.getppid(),
@@ -112,7 +113,7 @@ class Shift:
             deadlines=deadlines,
             progress=self.progress,
             has_planner=loaded.has_planner,
-            missing=missing,
+            missing=before.missing,
             load_time=loaded.load_time,
             run=self.run.id,
         )
@@ -298,10 +299,3 @@ class Shift:
             self._disk_was_full = full
             self.progress.tell("the disk is full: waiting for room" if full else "the disk has room again", kind="disk")
             self.progress.activity("waiting for room on the disk" if full else "")
-
-    def _settled_before(self) -> tuple[int, int, int]:
-        """Episodes of those asked for that need no more work, those of them that are stored, and indices that do."""
-        ledger, variants = self.dataset.ledger, tuple(range(self.spec.variants))
-        finished = [len(ledger.finished(index, variants)) for index in range(self.spec.episodes)]
-        stored = sum(item.idx < self.spec.episodes and item.variant < self.spec.variants for item in ledger.stored())
-        return sum(finished), stored, sum(count < len(variants) for count in finished)

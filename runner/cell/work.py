@@ -246,6 +246,7 @@ class Work:
             variants=tuple(held.open),
             place=held.place,
             stored_plan=held.request.stored_plan,
+            stored_attempt=held.request.stored_attempt,
             solo=held.aside,
         )
         held.aside = False

@@ -63,6 +63,8 @@ def test_finished_are_the_stored_variants(tmp_path: Path) -> None:
     ledger.record(attempt(3, variant=2))
     assert ledger.finished(3, (0, 1, 2)) == (0, 2)
     assert ledger.finished(4, (0, 1, 2)) == ()
+    counts = {(3, 3): 0, (4, 1): 1, (4, 2): 1, (4, 3): 2}
+    assert {key: ledger.stored_count(episodes=key[0], variants=key[1]) for key in counts} == counts
     ledger.close()
 
 

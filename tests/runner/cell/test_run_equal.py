@@ -68,6 +68,18 @@ def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_on
     assert sound(at_once) == sound(more)
 
 
+@pytest.mark.parametrize("serial_too", [False, True], ids=["cell", "serial"])
+def test_a_stored_plan_that_cannot_be_read_is_made_again(serial_too: bool, tmp_path: Path):
+    spec = make_spec(tmp_path / "data", episodes=2, variants=1)
+    finish(spec)
+    *_, damaged = sorted((tmp_path / "data" / "episodes").iterdir())
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    more = make_spec(tmp_path / "data", episodes=2, variants=2)
+    assert Run(more, serial=serial_too).end().code == 0
+    assert len(count(more, "stored plan")) == 1 and sorted(count(more, "plan").values()) == [1, 2]
+    assert len(list((tmp_path / "data" / "episodes").iterdir())) == 4
+
+
 def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=5)
     finish(spec)

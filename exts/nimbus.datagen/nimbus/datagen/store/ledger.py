@@ -26,6 +26,10 @@ SELECT variant, success FROM attempts WHERE idx = :idx AND (path != '' OR (final
 UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND state = 'QUARANTINED'
 """
 
+_STORED_COUNT = """
+SELECT COUNT(*) FROM (SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < ? AND variant < ?)
+"""
+
 
 class Ledger:
     """What is known of a dataset. One process writes, its threads one at a time; any process may read.
@@ -167,6 +171,11 @@ class Ledger:
     def stored(self, index: int | None = None) -> list[Attempt]:
         """The attempts that have a file, of one episode or of all, by index and variant."""
         return [attempt for attempt in self.attempts(index) if attempt.path]
+
+    def stored_count(self, *, episodes: int, variants: int) -> int:
+        """How many of the first episodes are stored, their first variants counted."""
+        with self._lock, reading(self.path):
+            return self._connection.execute(_STORED_COUNT, (episodes, variants)).fetchone()[0]
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
         """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""

@@ -214,11 +214,10 @@ class EpisodeFile:
         self.close()
 
 
-def stored_plan(path: Path, *, attempt: int) -> StoredPlan:
-    """The plan that a stored episode shows.
-
-    Raises:
-        InputError: There is no readable episode in the file.
-    """
-    with EpisodeFile(path) as episode:
-        return StoredPlan(physical=episode.layout().physical, trajectory=episode.trajectory(), attempt=attempt)
+def stored_plan(path: Path, *, attempt: int) -> StoredPlan | None:
+    """The plan that a stored episode shows; None where no readable episode is in the file: it is planned again then."""
+    try:
+        with EpisodeFile(path) as episode:
+            return StoredPlan(physical=episode.layout().physical, trajectory=episode.trajectory(), attempt=attempt)
+    except InputError:
+        return None

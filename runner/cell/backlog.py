@@ -1,0 +1,49 @@
+"""What earlier runs have made of what a run is asked for, and what is left to be made: all from the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.runner.cell.lease import Missing
+from nimbus.runner.cell.spec import CellSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """What earlier runs have done of this one."""
+
+    settled: int
+    """Episodes that need no more work, variants counted."""
+    stored: int
+    """Those of them that are stored."""
+    missing: int
+    """Indices of which something is to be made."""
+
+
+def done_before(ledger: Ledger, spec: CellSpec) -> Before:
+    """Count what is there."""
+    variants = tuple(range(spec.variants))
+    finished = [len(ledger.finished(index, variants)) for index in range(spec.episodes)]
+    return Before(
+        settled=sum(finished),
+        stored=ledger.stored_count(episodes=spec.episodes, variants=spec.variants),
+        missing=sum(count < spec.variants for count in finished),
+    )
+
+
+def missing(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
+    """What is still to be made, by index, looked up as it is asked for."""
+    variants = tuple(range(spec.variants))
+    for index in range(spec.episodes):
+        finished = ledger.finished(index, variants)
+        if left := tuple(variant for variant in variants if variant not in finished):
+            shown = next(iter(ledger.stored(index)), None) if finished else None
+            yield Missing(
+                index=index,
+                variants=left,
+                stored_plan=shown.path if shown else "",
+                stored_attempt=shown.attempt if shown else 0,
+                leases=max((state.lease for item in variants if (state := ledger.episode(index, item))), default=0),
+            )
