@@ -84,6 +84,10 @@ class IsaacSimSimulation:
         self._everything: RigidPrim = RigidPrim(list(bodies.values()))
         self._start_at_home()
 
+    def close(self) -> None:
+        """Remove the stages that were written."""
+        self._folder.cleanup()
+
     def _start_at_home(self) -> None:
         gripper = self.robot.gripper
         home = np.array([*self.robot.arm.home, *(gripper.open for _ in gripper.joints)])

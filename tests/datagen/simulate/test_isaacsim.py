@@ -1,0 +1,197 @@
+"""The simulator for Isaac Sim, with an Isaac Sim that is played by the contract: what it is told, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.kit_behaviour import Kit
+from contract.names import Contract
+from contract.standin import StandIn
+
+from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.simulate.isaacsim import STEP_RATE, IsaacSimSimulation
+from nimbus.datagen.usd.stage import read_stage
+
+_PRIMS = "isaacsim.core.experimental.prims.impl"
+_UTILS = "isaacsim.core.experimental.utils.impl"
+_MANAGER = "isaacsim.core.simulation_manager.impl.simulation_manager:SimulationManager"
+
+
+class Warp(np.ndarray):
+    """An array that is read as Warp's are."""
+
+    def numpy(self) -> np.ndarray:
+        return np.asarray(self)
+
+
+def warp(values: Any) -> Warp:
+    return np.asarray(values, dtype=float).view(Warp)
+
+
+class IsaacSim:
+    """Joints that are where they were told to go, after one step; bodies where the stage has them."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.targets: list[np.ndarray] = []
+        self.stage: Any = None
+        self.joints = {"positions": np.zeros(9), "velocities": np.zeros(9)}
+        self.bodies: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def behaviour(self) -> dict[str, Any]:
+        def noted(name: str) -> Any:
+            return lambda *_, **options: self.done.append(name + "".join(f" {k}={v}" for k, v in options.items()))
+
+        def opened(path: str) -> tuple[bool, Any]:
+            from pxr import Usd
+
+            self.done.append("open")
+            self.stage = Usd.Stage.Open(path)
+            return True, self.stage
+
+        def prims(prim: Any, paths: Any, **_: Any) -> None:
+            prim.played_paths = [paths] if isinstance(paths, str) else list(paths)
+            assert all(self.stage.GetPrimAtPath(path) for path in prim.played_paths)
+
+        def poses(prim: Any) -> tuple[Warp, Warp]:
+            from pxr import UsdGeom
+
+            cache = UsdGeom.XformCache()
+            found = [np.array(cache.GetLocalToWorldTransform(self.stage.GetPrimAtPath(p))).T for p in prim.played_paths]
+            turned = np.tile([1.0, 0, 0, 0], (len(found), 1))
+            given = [self.bodies.get(path) for path in prim.played_paths]
+            places = [pose[0] if pose else matrix[:3, 3] for pose, matrix in zip(given, found, strict=True)]
+            return warp(places), warp([pose[1] if pose else turn for pose, turn in zip(given, turned, strict=True)])
+
+        def placed(prim: Any, places: Any, turns: Any) -> None:
+            self.bodies |= dict(zip(prim.played_paths, zip(places, turns, strict=True), strict=True))
+
+        def set_joints(name: str) -> Any:
+            return lambda _, values, *, dof_indices: self.joints[name].__setitem__(dof_indices.astype(int), values[0])
+
+        def get_joints(name: str) -> Any:
+            return lambda _, *, dof_indices: warp(self.joints[name][dof_indices.astype(int)][None])
+
+        def step(*, steps: int) -> None:
+            assert steps == 1
+            self.joints["positions"] = self.targets[-1].copy()
+
+        zeros = lambda prim: (warp(np.zeros((len(prim.played_paths), 3))),) * 2  # noqa: E731
+        arm, body = f"{_PRIMS}.articulation:Articulation", f"{_PRIMS}.rigid_prim:RigidPrim"
+        return {
+            f"{_UTILS}.app:update_app": lambda **_: None,
+            f"{_UTILS}.app:play": noted("play"),
+            f"{_UTILS}.app:stop": noted("stop"),
+            f"{_UTILS}.stage:open_stage": opened,
+            f"{_UTILS}.stage:is_stage_loading": lambda: False,
+            f"{_UTILS}.stage:get_current_stage": lambda: self.stage,
+            f"{_MANAGER}.assets_loading": lambda: False,
+            f"{_MANAGER}.setup_simulation": noted("setup"),
+            f"{_MANAGER}.initialize_physics": noted("initialize"),
+            f"{_MANAGER}.step": step,
+            f"{_PRIMS}.prim:Prim.__init__": prims,
+            f"{arm}.get_dof_indices": lambda _, names: warp(range(len(names))),
+            f"{arm}.set_dof_positions": set_joints("positions"),
+            f"{arm}.set_dof_velocities": set_joints("velocities"),
+            f"{arm}.get_dof_positions": get_joints("positions"),
+            f"{arm}.get_dof_velocities": get_joints("velocities"),
+            f"{arm}.set_dof_position_targets": lambda _, values, *, dof_indices: self.targets.append(values[0]),
+            f"{body}.get_world_poses": poses,
+            f"{body}.set_world_poses": placed,
+            f"{body}.get_velocities": zeros,
+            f"{body}.set_velocities": noted("velocities"),
+        }
+
+
+@pytest.fixture
+def isaac() -> Iterator[IsaacSim]:
+    isaac = IsaacSim()
+    standin = StandIn(Contract.load(), {})
+    standin.behaviour.update(Kit().behaviour(standin.make) | isaac.behaviour())
+    with standin.installed():
+        yield isaac
+
+
+def layout() -> PhysicalLayout:
+    model = ObjectLibrary.open("trash").model("can", 0)
+    rest = model.rest_poses[0]
+    item = PlacedObject(
+        name="items_0",
+        group="items",
+        library="trash",
+        kind="can",
+        variant=0,
+        object_class=model.object_class,
+        position=(0.5, 0.0, rest.height),
+        wxyz=rest.wxyz,
+        rest_pose=rest.name,
+        mass=0.1,
+        friction=0.6,
+    )
+    return PhysicalLayout(objects=(item,))
+
+
+@pytest.fixture
+def simulation(isaac: IsaacSim) -> IsaacSimSimulation:
+    simulation = IsaacSimSimulation(read_stage("tabletop"), load_robot("panda"), rate=20.0)
+    simulation.load(layout())
+    return simulation
+
+
+def test_physics_starts_after_the_stage_and_the_arm_at_home(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    assert isaac.done == ["stop", "open", f"setup dt={1 / STEP_RATE} device=cpu", "play commit=True", "initialize"]
+    robot = simulation.robot
+    home = [*robot.arm.home, robot.gripper.open, robot.gripper.open]
+    np.testing.assert_allclose(simulation.joint_positions(), home)
+    np.testing.assert_allclose(isaac.targets[-1], home)
+
+
+def test_bodies_are_those_of_the_default_simulator(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    from nimbus.datagen.simulate.newton import NewtonSimulation
+
+    other = NewtonSimulation(simulation.stage, simulation.robot, rate=20.0)
+    other.load(layout())
+    assert set(simulation.body_names) == set(other.body_names)
+    assert simulation.joint_names == other.joint_names
+    assert (simulation.action_names, simulation.object_names) == (other.action_names, other.object_names)
+    rows = {name: row for row, name in enumerate(simulation.body_names)}
+    mine, theirs = simulation.body_positions(), other.body_positions()
+    for name in ("items_0", "recycling"):
+        np.testing.assert_allclose(mine[rows[name]], theirs[other.body_names.index(name)], atol=1e-6)
+
+
+def test_one_command_is_a_period_of_even_steps_to_it(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    isaac.targets.clear()
+    start, looks = simulation.reference.copy(), []
+    action = np.append(np.asarray(simulation.robot.arm.home) + 0.12, 0.01)
+    simulation.advance(action, observe=lambda: looks.append(1))
+    assert len(isaac.targets) == len(looks) == STEP_RATE / 20.0
+    np.testing.assert_allclose(isaac.targets[-1], [*action, 0.01])
+    np.testing.assert_allclose(isaac.targets[0] - start, (isaac.targets[-1] - start) / 12)
+
+
+def test_a_state_is_restored_whole(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    before = simulation.state()
+    simulation.advance(np.zeros(8))
+    isaac.bodies["/World/objects/items_0"] = np.array([9.0, 9, 9]), np.array([1.0, 0, 0, 0])
+    simulation.restore(before)
+    after = simulation.state()
+    np.testing.assert_allclose(after.joint_positions, before.joint_positions)
+    assert simulation.is_stable
+
+
+def test_a_rate_that_does_not_divide_is_refused():
+    with pytest.raises(ValueError, match="divide 240"):
+        IsaacSimSimulation(read_stage("tabletop"), load_robot("panda"), rate=7.0)
+
+
+def test_nothing_is_left_in_the_temporary_folder(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    folder = Path(simulation._folder.name)
+    simulation.close()
+    assert not folder.exists()
