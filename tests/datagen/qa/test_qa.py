@@ -11,6 +11,8 @@ from typing import Any
 import av
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from synthetic import make_rendered, write_dataset
 
@@ -19,12 +21,8 @@ from nimbus.datagen.qa.checks import check
 from nimbus.datagen.qa.checksums import check_sums
 from nimbus.datagen.qa.finding import Finding, Level
 from nimbus.datagen.qa.view import open_view
+from nimbus.datagen.store.export.export import export
 from nimbus.runner.cli import main
-
-pa: Any = pytest.importorskip("pyarrow")
-import pyarrow.parquet as pq  # noqa: E402 # pyright: ignore[reportMissingImports]
-
-from nimbus.datagen.store.export.export import export  # noqa: E402
 
 STEPS = (40, 33, 47)
 FIRST_DATA = {"lerobot": "data/chunk-000/file-000.parquet", "lerobot-v2.1": "data/chunk-000/episode_000000.parquet"}

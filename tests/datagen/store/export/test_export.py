@@ -19,13 +19,10 @@ from runs import RUNNER, run
 from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.errors import InputError
-
-pytest.importorskip("pyarrow")
-
-from nimbus.datagen.store.export.export import FORMATS, export  # noqa: E402
-from nimbus.datagen.store.export.options import Options  # noqa: E402
-from nimbus.datagen.store.export.publication import stage_of  # noqa: E402
-from nimbus.runner.cli import main  # noqa: E402
+from nimbus.datagen.store.export.export import FORMATS, export
+from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.publication import stage_of
+from nimbus.runner.cli import main
 
 TO = sorted(FORMATS)
 

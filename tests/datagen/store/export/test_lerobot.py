@@ -7,17 +7,15 @@ from typing import Any
 import av
 import h5py
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from reading import decode, psnr, tree
 from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.errors import InputError
-
-pq: Any = pytest.importorskip("pyarrow.parquet")
-
-from nimbus.datagen.store.export.export import export  # noqa: E402
-from nimbus.datagen.store.export.lerobot import pack  # noqa: E402
-from nimbus.datagen.store.export.options import Options  # noqa: E402
+from nimbus.datagen.store.export.export import export
+from nimbus.datagen.store.export.lerobot import pack
+from nimbus.datagen.store.export.options import Options
 
 STEPS = (20, 13, 27, 9)
 

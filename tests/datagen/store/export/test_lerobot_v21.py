@@ -6,14 +6,13 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from reading import decode, psnr
 from synthetic import make_rendered, write_dataset
 
-pq: Any = pytest.importorskip("pyarrow.parquet")
-
-from nimbus.datagen.store.export.export import export  # noqa: E402
-from nimbus.datagen.store.export.options import Options  # noqa: E402
+from nimbus.datagen.store.export.export import export
+from nimbus.datagen.store.export.options import Options
 
 STEPS = (20, 13, 27)
 

@@ -6,16 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.finding import Unreadable
-
-try:
-    import pyarrow as pa  # pyright: ignore[reportMissingImports]
-    import pyarrow.parquet as pq  # pyright: ignore[reportMissingImports]
-except ModuleNotFoundError:
-    raise InputError("LeRobot's tables need pyarrow", instead="pip install 'nimbus-datagen[export]'") from None
 
 
 def read_table(path: Path) -> Any:

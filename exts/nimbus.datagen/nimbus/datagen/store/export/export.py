@@ -134,13 +134,10 @@ def _versions() -> dict[str, str]:
     import av
     import h5py
     import numpy as np
+    import pyarrow
 
-    found = {"nimbus": nimbus_version(), "av": av.__version__, "h5py": h5py.__version__, "numpy": np.__version__}
-    try:
-        import pyarrow  # pyright: ignore[reportMissingImports]
-    except ModuleNotFoundError:
-        return found
-    return found | {"pyarrow": pyarrow.__version__}
+    libraries = {"av": av, "h5py": h5py, "numpy": np, "pyarrow": pyarrow}
+    return {"nimbus": nimbus_version()} | {name: library.__version__ for name, library in libraries.items()}
 
 
 def _hash(value: object) -> str:

@@ -7,13 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError
-
-try:
-    import pyarrow as pa  # pyright: ignore[reportMissingImports]
-    import pyarrow.parquet as pq  # pyright: ignore[reportMissingImports]
-except ModuleNotFoundError:
-    raise InputError("LeRobot's tables need pyarrow", instead="pip install 'nimbus-datagen[export]'") from None
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 Columns = Mapping[str, tuple[Any, Any]]
 """By name: the values, and their pyarrow type."""
