@@ -40,7 +40,7 @@ def physics(lab: Lab) -> Result:
                     time.sleep(_GAP + _NOTED)
                     others[_strike_other(run, random)] += 1
                 else:
-                    sent += _strike_worker(run, random)
+                    sent += _strike_worker(run, random, spared={fault["pid"] for fault in sent})
                 hits = _hits(folder)
             ended, error = run.end()
             for fault in sent:
@@ -63,14 +63,18 @@ def physics(lab: Lab) -> Result:
     return result
 
 
-def _strike_worker(run: cells.Run, random: Any) -> list[dict[str, Any]]:
-    """Send a signal to a worker that is in the middle of a phase; what was done, if anything."""
-    busy = [worker for worker in run.status().get("workers", ()) if worker["phase"] in _PHASES and worker["pid"]]
+def _strike_worker(run: cells.Run, random: Any, *, spared: set[int]) -> list[dict[str, Any]]:
+    """Send a signal to a worker that is in the middle of a phase; what was done, if anything.
+
+    One that was struck is spared: a process that is stopped takes no other signal.
+    """
+    workers = [worker for worker in run.status().get("workers", ()) if worker["pid"] not in {0, *spared}]
+    busy = [worker for worker in workers if worker["phase"] in _PHASES]
     if not busy:
         return []
     worker = random.choice(busy)
     name = random.choices(SIGNALS, weights=(8, 6, 6, 1))[0]
-    told = {"kind": name, "idx": -1, "time": time.time()}
+    told = {"kind": name, "idx": -1, "pid": worker["pid"], "time": time.time()}
     return [told] if cells.parent(worker["pid"]) and cells.kill(worker["pid"], getattr(signal, name)) else []
 
 
