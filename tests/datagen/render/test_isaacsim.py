@@ -207,6 +207,14 @@ def test_no_isaac_sim_is_one_line():
         kit_app.start()
 
 
+@pytest.mark.parametrize("version", ["4.5.0", "5.1.0-rc.19"])
+def test_another_version_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str):
+    (tmp_path / "VERSION").write_text(version + "\n")
+    monkeypatch.setenv("ISAAC_PATH", str(tmp_path))
+    with pytest.raises(InputError, match=f"Isaac Sim {version}, 6.0 is needed"):
+        kit_app.start()
+
+
 def test_ids_of_unknown_prims_and_of_the_background_are_background():
     labels = Labels(
         instance_names=("background", "items_0", "table"),

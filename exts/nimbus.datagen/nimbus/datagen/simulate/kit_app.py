@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
@@ -11,6 +14,8 @@ from nimbus.datagen.errors import InputError
 if TYPE_CHECKING:
     from isaacsim import SimulationApp
 
+VERSION = "6"
+"""The first number of the versions whose interface this is."""
 EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
 """After it, one update shows the poses that were just written."""
 _LONGEST_LOADING = 6000
@@ -24,8 +29,12 @@ def start(*, gpu: int = 0) -> SimulationApp:
         gpu: Number of the GPU among those that the process sees.
 
     Raises:
-        InputError: Isaac Sim is not in this Python.
+        InputError: Isaac Sim is not in this Python, or is of another version.
     """
+    version = installed_version()
+    if version and not version.startswith(f"{VERSION}."):
+        what = f"this is Isaac Sim {version}, {VERSION}.0 is needed"
+        raise InputError(what, where="--sim isaacsim", instead="see docs/isaacsim.md, or use --sim newton")
     try:
         from isaacsim import SimulationApp
     except ImportError as error:
@@ -37,6 +46,18 @@ def start(*, gpu: int = 0) -> SimulationApp:
         {"headless": True, "multi_gpu": False, "active_gpu": gpu, "physics_gpu": gpu, "width": 640, "height": 480},
         experience=EXPERIENCE,
     )
+
+
+def installed_version() -> str:
+    """The version of the Isaac Sim around this Python, of a pip install or a workstation build; empty when not known."""
+    try:
+        return importlib.metadata.version("isaacsim")
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    try:
+        return Path(os.environ.get("ISAAC_PATH", ""), "VERSION").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def open_stage(path: str) -> None:
