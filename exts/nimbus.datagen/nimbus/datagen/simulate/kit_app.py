@@ -49,7 +49,7 @@ def start(*, gpu: int = 0) -> SimulationApp:
 
 
 def installed_version() -> str:
-    """The version of the Isaac Sim around this Python, of a pip install or a workstation build; empty when not known."""
+    """The version of Isaac Sim around this Python, by pip or as a workstation build; empty when not known."""
     try:
         return importlib.metadata.version("isaacsim")
     except importlib.metadata.PackageNotFoundError:
