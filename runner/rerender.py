@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.leftovers import tell_leftovers
 from nimbus.runner.libraries import prepare_libraries
 from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
-from nimbus.runner.serial import tell_orphans
 
 
 def command(args: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def command(args: argparse.Namespace) -> int:
         robot=assets.robot.name,
         inputs=content_inputs(task, assets=hashes, settings=settings),
     ) as dataset:
-        tell_orphans(dataset)
+        tell_leftovers(dataset)
         _render(paths, dataset, task, assets, hashes, args)
     write_previews(args.out)
     sys.stdout.write(f"dataset: {args.out}\nreport:  {write_report(args.out)}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -39,13 +38,14 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
         KeyboardInterrupt: It was asked twice.
     """
     from nimbus.runner.dashboard import Dashboard, loading
+    from nimbus.runner.leftovers import tell_leftovers
     from nimbus.runner.progress import Progress
 
     mode, started = "coupled" if coupled else "serial", time.time()
     with loading():
         job = load_job(spec)
     with job.origin.open(spec.folder) as dataset:
-        tell_orphans(dataset)
+        tell_leftovers(dataset)
         run = dataset.ledger.start_run(mode=mode, cores=1, started=started)
         before = done_before(dataset.ledger, spec)
         progress = Progress(
@@ -98,21 +98,3 @@ def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator
         plan = stored_plan(path, attempt=item.stored_attempt) if item.stored_plan else None
         yield Request(index=item.index, variants=item.variants, plan=plan, times=times)
         times = {}
-
-
-def tell_orphans(dataset: Dataset) -> None:
-    """Say what :func:`orphan_lines` has to say."""
-    for text in orphan_lines(dataset):
-        sys.stderr.write(f"{text}\n")
-
-
-def orphan_lines(dataset: Dataset) -> Iterator[str]:
-    """One line each, that files were put aside which the ledger does not know, and that others are gone."""
-    if count := len(dataset.outdated):
-        what = f"{count} episode files are" if count > 1 else f"{dataset.outdated[0].name} is"
-        yield f"{dataset.folder}: {what} missing or changed, to be made again"
-    if count := len(dataset.orphans):
-        from nimbus.datagen.store.commit import ORPHANS
-
-        what = f"{count} episode files" if count > 1 else "an episode file"
-        yield f"{dataset.folder}: put {what} aside that the ledger does not know, in {ORPHANS}/"

@@ -4,7 +4,9 @@
 launcher.py      starts the supervisor, restarts it when it dies, passes Ctrl-C on
 supervisor.py    one thread and none of the user's code: waits for whatever happens; holds the zygote
   shift.py         the run itself: takes what happens to whom it concerns, and knows when it is over
-  dispatch.py      gives orders, takes in what was made, commits it
+  dispatch.py      gives orders, and follows what was made until it is settled
+  intake.py        commits what was made, a few episodes at once
+  places.py        where plans lie: slots of the slab, and files beside
   crew.py          the workers: started, heard, ended, reaped
   staff.py         how many workers in which role there should be
   watchdog.py      looks at stamps and memory, ends what hangs

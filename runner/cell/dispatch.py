@@ -1,36 +1,29 @@
-"""The dispatcher: gives orders to free workers, takes in what they made, and commits it."""
+"""The dispatcher: gives orders to free workers, and follows what they made until it is settled."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.commit import Staged
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.records import Span
 from nimbus.runner.cell import backlog
 from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Deadlines
 from nimbus.runner.cell.evidence import Evidence
-from nimbus.runner.cell.lease import Lease, Place, Role, Settled
+from nimbus.runner.cell.intake import Intake
+from nimbus.runner.cell.lease import Lease, Role, Settled
 from nimbus.runner.cell.messages import Idle, Plan, PlanMade, Recorded, Render, Stop, Times, Written
 from nimbus.runner.cell.pace import Pace
+from nimbus.runner.cell.places import Places, spill_file
 from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
 from nimbus.runner.cell.slab import SlotState, SlotTable
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.work import Work
 from nimbus.runner.progress import Progress, line, stored_of
-
-_GROUP = 16
-_GROUP_WAIT = 0.05
-"""Episodes that are committed together at most, and [s] that the first of them waits."""
 
 
 class Dispatcher:
@@ -65,23 +58,18 @@ class Dispatcher:
         load_time: float,
         run: int,
     ) -> None:
-        self.spec, self.dataset, self.crew, self.slots = spec, dataset, crew, slots
+        self.spec, self.dataset, self.crew = spec, dataset, crew
         self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
         self.has_planner, self.run = has_planner, run
         self.work = Work(backlog.missing(dataset.ledger, spec), total=missing, has_planner=has_planner)
         self.pace = Pace()
-        self._load_time = load_time
+        self.places = Places(dataset.folder, slots)
+        self.intake = Intake(dataset, self, load_time=load_time)
         self.switches = 0
         self.orders = 0
         """Given so far."""
         self.results = 0
         """Plans, rejections and commits so far: the run gets somewhere."""
-        self._written: list[tuple[Member, Written]] = []
-        self._failed: deque[tuple[Member, Recorded]] = deque()
-        self._granted: dict[int, int] = {}
-        """Slot by planning worker."""
-        self._written_since = 0.0
-        self._spilled: set[str] = set()
         self._told: dict[int, set[int]] = {}
         self._buried: set[int] = set()
         """Workers that went while something of theirs waited for room on the disk."""
@@ -127,9 +115,9 @@ class Dispatcher:
 
     def snapshot(self) -> Snapshot:
         """The cell as the schedule sees it."""
-        counts, slots = self.work.counts, self.slots.counts
+        counts, slots = self.work.counts, self.places.counts
         roles = [member.role for member in self.crew if not member.stopped]
-        spill = self.spec.resources.spill - len(self._spilled) if self.spec.resources.fixed_roles else 0
+        spill = self.spec.resources.spill - self.places.spilled_count if self.spec.resources.fixed_roles else 0
         return Snapshot(
             pending=counts.pending,
             planning=counts.planning,
@@ -145,16 +133,14 @@ class Dispatcher:
         )
 
     def _plan_order(self, lease: Lease, member: Member) -> Plan:
-        slot = self.slots.grant(member.number) if self.has_planner else None
-        if slot is not None:
-            self._granted[member.number] = slot
+        slot, generation = self.places.grant(member.number) if self.has_planner else (-1, 0)
         return Plan(
             index=lease.index,
             variants=lease.variants,
             lease=lease.number,
-            slot=-1 if slot is None else slot,
-            generation=0 if slot is None else self.slots.generation(slot),
-            spill=_spill(lease.index, lease.number),
+            slot=slot,
+            generation=generation,
+            spill=spill_file(lease.index, lease.number),
             stored=lease.stored_plan,
             stored_attempt=lease.stored_attempt,
         )
@@ -165,8 +151,7 @@ class Dispatcher:
         if isinstance(lease.place, str):
             return Render(**common, spill=lease.place)
         assert lease.place is not None
-        self.slots.take(lease.place, member.number)
-        return Render(**common, slot=lease.place, generation=self.slots.generation(lease.place))
+        return Render(**common, slot=lease.place, generation=self.places.take(lease.place, member.number))
 
     # What comes back
 
@@ -178,13 +163,9 @@ class Dispatcher:
             case PlanMade():
                 self._take_plan(member, message)
             case Recorded():
-                first, *others = message.attempts
-                attempts = (self._with_load_time(first), *others)
-                self._failed.append((member, replace(message, attempts=attempts)))
-                self._record_failures()
+                self.intake.record(member, message)
             case Written():
-                self._written_since = self._written_since if self._written else time.monotonic()
-                self._written.append((member, replace(message, attempt=self._with_load_time(message.attempt))))
+                self.intake.store(member, message)
             case Times():
                 self._take_times(member, message)
 
@@ -193,7 +174,7 @@ class Dispatcher:
             return  # said before the last order came
         member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles
         if not message.flushing:
-            self.commit(at_once=True)
+            self.intake.commit(at_once=True)
             for lease in self.work.held_by(member.number):
                 # Its components gave no result for this episode: that is as good as a death.
                 member.trouble = f"episode {lease.index} came to no result"
@@ -201,31 +182,12 @@ class Dispatcher:
                 self.crew.kill(member, why=member.trouble)
 
     def _take_plan(self, member: Member, message: PlanMade) -> None:
-        slot = self._granted.pop(member.number, None)
-        place: Place = _spill(message.index, message.lease) if message.spilled or slot is None else slot
-        if slot is not None:
-            self.slots.free(slot) if message.spilled else self.slots.ready(slot)
+        place = self.places.filled(member.number, message.index, message.lease, in_file=message.spilled)
         if self.work.planned(message.index, place, lease=message.lease):
-            if message.spilled:
-                self._spilled.add(str(place))
             self._ended_well(member, message.index, Role.PLANNER)
             self.pace.planned(True)
         else:
-            self._free(place)
-
-    def _record_failures(self) -> None:
-        while self._failed:
-            member, message = self._failed[0]
-            self.dataset.record(message.attempts)
-            self._failed.popleft()
-            held = self.work.held_by(member.number)
-            role = next((lease.role for lease in held if lease.index == message.index), Role.RENDERER)
-            for attempt in message.attempts:
-                self._tell(attempt)
-                if attempt.final and self._settle(attempt, Settled.REJECTED, member, role) and role is Role.PLANNER:
-                    self._free(self._granted.pop(member.number, None))
-                    self.pace.planned(False)
-            self._take_rest(member, message.index)
+            self.places.free(place)
 
     def _take_times(self, member: Member, message: Times) -> None:
         for phase, gap, total in message.gaps:
@@ -237,30 +199,28 @@ class Dispatcher:
             if phase not in ("none", "wait")
         )
 
-    def commit(self, *, at_once: bool = False) -> bool:
-        """Record what failed, and commit what was written, a few episodes together; whether there was any.
+    # What has become of it, as the intake tells
 
-        Raises:
-            StorageError: The disk is full; the same is tried again by the next call.
-        """
-        self._record_failures()
-        if not self._written:
-            return False
-        waited = time.monotonic() - self._written_since
-        if not at_once and len(self._written) < _GROUP and waited < _GROUP_WAIT:
-            return False
-        group = [self._staged(message) for _, message in self._written]
-        taken = {attempt.episode_id for attempt in self.dataset.commit(group)}
-        written, self._written = self._written, []
-        for member, message in written:
-            if message.attempt.episode_id in taken:
-                self._tell(message.attempt)
-                self._settle(message.attempt, Settled.STORED, member, Role.RENDERER)
-            else:  # its file is gone, or it was given to somebody else: unless that one has it, it is made again
-                self.work.lost(member.number, index=message.index)
-        for member, message in written:
-            self._take_rest(member, message.index)
-        return True
+    def failed(self, member: Member, message: Recorded) -> None:
+        """Failed attempts are in the ledger."""
+        held = self.work.held_by(member.number)
+        role = next((lease.role for lease in held if lease.index == message.index), Role.RENDERER)
+        for attempt in message.attempts:
+            self._tell(attempt)
+            if attempt.final and self._settle(attempt, Settled.REJECTED, member, role) and role is Role.PLANNER:
+                self.places.withdraw(member.number)
+                self.pace.planned(False)
+        self._take_rest(member, message.index)
+
+    def stored(self, member: Member, message: Written) -> None:
+        """An episode is in the dataset."""
+        self._tell(message.attempt)
+        self._settle(message.attempt, Settled.STORED, member, Role.RENDERER)
+        self._take_rest(member, message.index)
+
+    def refused(self, member: Member, message: Written) -> None:
+        """An episode's file is gone, or it was given to somebody else: unless that one has it, it is made again."""
+        self.work.lost(member.number, index=message.index)
 
     def _take_rest(self, member: Member, index: int) -> None:
         """What a worker that is gone did not come to, of an episode that waited for room, is for others to make."""
@@ -268,70 +228,47 @@ class Dispatcher:
             self.work.lost(member.number, index=index)
 
     @property
-    def next_commit(self) -> float | None:
-        """[s] monotonic, when what was written must be committed; None when nothing waits."""
-        return self._written_since + _GROUP_WAIT if self._written else None
-
-    @property
     def is_done(self) -> bool:
         """Everything asked for is settled and committed."""
-        return self.work.finished and not self._written and not self._failed
-
-    @property
-    def spilled_count(self) -> int:
-        """Plans that wait in files."""
-        return len(self._spilled)
+        return self.work.finished and self.intake.is_empty
 
     # What is lost
 
     def lost(self, member: Member) -> tuple[Lease, ...]:
         """Take back what a worker had that is gone."""
         with suppress(StorageError):  # tried again later
-            self.commit(at_once=True)
-        written = {message.index for _, message in self._written}
-        written |= {message.index for _, message in self._failed if message.attempts[-1].final}
+            self.intake.commit(at_once=True)
+        waiting = self.intake.indices
         held = self.work.held_by(member.number)
-        leases = tuple(lease for lease in held if lease.index not in written)
+        leases = tuple(lease for lease in held if lease.index not in waiting)
         if len(leases) < len(held):
             self._buried.add(member.number)
         for lease in leases:
             self.work.lost(member.number, index=lease.index)
-        self.slots.reclaim(member.number)
-        self._granted.pop(member.number, None)
-        for lease in leases:
-            if lease.role is Role.PLANNER:
-                (self.dataset.folder / _spill(lease.index, lease.number)).unlink(missing_ok=True)
-        waiting = {message.path for _, message in self._written}
-        for path in self.dataset.stage.glob(f"*.{member.pid}.tmp"):
-            if path.relative_to(self.dataset.folder).as_posix() not in waiting:
-                path.unlink(missing_ok=True)
+        self.places.reclaim(member.number, leases)
+        self.intake.forget_begun(member)
         return leases
 
     def replan(self, index: int) -> None:
         """Make a plan anew that cannot be read."""
-        self._free(self.work.replan(index))
+        self.places.free(self.work.replan(index))
 
     def quarantine(self, index: int, variants: tuple[int, ...], evidence: dict[str, Any]) -> None:
         """Give an episode up."""
         self.dataset.quarantine(index, variants, evidence=evidence)
-        self._free(self.work.drop(index))
+        self.places.free(self.work.drop(index))
         self.progress.update(quarantined=self.progress.status.quarantined + len(variants))
         deaths = evidence.get("evidence") or "it killed workers"
         self.progress.tell(f"episode {index} given up: {deaths}", kind="quarantine")
 
     # Helpers of the above
 
-    def _staged(self, message: Written) -> Staged:
-        folder = self.dataset.folder
-        learned = _named(message.learned, self.dataset.info) if message.learned else None
-        return Staged(attempt=message.attempt, path=folder / message.path, lease=message.lease, learned=learned)
-
     def _settle(self, attempt: Attempt, kind: Settled, member: Member, role: Role) -> bool:
         """A variant is done with; whether that was the last one of its episode."""
         place = self.work.settled(attempt.idx, attempt.variant, kind)
         if not self.work.is_complete(attempt.idx):
             return False
-        self._free(place)
+        self.places.free(place)
         self._told.pop(attempt.idx, None)
         self._ended_well(member, attempt.idx, role)
         self.evidence.forget(attempt.idx)
@@ -351,26 +288,3 @@ class Dispatcher:
         self.progress.add(stored, is_new=attempt.attempt not in told)
         self.progress.tell(line(stored, self.progress.status))
         told.add(attempt.attempt)
-
-    def _with_load_time(self, attempt: Attempt) -> Attempt:
-        if not self._load_time:
-            return attempt
-        load, self._load_time = self._load_time, 0.0
-        return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
-
-    def _free(self, place: Place | None) -> None:
-        if isinstance(place, str):
-            self._spilled.discard(place)
-            Path(self.dataset.folder, place).unlink(missing_ok=True)
-        elif place is not None:
-            self.slots.free(place)
-
-
-def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:
-    """What a worker learned about the dataset, under the dataset's names."""
-    return replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)
-
-
-def _spill(index: int, lease: int) -> str:
-    """File of a plan that is not in the slab, relative to the dataset."""
-    return f"stage/{index}.{lease}.plan"

@@ -26,8 +26,8 @@ from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.staff import Staff, first_split
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.watchdog import Watchdog
+from nimbus.runner.leftovers import leftover_lines
 from nimbus.runner.progress import Progress
-from nimbus.runner.serial import orphan_lines
 
 _SEATS = 64
 """Workers that a cell can have at once."""
@@ -72,7 +72,7 @@ class Shift:
         """Whom to ask for workers; None while there is none that can make them."""
         self.zygote_pid = zygote_pid
         self._drain_zygote = drain_zygote
-        resources, cores = spec.resources, processes.usable_cores()
+        resources = spec.resources
         split = first_split(spec, has_planner=loaded.has_planner)
         slots = resources.slots or 2 * sum(split) + 2
         self.dataset = loaded.origin.open(spec.folder)
@@ -80,7 +80,7 @@ class Shift:
             slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
             self.run = self.dataset.ledger.start_run(
                 mode="cell",
-                cores=cores,
+                cores=processes.usable_cores(),
                 workers="x".join(map(str, split)),
                 settings={"seed": spec.seed},
                 started=started,
@@ -89,7 +89,8 @@ class Shift:
             self.dataset.close()
             raise
         self.crew = Crew(spec, selector, slab=slab, seats=_SEATS, on_message=self._hear, on_exit=self._gone)
-        evidence, circuit = Evidence(), Circuit(same_limit=max(6, 2 * sum(split)))
+        evidence = Evidence()
+        self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
         deadlines = Deadlines({**CPU, **fixed})
         self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
@@ -121,11 +122,10 @@ class Shift:
             self.dispatcher,
             self.crew,
             evidence=evidence,
-            circuit=circuit,
+            circuit=self.circuit,
             task_text=loaded.origin.task_text,
             run=self.run.id,
         )
-        self.circuit = circuit
         self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
         self.status = CellStatus(self.progress, self.dispatcher, self.aftermath, self.watchdog)
         self._next_flush = 0.0
@@ -134,7 +134,6 @@ class Shift:
         self._drained_at: float | None = None
         self._leaving_since: float | None = None
         self._ended: Ended | None = None
-
         self._tell_of_start(loaded)
 
     # The loop
@@ -148,7 +147,7 @@ class Shift:
         """
         if not self.disk.is_full:
             with self.disk.guard(now):
-                if self.dispatcher.commit():
+                if self.dispatcher.intake.commit():
                     self.disk.worked()
         if is_tick:
             self.crew.flush()
@@ -175,7 +174,7 @@ class Shift:
     @property
     def next_commit(self) -> float | None:
         """[s] of the monotonic clock, when something must be committed; None when nothing waits, or has to wait."""
-        return None if self.disk.is_full else self.dispatcher.next_commit
+        return None if self.disk.is_full else self.dispatcher.intake.next_commit
 
     def drain(self, now: float) -> None:
         """Hand out nothing more; what is under way may end."""
@@ -200,7 +199,7 @@ class Shift:
         self.crew.close()
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):
-            self.dispatcher.commit(at_once=True)
+            self.dispatcher.intake.commit(at_once=True)
         self.status.finish(state)
         with suppress(StorageError):
             self.dataset.ledger.end_run(
@@ -289,7 +288,7 @@ class Shift:
         self.progress.activity(_COMPILING if loaded.compiles else "starting workers")
         if loaded.compiles:
             self.progress.tell(_COMPILING, kind="phase")
-        for text in orphan_lines(self.dataset):
+        for text in leftover_lines(self.dataset):
             self.progress.tell(text, kind="files")
         self.progress.flush()
 

@@ -37,7 +37,7 @@ class CellStatus:
         self._progress.finish(state)
 
     def _gather(self) -> None:
-        slots = self._dispatcher.slots.counts
+        slots = self._dispatcher.places.counts
         self._progress.update(
             workers=tuple(self._workers()),
             ring=RingStatus(
@@ -45,7 +45,7 @@ class CellStatus:
                 ready=slots[SlotState.READY],
                 taken=slots[SlotState.TAKEN],
                 granted=slots[SlotState.GRANTED],
-                spilled=self._dispatcher.spilled_count,
+                spilled=self._dispatcher.places.spilled_count,
             ),
             faults=dict(self._aftermath.counts),
             recycled=self._aftermath.recycled,

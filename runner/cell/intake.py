@@ -1,0 +1,131 @@
+"""What workers made, on its way into the dataset: rows of failed attempts, and files that are committed in groups."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Protocol
+
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.runner.cell.crew import Member
+from nimbus.runner.cell.messages import Recorded, Written
+
+_GROUP = 16
+_GROUP_WAIT = 0.05
+"""Episodes that are committed together at most, and [s] that the first of them waits."""
+
+
+class Receiver(Protocol):
+    """Who is told what became of it."""
+
+    def failed(self, member: Member, message: Recorded) -> None:
+        """Its attempts are in the ledger."""
+        ...
+
+    def stored(self, member: Member, message: Written) -> None:
+        """It is in the dataset."""
+        ...
+
+    def refused(self, member: Member, message: Written) -> None:
+        """Its file is gone, or the episode was given to somebody else."""
+        ...
+
+
+class Intake:
+    """Keeps what was made until the dataset has it: on a full disk it waits, and nothing is lost.
+
+    Args:
+        dataset: Opened by this process, which alone writes it.
+        receiver: Told what became of everything.
+        load_time: [s] CPU that loading took, for all workers; the first attempt tells of it.
+    """
+
+    def __init__(self, dataset: Dataset, receiver: Receiver, *, load_time: float) -> None:
+        self._dataset, self._receiver, self._load_time = dataset, receiver, load_time
+        self._failed: deque[tuple[Member, Recorded]] = deque()
+        self._written: list[tuple[Member, Written]] = []
+        self._written_since = 0.0
+
+    def record(self, member: Member, message: Recorded) -> None:
+        """Enter failed attempts.
+
+        Raises:
+            StorageError: The disk is full; the next :meth:`commit` tries again.
+        """
+        first, *others = message.attempts
+        self._failed.append((member, replace(message, attempts=(self._with_load_time(first), *others))))
+        self._record_failures()
+
+    def store(self, member: Member, message: Written) -> None:
+        """Take in an episode, for the next :meth:`commit`."""
+        if not self._written:
+            self._written_since = time.monotonic()
+        self._written.append((member, replace(message, attempt=self._with_load_time(message.attempt))))
+
+    def commit(self, *, at_once: bool = False) -> bool:
+        """Record what failed, and commit what was written, a few episodes together; whether there was any.
+
+        Raises:
+            StorageError: The disk is full; the same is tried again by the next call.
+        """
+        self._record_failures()
+        waited = time.monotonic() - self._written_since
+        if not self._written or not (at_once or len(self._written) >= _GROUP or waited >= _GROUP_WAIT):
+            return False
+        stored = self._dataset.commit([self._staged(message) for _, message in self._written])
+        taken = {attempt.episode_id for attempt in stored}
+        written, self._written = self._written, []
+        for member, message in written:
+            tell = self._receiver.stored if message.attempt.episode_id in taken else self._receiver.refused
+            tell(member, message)
+        return True
+
+    @property
+    def next_commit(self) -> float | None:
+        """[s] monotonic, when what was written must be committed; None when nothing waits."""
+        return self._written_since + _GROUP_WAIT if self._written else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits."""
+        return not self._written and not self._failed
+
+    @property
+    def indices(self) -> set[int]:
+        """Episodes of which a file or a last attempt waits."""
+        written = {message.index for _, message in self._written}
+        return written | {message.index for _, message in self._failed if message.attempts[-1].final}
+
+    def forget_begun(self, member: Member) -> None:
+        """Remove the files that a dead worker began and did not tell of."""
+        waiting = {message.path for _, message in self._written}
+        for path in self._dataset.stage.glob(f"*.{member.pid}.tmp"):
+            if path.relative_to(self._dataset.folder).as_posix() not in waiting:
+                path.unlink(missing_ok=True)
+
+    def _record_failures(self) -> None:
+        while self._failed:
+            member, message = self._failed[0]
+            self._dataset.record(message.attempts)
+            self._failed.popleft()
+            self._receiver.failed(member, message)
+
+    def _with_load_time(self, attempt: Attempt) -> Attempt:
+        if not self._load_time:
+            return attempt
+        load, self._load_time = self._load_time, 0.0
+        return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
+
+    def _staged(self, message: Written) -> Staged:
+        learned = _named(message.learned, self._dataset.info) if message.learned else None
+        path = self._dataset.folder / message.path
+        return Staged(attempt=message.attempt, path=path, lease=message.lease, learned=learned)
+
+
+def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:
+    """What a worker learned about the dataset, under the dataset's names."""
+    return replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)

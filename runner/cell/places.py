@@ -1,0 +1,83 @@
+"""Where plans lie on their way from a planner to a renderer: in slots of the slab, or in files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nimbus.runner.cell.lease import Lease, Place, Role
+from nimbus.runner.cell.slab import SlotState, SlotTable
+
+
+class Places:
+    """Gives out slots and files for plans, and takes them back.
+
+    Args:
+        folder: The dataset's folder.
+        slots: Of the slab.
+    """
+
+    def __init__(self, folder: Path, slots: SlotTable) -> None:
+        self._folder, self._slots = folder, slots
+        self._granted: dict[int, int] = {}
+        """Slot by planning worker."""
+        self._spilled: set[str] = set()
+
+    @property
+    def counts(self) -> dict[SlotState, int]:
+        """Slots by state."""
+        return self._slots.counts
+
+    @property
+    def spilled_count(self) -> int:
+        """Plans that wait in files."""
+        return len(self._spilled)
+
+    def grant(self, planner: int) -> tuple[int, int]:
+        """A slot for what a worker plans next, and its generation; -1 where none is free."""
+        slot = self._slots.grant(planner)
+        if slot is None:
+            return -1, 0
+        self._granted[planner] = slot
+        return slot, self._slots.generation(slot)
+
+    def filled(self, planner: int, index: int, lease: int, *, in_file: bool) -> Place:
+        """A worker has put its plan into the slot that it was given, or into the file; where it lies."""
+        slot = self._granted.pop(planner, None)
+        if slot is not None and not in_file:
+            self._slots.ready(slot)
+            return slot
+        self.free(slot)
+        file = spill_file(index, lease)
+        self._spilled.add(file)
+        return file
+
+    def take(self, slot: int, renderer: int) -> int:
+        """Let a worker read a slot; its generation."""
+        self._slots.take(slot, renderer)
+        return self._slots.generation(slot)
+
+    def free(self, place: Place | None) -> None:
+        """What lies there is needed no more."""
+        if isinstance(place, str):
+            self._spilled.discard(place)
+            Path(self._folder, place).unlink(missing_ok=True)
+        elif place is not None:
+            self._slots.free(place)
+
+    def withdraw(self, planner: int) -> None:
+        """Nothing comes into the slot that a worker was given."""
+        self.free(self._granted.pop(planner, None))
+
+    def reclaim(self, worker: int, leases: Iterable[Lease]) -> None:
+        """Take back what a dead worker had, with the files that it may have begun."""
+        self._slots.reclaim(worker)
+        self._granted.pop(worker, None)
+        for lease in leases:
+            if lease.role is Role.PLANNER:
+                Path(self._folder, spill_file(lease.index, lease.number)).unlink(missing_ok=True)
+
+
+def spill_file(index: int, lease: int) -> str:
+    """File of a plan that is not in the slab, relative to the dataset."""
+    return f"stage/{index}.{lease}.plan"
