@@ -100,6 +100,7 @@ MISHAPS = {
     "orphan": _leave_orphan,
     "leak": lambda: _kept.append(bytearray(os.urandom(1 << 10) * (60 << 10))),
     "nap": lambda: time.sleep(0.3),
+    "sleep": lambda: time.sleep(3.0),
 }
 
 
