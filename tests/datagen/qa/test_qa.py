@@ -169,7 +169,7 @@ PLANTED += [("lerobot", "tasks", drop_pandas), ("lerobot", "stats", edit_stats)]
 PLANTED += [("lerobot", "files", drop_offsets), ("lerobot", "files", drop_places)]
 
 
-@pytest.mark.parametrize(("kind", "name", "plant"), PLANTED, ids=lambda value: str(value) if value else "")
+@pytest.mark.parametrize(("kind", "name", "plant"), PLANTED, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_planted_defect_is_found_by_the_right_check(
     sound: Path, tmp_path: Path, kind: str, name: str, plant: Callable[[Path, str], None]
 ):
