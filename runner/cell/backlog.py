@@ -23,13 +23,13 @@ class Before:
 
 
 def done_before(ledger: Ledger, spec: CellSpec) -> Before:
-    """Count what is there."""
+    """Count what is there; takes as long as the ledger is, however many episodes are asked for."""
     variants = tuple(range(spec.variants))
-    finished = [len(ledger.finished(index, variants)) for index in range(spec.episodes)]
+    finished = [len(ledger.finished(index, variants)) for index in ledger.touched(episodes=spec.episodes)]
     return Before(
         settled=sum(finished),
         stored=ledger.stored_count(episodes=spec.episodes, variants=spec.variants),
-        missing=sum(count < spec.variants for count in finished),
+        missing=spec.episodes - finished.count(spec.variants),
     )
 
 

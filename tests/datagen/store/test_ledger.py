@@ -63,6 +63,7 @@ def test_finished_are_the_stored_variants(tmp_path: Path) -> None:
     ledger.record(attempt(3, variant=2))
     assert ledger.finished(3, (0, 1, 2)) == (0, 2)
     assert ledger.finished(4, (0, 1, 2)) == ()
+    assert (ledger.touched(episodes=3), ledger.touched(episodes=4)) == ([], [3])
     counts = {(3, 3): 0, (4, 1): 1, (4, 2): 1, (4, 3): 2}
     assert {key: ledger.stored_count(episodes=key[0], variants=key[1]) for key in counts} == counts
     ledger.close()
@@ -71,9 +72,9 @@ def test_finished_are_the_stored_variants(tmp_path: Path) -> None:
 def test_a_plan_that_failed_for_good_finishes_all_variants_and_one_that_may_be_tried_again_none(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     ledger.record(attempt(5, success=False, final=False))
-    assert ledger.finished(5, (0, 1)) == ()
+    assert ledger.finished(5, (0, 1)) == () and ledger.touched(episodes=9) == []
     ledger.record(attempt(5, success=False, number=1))
-    assert ledger.finished(5, (0, 1)) == (0, 1)
+    assert ledger.finished(5, (0, 1)) == (0, 1) and ledger.touched(episodes=9) == [5]
     ledger.close()
 
 

@@ -238,12 +238,13 @@ class Dataset:
 
     def _recover(self) -> None:
         """Settle what an interrupted run left; files without a ledger row are put aside, rows without a file go."""
-        self._forget_outdated()
+        stored = self._forget_outdated()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
                 subfolder.mkdir(exist_ok=True)
         self.recovered = recover(self.folder, self.ledger, self._publisher)
-        stored = self.ledger.stored()
+        if self.recovered.rolled_forward:
+            stored = self.ledger.stored()
         with disk(self.folder):
             known = {attempt.path for attempt in stored}
             strays = [path for path in self.episodes.glob("*.hdf5") if f"episodes/{path.name}" not in known]
@@ -251,18 +252,21 @@ class Dataset:
             sync_folder(self.folder)
         self._recount(stored)
 
-    def _forget_outdated(self) -> None:
-        """Let the ledger forget stored episodes whose files are gone or changed."""
+    def _forget_outdated(self) -> list[Attempt]:
+        """Let the ledger forget stored episodes whose files are gone or changed; the others."""
         found = self.ledger.stored()
         # Of the two, the ledger is written first: it is never behind.
         if len(found) < self.info.episode_count:
             what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
-        outdated = [attempt for attempt in found if not attempt.is_in(self.folder)]
-        if outdated:
-            self._recount([attempt for attempt in found if attempt not in outdated])
+        there = [attempt for attempt in found if attempt.is_in(self.folder)]
+        if len(there) < len(found):
+            kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
+            outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
+            self._recount(there)
             self.ledger.forget(outdated)
             self.outdated = tuple(self.folder / attempt.path for attempt in outdated)
+        return there
 
     def _recount(self, stored: list[Attempt]) -> None:
         """Follow the ledger: a run that was killed may have left ``dataset.json`` some episodes behind."""

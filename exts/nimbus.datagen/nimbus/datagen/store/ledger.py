@@ -26,6 +26,10 @@ SELECT variant, success FROM attempts WHERE idx = :idx AND (path != '' OR (final
 UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND state = 'QUARANTINED'
 """
 
+_TOUCHED = """
+SELECT idx FROM attempts WHERE idx < :episodes AND (path != '' OR (final AND NOT success))
+UNION SELECT idx FROM episodes WHERE idx < :episodes AND state = 'QUARANTINED'
+"""
 _STORED_COUNT = """
 SELECT COUNT(*) FROM (SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < ? AND variant < ?)
 """
@@ -176,6 +180,11 @@ class Ledger:
         """How many of the first episodes are stored, their first variants counted."""
         with self._lock, reading(self.path):
             return self._connection.execute(_STORED_COUNT, (episodes, variants)).fetchone()[0]
+
+    def touched(self, *, episodes: int) -> list[int]:
+        """Those of the first episodes of which a variant at least needs no more work, in order."""
+        with self._lock, reading(self.path):
+            return [row[0] for row in self._connection.execute(f"{_TOUCHED} ORDER BY idx", {"episodes": episodes})]
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
         """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""
