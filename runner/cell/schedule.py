@@ -92,6 +92,8 @@ def _pays(worker: Worker, cell: Snapshot) -> bool:
     backlog, colleagues = (cell.render_work, cell.renderers) if to_render else (cell.plan_work, cell.planners)
     if cost <= 0 or colleagues == 0:
         return True
+    if worker.switch_once and not (cell.render_seconds if to_render else cell.plan_seconds):
+        return True  # nobody has measured yet what it would help, and it has to be paid once at most
     if backlog / colleagues <= cost:
         return False
     return cell.pending == 0 or _makes_more(cell, 1 if to_render else -1, cost, once=worker.switch_once)

@@ -193,3 +193,18 @@ def test_resizing_leads_to_what_was_asked(current: tuple[int, int], wanted: tupl
     )
     assert there == wanted
     assert change.planners * change.renderers >= 0
+
+
+def test_a_planner_without_work_renders_although_nobody_knows_yet_how_long_that_takes():
+    cell = Snapshot(
+        pending=0,
+        planning=0,
+        ready=3,
+        free_slots=5,
+        slots=8,
+        planners=1,
+        renderers=1,
+        plan_seconds=2.0,
+        render_seconds=0.0,
+    )
+    assert choose(Worker(Role.PLANNER, 4.0, switch_once=True), cell) is Choice.RENDER
