@@ -28,6 +28,7 @@ worker.py        plans or renders, as it is told, and stamps its progress
   shelf.py         where its writer puts episodes: the supervisor is told
 spec.py          what a run is asked to do
 lease.py         an episode in somebody's hands
+trouble.py       what a worker or the zygote says of the error for which it leaves
 messages.py      what these processes say to each other, over channel.py
 slab.py          plans in shared memory, as wire.py writes them, field by field (fields.py)
 stamps.py        the page of progress stamps

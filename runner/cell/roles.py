@@ -8,8 +8,6 @@ from typing import Any
 from nimbus.datagen.pipeline import Pipeline
 from nimbus.datagen.stages import Stage
 
-PLANNER, RENDERER = "planner", "renderer"
-
 _CUTS = ("plan", "randomize")
 """The cut comes behind the first of these that ends a component; what passes there can travel."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import faulthandler
 import signal
 import socket
@@ -16,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen import liveness
-from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
 from nimbus.datagen.store.attempt import attempt_of
-from nimbus.datagen.store.publish import disk, storage_error
+from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.read import stored_plan
 from nimbus.runner.cell import wire
 from nimbus.runner.cell.channel import Channel
 from nimbus.runner.cell.job import Job, load_job
+from nimbus.runner.cell.lease import Role
 from nimbus.runner.cell.messages import (
     Idle,
     Plan,
@@ -32,23 +31,19 @@ from nimbus.runner.cell.messages import (
     Render,
     Stop,
     Times,
-    Trouble,
     from_message,
     to_plain,
 )
-from nimbus.runner.cell.roles import PLANNER, RENDERER, cut, run_one
+from nimbus.runner.cell.roles import cut, run_one
 from nimbus.runner.cell.shelf import MessageShelf
 from nimbus.runner.cell.slab import Slab, SlabError
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.stamps import Stamp, StampPage
+from nimbus.runner.cell.trouble import LostPlanError, trouble_of
 from nimbus.runner.libraries import load_kernels
 
 _FLUSH_POLL = 0.02
 """[s] between two looks at what is being written in the background, while there is nothing else to do."""
-
-
-class LostPlanError(Exception):
-    """A plan is not where it should be, or damaged: it is to be made again."""
 
 
 class Worker:
@@ -115,7 +110,7 @@ class Worker:
         return any([stage.pending() for stage in self._chain.stages])
 
     def _plan(self, order: Plan) -> None:
-        self._take_role(PLANNER)
+        self._take_role(Role.PLANNER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         for item in run_one(self._head, self._request(order)):
             if isinstance(item, Planned) and not item.trajectory.outcome.success:
@@ -150,7 +145,7 @@ class Worker:
         self._say(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
 
     def _render(self, order: Render) -> None:
-        self._take_role(RENDERER)
+        self._take_role(Role.RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         scene: Scene = next(iter(self._load.process(self._request(order))))
         item = self._planned(order, scene)
@@ -167,7 +162,7 @@ class Worker:
             raise LostPlanError(f"the plan cannot be read: {error}") from error
 
     def _all_stages(self, order: Plan) -> None:
-        self._take_role(RENDERER)
+        self._take_role(Role.RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         self._shelf.begin(order.lease)
         _exhaust(run_one(self._tail, self._request(order)))
@@ -177,7 +172,7 @@ class Worker:
         plan = stored_plan(path, attempt=order.stored_attempt) if order.stored else None
         return Request(index=order.index, variants=order.variants, plan=plan)
 
-    def _take_role(self, role: str) -> None:
+    def _take_role(self, role: Role) -> None:
         if role not in self._roles:
             self._roles.append(role)
 
@@ -216,25 +211,11 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
     except BrokenPipeError:
         return 1  # the supervisor is gone
     except Exception as error:
-        text = traceback.format_exc()
-        channel.send(to_plain(_trouble(error, text)))
+        channel.send(to_plain(trouble_of(error)))
         with suppress(OSError):  # the log may be on a full disk
-            sys.stderr.write(text)
+            traceback.print_exc()
         return 1
     return 0
-
-
-def _trouble(error: Exception, text: str) -> Trouble:
-    if isinstance(error, LostPlanError):
-        return Trouble(sort="lost_plan", line=str(error), traceback=text[-20000:])
-    if isinstance(error, StorageError):
-        return Trouble(sort="storage", line=str(error), code=error.exit_code)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Trouble(sort="storage", line=str(storage_error(error, Path(error.filename or "the disk"))), code=1)
-    if isinstance(error, InputError):
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        return Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)
-    return Trouble(sort="exception", line=f"{type(error).__name__}: {error}"[:2000], traceback=text[-20000:])
 
 
 def _load(spec: CellSpec) -> Job:

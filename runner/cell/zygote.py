@@ -27,11 +27,11 @@ _ADOPTION = 10.0
 
 def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
-    from nimbus.datagen.errors import InputError
     from nimbus.runner.cell import worker as worker  # so that workers have it already
     from nimbus.runner.cell.job import load_job
-    from nimbus.runner.cell.messages import Loaded, Ready, Spawn, Trouble, from_message, to_plain
+    from nimbus.runner.cell.messages import Loaded, Ready, Spawn, from_message, to_plain
     from nimbus.runner.cell.roles import cut
+    from nimbus.runner.cell.trouble import trouble_of
     from nimbus.runner.libraries import kernels_are_compiled, load_kernels
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -46,13 +46,8 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
         )
         channel.send(to_plain(loaded))
         load_kernels(spec.device)
-    except InputError as error:
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        channel.send(to_plain(Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)))
-        return
     except Exception as error:
-        text = traceback.format_exc()
-        channel.send(to_plain(Trouble(sort="exception", line=f"{type(error).__name__}: {error}", traceback=text)))
+        channel.send(to_plain(trouble_of(error)))
         return
     can_fork = _can_fork(spec)
     gc.collect()

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.runner.cell.channel import pair
+from nimbus.runner.cell.messages import from_message, to_plain
+from nimbus.runner.cell.trouble import LostPlanError, trouble_of
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "episodes/a.hdf5")
+
+
+@pytest.mark.parametrize(
+    ("error", "sort", "code"),
+    [
+        (StorageError("no room"), "storage", 1),
+        (FULL, "storage", 1),
+        (InputError("upside down", where="yard.txt:1"), "input", 2),
+        (LostPlanError("the plan cannot be read"), "lost_plan", 70),
+        (PermissionError(errno.EACCES, "denied"), "exception", 70),
+        (RuntimeError("a wheel came off"), "exception", 70),
+    ],
+)
+def test_who_can_mend_it_is_said_by_the_kind_of_error(error: Exception, sort: str, code: int) -> None:
+    trouble = trouble_of(error)
+    assert (trouble.sort, trouble.code) == (sort, code)
+    assert "\n" not in trouble.line and trouble.line
+
+
+def test_the_largest_trouble_fits_into_the_channel() -> None:
+    try:
+        raise RuntimeError("🗑" * 100_000)
+    except RuntimeError as error:
+        trouble = trouble_of(error)
+    ours, theirs = pair()
+    ours.send(to_plain(trouble))
+    received = theirs.receive()
+    assert received and from_message(received[0]) == trouble
