@@ -5,21 +5,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from nimbus.datagen.errors import InputError, nearest
+from nimbus.runner.flags import one_of, price, size, stack, whole, workers
 
 SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
 ROLES = ("dynamic", "fixed")
 FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha")
-MOST_WORKERS = 64
 
 INTERRUPTED, BUG = 130, 70
 
@@ -44,54 +43,6 @@ def _refuse_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> No
         raise InputError("unknown flag", where=flags[0], instead=nearest(flags[0], known))
     if words:
         raise InputError(f"unexpected '{words[0]}'", instead=f"see {parser.prog} --help")
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"[-+]?[0-9]{1,20}", text) or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found '{text}'")
-        return int(text)
-
-    return parse
-
-
-def _one_of(known: tuple[str, ...]) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f"unknown '{text}'; {nearest(text, known)}")
-        return text
-
-    return parse
-
-
-def _stack(text: str) -> int | None:
-    return None if text == "auto" else _whole(1, 4096)(text)
-
-
-def _price(text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
-        raise argparse.ArgumentTypeError(f"expected a price such as 0.85, found '{text}'")
-    return float(text)
-
-
-def _size(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,6})(MB|GB)", text)
-    if match is None or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"expected a size such as 256MB or 1GB, found '{text}'")
-    return int(match[1]) * {"MB": 10**6, "GB": 10**9}[match[2]]
-
-
-def _workers(text: str) -> tuple[int, int] | None:
-    if text == "auto":
-        return None
-    match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
-    if match is None or not int(match[1]) or not int(match[2]):
-        what = f"expected 'auto' or planners x renderers such as 2x1, found '{text}'"
-        raise argparse.ArgumentTypeError(what)
-    planners, renderers = int(match[1]), int(match[2])
-    if planners + renderers > MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"{text} are {planners + renderers} workers, at most {MOST_WORKERS} can work")
-    return planners, renderers
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -121,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
         if name == "verify":
             command.add_argument(
                 "--recompute",
-                type=_whole(0, 10**7),
+                type=whole(0, 10**7),
                 default=2,
                 metavar="N",
                 help="layouts and plans made again from their seeds and compared (2)",
@@ -129,9 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
             _add_skills(command)
     scale = add("scale", "give a run that goes on more or fewer workers, or other roles")
     _add_folder(scale)
-    scale.add_argument(
-        "split", type=_workers, metavar="PxR", help="planners and renderers, or auto: as there are cores"
-    )
+    scale.add_argument("split", type=workers, metavar="PxR", help="planners and renderers, or auto: as there are cores")
     _add_export(add("export", "write the stored episodes in a format that training code reads"))
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
@@ -147,22 +96,22 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--task", required=True, metavar="NAME", help="a task's name, or the path of its file")
-    command.add_argument("--episodes", type=_whole(1, 10**7), default=10, metavar="N", help="how many (10)")
-    command.add_argument("--seed", type=_whole(0, 2**63 - 1), default=0, metavar="S", help="of the whole run (0)")
+    command.add_argument("--episodes", type=whole(1, 10**7), default=10, metavar="N", help="how many (10)")
+    command.add_argument("--seed", type=whole(0, 2**63 - 1), default=0, metavar="S", help="of the whole run (0)")
     command.add_argument(
-        "--variants", type=_whole(1, 1000), default=1, metavar="V", help="visual variants rendered of each plan (1)"
+        "--variants", type=whole(1, 1000), default=1, metavar="V", help="visual variants rendered of each plan (1)"
     )
     command.add_argument("--out", type=Path, metavar="DIR", help="folder of the dataset (out/<task>)")
     command.add_argument(
-        "--format", type=_one_of(FORMATS), metavar="NAME", help="export at the end to DIR/NAME: lerobot, aloha, …"
+        "--format", type=one_of(FORMATS), metavar="NAME", help="export at the end to DIR/NAME: lerobot, aloha, …"
     )
-    command.add_argument("--sim", type=_one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
-    command.add_argument("--planner", type=_one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
+    command.add_argument("--sim", type=one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
+    command.add_argument("--planner", type=one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
     command.add_argument(
-        "--workers", type=_workers, metavar="PxR", help="planners and renderers, which keep their roles (auto)"
+        "--workers", type=workers, metavar="PxR", help="planners and renderers, which keep their roles (auto)"
     )
     command.add_argument(
-        "--roles", type=_one_of(ROLES), metavar="NAME", help="dynamic: workers change roles as it pays; fixed"
+        "--roles", type=one_of(ROLES), metavar="NAME", help="dynamic: workers change roles as it pays; fixed"
     )
     command.add_argument("--serial", action="store_true", help="everything in this process")
     command.add_argument(
@@ -175,19 +124,19 @@ def _add_run(command: argparse.ArgumentParser) -> None:
 
 def _add_price(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--price-per-hour", type=_price, metavar="X", help="of this machine; the report tells what an episode costs"
+        "--price-per-hour", type=price, metavar="X", help="of this machine; the report tells what an episode costs"
     )
 
 
 def _add_export(command: argparse.ArgumentParser) -> None:
     _add_folder(command)
-    command.add_argument("--to", type=_one_of(FORMATS), default=FORMATS[0], metavar="FORMAT", help=", ".join(FORMATS))
+    command.add_argument("--to", type=one_of(FORMATS), default=FORMATS[0], metavar="FORMAT", help=", ".join(FORMATS))
     command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the export")
     command.add_argument(
-        "--episode-size", type=_whole(1, 10**6), default=1000, metavar="N", help="episodes in a file at most (1000)"
+        "--episode-size", type=whole(1, 10**6), default=1000, metavar="N", help="episodes in a file at most (1000)"
     )
     command.add_argument(
-        "--shard-size", type=_size, default=10**9, metavar="SIZE", help="bytes of a file at most, such as 256MB (1GB)"
+        "--shard-size", type=size, default=10**9, metavar="SIZE", help="bytes of a file at most, such as 256MB (1GB)"
     )
     command.add_argument("--json", action="store_true", help="print JSON")
 
@@ -201,9 +150,9 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
 
 def _add_export_usd(command: argparse.ArgumentParser) -> None:
     command.add_argument("task", nargs="?", metavar="TASK", help="a task's name, or the path of its file")
-    command.add_argument("--seed", type=_whole(0, 2**63 - 1), default=0, metavar="S", help="of the run (0)")
-    command.add_argument("--index", type=_whole(0, 10**7), default=0, metavar="N", help="which episode of it (0)")
-    command.add_argument("--variant", type=_whole(0, 10**6), default=0, metavar="N", help="which of its looks (0)")
+    command.add_argument("--seed", type=whole(0, 2**63 - 1), default=0, metavar="S", help="of the run (0)")
+    command.add_argument("--index", type=whole(0, 10**7), default=0, metavar="N", help="which episode of it (0)")
+    command.add_argument("--variant", type=whole(0, 10**6), default=0, metavar="N", help="which of its looks (0)")
     command.add_argument(
         "--episode", nargs=2, metavar=("DIR", "ID"), help="a stored episode in place of a task, as an animation"
     )
@@ -218,7 +167,7 @@ def _add_rerender(command: argparse.ArgumentParser) -> None:
         "--task", metavar="NAME", help="take cameras, visual ranges and wording from this task (its own)"
     )
     command.add_argument(
-        "--variant", type=_whole(0, 10**6), metavar="N", help="draw this variant's look and wording (its own)"
+        "--variant", type=whole(0, 10**6), metavar="N", help="draw this variant's look and wording (its own)"
     )
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the new dataset")
     _add_device(command)
@@ -230,8 +179,8 @@ def _add_folder(command: argparse.ArgumentParser) -> None:
 
 
 def _add_device(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--device", type=_one_of(DEVICES), default="cpu", metavar="NAME", help="cpu, cuda")
-    command.add_argument("--stack", type=_stack, metavar="K", help="time steps rendered in one launch (auto)")
+    command.add_argument("--device", type=one_of(DEVICES), default="cpu", metavar="NAME", help="cpu, cuda")
+    command.add_argument("--stack", type=stack, metavar="K", help="time steps rendered in one launch (auto)")
 
 
 def _add_skills(command: argparse.ArgumentParser) -> None:

@@ -22,15 +22,13 @@ from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.evidence import Evidence
 from nimbus.runner.cell.messages import Ended, Loaded, Trouble
 from nimbus.runner.cell.slab import Slab, SlotTable
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.spec import MOST_WORKERS, CellSpec
 from nimbus.runner.cell.staff import Staff, first_split
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.watchdog import Watchdog
 from nimbus.runner.leftovers import leftover_lines
 from nimbus.runner.progress import Progress
 
-_SEATS = 64
-"""Workers that a cell can have at once."""
 _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
 _BIRTH = 15.0
@@ -88,7 +86,7 @@ class Shift:
         except BaseException:
             self.dataset.close()
             raise
-        self.crew = Crew(spec, selector, slab=slab, seats=_SEATS, on_message=self._hear, on_exit=self._gone)
+        self.crew = Crew(spec, selector, slab=slab, seats=MOST_WORKERS, on_message=self._hear, on_exit=self._gone)
         evidence = Evidence()
         self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}

@@ -6,6 +6,9 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+MOST_WORKERS = 64
+"""That a cell can have at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
