@@ -42,6 +42,15 @@ def die_with_parent(expected_parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def leave_stopping_to_the_supervisor() -> None:
+    """Go on at Ctrl-C and SIGTERM, which a service manager sends to everybody: what is under way may end.
+
+    What this process executes has the usual handling again.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+
+
 def thread_count() -> int:
     """Threads of this process, those of libraries counted: only with one of them a fork is safe."""
     return len(os.listdir("/proc/self/task"))

@@ -34,6 +34,7 @@ from nimbus.runner.cell.messages import (
     from_message,
     to_plain,
 )
+from nimbus.runner.cell.processes import leave_stopping_to_the_supervisor
 from nimbus.runner.cell.roles import cut, run_one
 from nimbus.runner.cell.shelf import MessageShelf
 from nimbus.runner.cell.slab import Slab, SlabError
@@ -198,8 +199,7 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
         seat: Row in the page of stamps.
         descriptors: Of the channel to the supervisor, the slab and the page of stamps.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's; who stops is the supervisor's to say
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    leave_stopping_to_the_supervisor()
     faulthandler.enable(sys.stderr)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
     end, slab, stamps = descriptors

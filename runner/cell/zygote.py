@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 import time
 import traceback
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from nimbus.runner.cell.channel import Channel
-from nimbus.runner.cell.processes import thread_count
+from nimbus.runner.cell.processes import leave_stopping_to_the_supervisor, thread_count
 from nimbus.runner.cell.spec import CellSpec
 
 _ADOPTION = 10.0
@@ -34,8 +33,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     from nimbus.runner.cell.trouble import trouble_of
     from nimbus.runner.libraries import kernels_are_compiled, load_kernels
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    leave_stopping_to_the_supervisor()
     try:
         job = load_job(spec)
         loaded = Loaded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,19 @@ def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[st
     assert sound(spec) == undisturbed
     status = run.status()
     assert status and status.state == "done"
+
+
+def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_path: Path):
+    """As a service manager ends a service."""
+    spec = make_spec(tmp_path / "data", mishaps=LONG)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    for pid in (*run.processes(), run.process.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert run.end(patience=5.0).code == 130
+    leaves_nothing(spec)
+    assert len(list((run.folder / "episodes").iterdir())) == len(count(spec, "render")) >= 3
+    assert run.faults() == []
 
 
 def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
