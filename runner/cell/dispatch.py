@@ -174,9 +174,16 @@ class Dispatcher:
             return  # said before the last order came
         member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles
         if not message.flushing:
-            self.intake.commit(at_once=True)
-            for lease in self.work.held_by(member.number):
-                # Its components gave no result for this episode: that is as good as a death.
+            try:
+                self.intake.commit(at_once=True)
+            finally:
+                self._end_without_result(member)
+
+    def _end_without_result(self, member: Member) -> None:
+        """Where components gave nothing for an episode, that is as good as a death."""
+        waiting = self.intake.indices
+        for lease in self.work.held_by(member.number):
+            if lease.index not in waiting:
                 member.trouble = f"episode {lease.index} came to no result"
                 member.is_idle = False  # it is to get nothing else before it is gone
                 self.crew.kill(member, why=member.trouble)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import open_dataset
 
+from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.runner.cell.channel import pair
@@ -64,10 +65,15 @@ class Cell:
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> Iterator[Cell]:
-    """One episode, three variants, no planners."""
+def episodes() -> int:
+    return 1
+
+
+@pytest.fixture
+def cell(tmp_path: Path, episodes: int) -> Iterator[Cell]:
+    """A few episodes, three variants, no planners."""
     with open_dataset(tmp_path / "data") as dataset, selectors.DefaultSelector() as selector:
-        spec = CellSpec(folder=str(dataset.folder), episodes=1, variants=3)
+        spec = CellSpec(folder=str(dataset.folder), episodes=episodes, variants=3)
         slab = Slab.create(slot_count=1, slot_bytes=4096)
         crew = Crew(spec, selector, slab=slab, seats=2, on_message=lambda *_: None, on_exit=lambda *_: None)
         dispatcher = Dispatcher(
@@ -77,9 +83,9 @@ def cell(tmp_path: Path) -> Iterator[Cell]:
             slots=SlotTable(1),
             evidence=Evidence(),
             deadlines=Deadlines(),
-            progress=Progress(dataset.folder, task="", target=3),
+            progress=Progress(dataset.folder, task="", target=3 * episodes),
             has_planner=False,
-            missing=1,
+            missing=episodes,
             load_time=0.0,
             run=1,
         )
@@ -108,3 +114,16 @@ def test_a_worker_that_is_lost_has_what_it_wrote_committed_first(cell: Cell) -> 
     cell.lose(member)
     assert len(cell.dataset.ledger.stored()) == 2 and not cell.dispatcher.is_done
     assert [lease.variants for lease in cell.dispatcher.work.held_by(cell.employ().number)] == [(2,)]
+
+
+@pytest.mark.parametrize("episodes", [2])
+def test_who_gave_no_result_is_ended_also_while_the_disk_is_full(cell: Cell) -> None:
+    written, nothing = cell.employ(), cell.employ()
+    for variant in range(3):
+        cell.write(written, variant)
+    cell.dataset.episodes.rename(cell.dataset.folder / "away")
+    for member in (written, nothing):
+        with pytest.raises(StorageError):
+            cell.dispatcher.take(member, Idle(done=1))
+    assert written.is_idle and not written.ending, "what it wrote waits for room"
+    assert not nothing.is_idle and nothing.ending == "episode 1 came to no result"
