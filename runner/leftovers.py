@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.store.commit import ORPHANS
-from nimbus.datagen.store.dataset import Dataset
+if TYPE_CHECKING:
+    from nimbus.datagen.store.dataset import Dataset
 
 
 def tell_leftovers(dataset: Dataset) -> None:
@@ -17,6 +18,8 @@ def tell_leftovers(dataset: Dataset) -> None:
 
 def leftover_lines(dataset: Dataset) -> Iterator[str]:
     """One line each, that files were put aside which the ledger does not know, and that others are gone."""
+    from nimbus.datagen.store.commit import ORPHANS
+
     if count := len(dataset.outdated):
         what = f"{count} episode files are" if count > 1 else f"{dataset.outdated[0].name} is"
         yield f"{dataset.folder}: {what} missing or changed, to be made again"
