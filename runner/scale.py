@@ -30,6 +30,10 @@ class Scale:
     workers: tuple[int, int] | None = None
     """Planners and renderers; None: as many as there are cores."""
 
+    def __post_init__(self) -> None:
+        if self.workers and min(self.workers) < 1:
+            raise ValueError(f"{_words(self.workers)} make nothing")
+
 
 def command(args: argparse.Namespace) -> int:
     """Ask the run that writes into a folder for another split."""

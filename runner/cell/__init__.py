@@ -4,6 +4,7 @@
 launcher.py      starts the supervisor, restarts it when it dies, passes Ctrl-C on
 supervisor.py    one thread and none of the user's code: waits for whatever happens; holds the zygote
   shift.py         the run itself: takes what happens to whom it concerns, and knows when it is over
+  opening.py       what a run opens before it begins: dataset, ledger row, status
   dispatch.py      gives orders, and follows what was made until it is settled
   intake.py        commits what was made, a few episodes at once
   places.py        where plans lie: slots of the slab, and files beside

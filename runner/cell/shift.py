@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import time
 from collections.abc import Callable
@@ -21,13 +20,12 @@ from nimbus.runner.cell.disk import DiskWatch
 from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.evidence import Evidence
 from nimbus.runner.cell.messages import Ended, Loaded, Trouble
+from nimbus.runner.cell.opening import open_dataset, open_progress
 from nimbus.runner.cell.slab import Slab, SlotTable
 from nimbus.runner.cell.spec import MOST_WORKERS, CellSpec
 from nimbus.runner.cell.staff import Staff, first_split
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.watchdog import Watchdog
-from nimbus.runner.leftovers import leftover_lines
-from nimbus.runner.progress import Progress
 
 _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
@@ -35,7 +33,6 @@ _BIRTH = 15.0
 """[s] The zygote may take to fork a worker."""
 _FLUSH = 1.0
 """[s] Between two times that what needs no commit of its own is written into the ledger."""
-_COMPILING = "compiling the renderer's kernels (about half a minute, once)"
 
 
 class Shift:
@@ -73,19 +70,8 @@ class Shift:
         resources = spec.resources
         split = first_split(spec, has_planner=loaded.has_planner)
         slots = resources.slots or 2 * sum(split) + 2
-        self.dataset = loaded.origin.open(spec.folder)
-        try:
-            slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
-            self.run = self.dataset.ledger.start_run(
-                mode="cell",
-                cores=processes.usable_cores(),
-                workers="x".join(map(str, split)),
-                settings={"seed": spec.seed},
-                started=started,
-            )
-        except BaseException:
-            self.dataset.close()
-            raise
+        slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
+        self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         self.crew = Crew(spec, selector, slab=slab, seats=MOST_WORKERS, on_message=self._hear, on_exit=self._gone)
         evidence = Evidence()
         self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
@@ -93,16 +79,7 @@ class Shift:
         deadlines = Deadlines({**CPU, **fixed})
         self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
         before = done_before(self.dataset.ledger, spec)
-        self.progress = Progress(
-            self.dataset.folder,
-            task=loaded.origin.task,
-            target=spec.target,
-            already=before.settled,
-            already_stored=before.stored,
-            started=started,
-            mode="cell",
-            launcher=os.getppid(),
-        )
+        self.progress = open_progress(spec, loaded, self.dataset, before, started=started)
         self.dispatcher = Dispatcher(
             spec,
             self.dataset,
@@ -132,7 +109,7 @@ class Shift:
         self._drained_at: float | None = None
         self._leaving_since: float | None = None
         self._ended: Ended | None = None
-        self._tell_of_start(loaded)
+        self.progress.flush()
 
     # The loop
 
@@ -281,14 +258,6 @@ class Shift:
 
     def _bury_orphans(self) -> None:
         self.crew.bury_orphans(zygote=self.zygote_pid, drain=self._drain_zygote)
-
-    def _tell_of_start(self, loaded: Loaded) -> None:
-        self.progress.activity(_COMPILING if loaded.compiles else "starting workers")
-        if loaded.compiles:
-            self.progress.tell(_COMPILING, kind="phase")
-        for text in leftover_lines(self.dataset):
-            self.progress.tell(text, kind="files")
-        self.progress.flush()
 
     def _tell_of_disk(self) -> None:
         full = self.disk.is_full

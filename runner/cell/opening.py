@@ -1,0 +1,63 @@
+"""What a run opens before it begins: its dataset, its row in the ledger, and its status."""
+
+from __future__ import annotations
+
+import os
+
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.records import Run
+from nimbus.runner.cell import processes
+from nimbus.runner.cell.backlog import Before
+from nimbus.runner.cell.messages import Loaded
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.leftovers import leftover_lines
+from nimbus.runner.progress import Progress
+
+_COMPILING = "compiling the renderer's kernels (about half a minute, once)"
+
+
+def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], started: float) -> tuple[Dataset, Run]:
+    """The dataset, and the run that begins in its ledger.
+
+    Args:
+        spec: What to do.
+        loaded: What the zygote says about the job.
+        split: Planners and renderers to start with.
+        started: [s since 1970] when the run was.
+
+    Raises:
+        InputError: The folder is not a fit place for this run.
+    """
+    dataset = loaded.origin.open(spec.folder)
+    try:
+        run = dataset.ledger.start_run(
+            mode="cell",
+            cores=processes.usable_cores(),
+            workers="x".join(map(str, split)),
+            settings={"seed": spec.seed},
+            started=started,
+        )
+    except BaseException:
+        dataset.close()
+        raise
+    return dataset, run
+
+
+def open_progress(spec: CellSpec, loaded: Loaded, dataset: Dataset, before: Before, *, started: float) -> Progress:
+    """The run's status, which begins with what was found when the dataset was opened; yet to be flushed."""
+    progress = Progress(
+        dataset.folder,
+        task=loaded.origin.task,
+        target=spec.target,
+        already=before.settled,
+        already_stored=before.stored,
+        started=started,
+        mode="cell",
+        launcher=os.getppid(),
+    )
+    progress.activity(_COMPILING if loaded.compiles else "starting workers")
+    if loaded.compiles:
+        progress.tell(_COMPILING, kind="phase")
+    for text in leftover_lines(dataset):
+        progress.tell(text, kind="files")
+    return progress
