@@ -47,7 +47,9 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
     result, rest = Matched(), list(told)
     for fault in sorted(injected, key=lambda fault: fault["time"]):
         kind = fault["kind"]
-        found = next((row for row in rest if _tells_of(row, fault, names)), None)
+        tell = [row for row in rest if _tells_of(row, fault, names)]
+        # A row without an episode may tell of any: only where no row names this one.
+        found = next((row for row in tell if row["idx"] == fault["idx"]), tell[0] if tell else None)
         result.injected[kind] += bool(found) or not fault.get("may_miss")
         if found:
             rest.remove(found)

@@ -19,9 +19,9 @@ _GONE = 2.0
 def failpoints(lab: Lab) -> Result:
     """Supervisors die by SIGKILL at each step of a commit, at one of its first passes there."""
     each = 1 if lab.short else max(3, lab.faults // 50)
-    episodes = min(lab.episodes, 30 * each)
+    episodes = min(lab.episodes, 90 * each)
     random = lab.random("failpoints")
-    doom = [f"{name}:{random.randint(1, 4)}" for name in FAILPOINTS * each]
+    doom = [f"{name}:{random.randint(1, 2)}" for name in FAILPOINTS * each]
     random.shuffle(doom)
     with lab.scenario("failpoints", episodes=episodes) as result:
         file = lab.folder / "doom.txt"

@@ -11,7 +11,7 @@ import pytest
 from runs import RUNNER, TINY, start
 
 from nimbus.runner.dashboard import LOADING
-from nimbus.runner.libraries import KERNELS, kernels_are_compiled, prepare_libraries
+from nimbus.runner.libraries import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
 
 SILENT = ("", f"{LOADING}\n")
 """What a run says before it finds a mistake; the line only where the machine is slow."""
@@ -26,9 +26,11 @@ def test_the_shell_does_not_decide_on_threads(module: str):
     assert done.stdout == "1 1 1\n"
 
 
-def test_kernels_are_compiled_once_the_renderer_has_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_kernels_are_compiled_once_they_were_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import warp
 
+    prepare_libraries()
+    load_kernels("cpu")
     assert kernels_are_compiled("cpu")
     monkeypatch.setattr(warp.config, "kernel_cache_dir", str(tmp_path))
     assert not kernels_are_compiled("cpu")
