@@ -10,7 +10,8 @@ run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --ignore tests/chaos
+	$(BIN)/python -m pytest -q tests/chaos
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
