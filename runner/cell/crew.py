@@ -148,7 +148,7 @@ class Crew:
     def born(self, number: int, pid: int) -> None:
         """The zygote says which process a worker has."""
         member = self.members[number]
-        member.pid, member.pidfd = pid, os.pidfd_open(pid)
+        member.pid, member.pidfd = pid, processes.open_pidfd(pid)
         self._selector.register(member.pidfd, selectors.EVENT_READ, lambda: self._reap(member))
 
     def say(self, member: Member, message: Any) -> None:

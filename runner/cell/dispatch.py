@@ -134,24 +134,14 @@ class Dispatcher:
 
     def _plan_order(self, lease: Lease, member: Member) -> Plan:
         slot, generation = self.places.grant(member.number) if self.has_planner else (-1, 0)
-        return Plan(
-            index=lease.index,
-            variants=lease.variants,
-            lease=lease.number,
-            slot=slot,
-            generation=generation,
-            spill=spill_file(lease.index, lease.number),
-            stored=lease.stored_plan,
-            stored_attempt=lease.stored_attempt,
-        )
+        spill = spill_file(lease.index, lease.number)
+        return Plan(**_common(lease), slot=slot, generation=generation, spill=spill)
 
     def _render_order(self, lease: Lease, member: Member) -> Render:
-        common: dict[str, Any] = {"index": lease.index, "variants": lease.variants, "lease": lease.number}
-        common |= {"stored": lease.stored_plan, "stored_attempt": lease.stored_attempt}
         if isinstance(lease.place, str):
-            return Render(**common, spill=lease.place)
+            return Render(**_common(lease), spill=lease.place)
         assert lease.place is not None
-        return Render(**common, slot=lease.place, generation=self.places.take(lease.place, member.number))
+        return Render(**_common(lease), slot=lease.place, generation=self.places.take(lease.place, member.number))
 
     # What comes back
 
@@ -295,3 +285,14 @@ class Dispatcher:
         self.progress.add(stored, is_new=attempt.attempt not in told)
         self.progress.tell(line(stored, self.progress.status))
         told.add(attempt.attempt)
+
+
+def _common(lease: Lease) -> dict[str, Any]:
+    """What every order says of its lease."""
+    return {
+        "index": lease.index,
+        "variants": lease.variants,
+        "lease": lease.number,
+        "stored": lease.stored_plan,
+        "stored_attempt": lease.stored_attempt,
+    }

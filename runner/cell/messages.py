@@ -14,35 +14,30 @@ from nimbus.runner.cell.job import Origin
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Plan an episode, into a slot of the slab."""
+class Order:
+    """Work on an episode, and where its plan lies or is to lie."""
 
     index: int
     variants: tuple[int, ...]
     lease: int
     slot: int = -1
-    """-1: into a file instead, or nowhere, when the pipeline has one role."""
+    """-1: in a file instead, or nowhere, when the pipeline has one role."""
     generation: int = 0
     spill: str = ""
-    """File for a plan that has no slot or does not fit into it."""
+    """File of a plan that has no slot or does not fit into it."""
     stored: str = ""
     """File of a stored variant, whose plan is to be shown."""
     stored_attempt: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Render:
-    """Render and stage a plan."""
+class Plan(Order):
+    """Plan an episode, into a slot of the slab."""
 
-    index: int
-    variants: tuple[int, ...]
-    lease: int
-    slot: int = -1
-    generation: int = 0
-    spill: str = ""
-    stored: str = ""
-    """As the planner had it: a component that plans and renders looks for it here."""
-    stored_attempt: int = 0
+
+@dataclass(frozen=True, kw_only=True)
+class Render(Order):
+    """Render and stage a plan; one who plans and renders finds the stored variant here as well."""
 
 
 @dataclass(frozen=True, kw_only=True)

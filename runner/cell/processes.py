@@ -88,7 +88,7 @@ def reap(pid: int, *, patience: float = 5.0) -> str:
         ``exit code 3``, ``killed by SIGSEGV``, ``gone`` when somebody else reaped it, or :data:`ALIVE`.
     """
     with contextlib.suppress(ProcessLookupError):
-        descriptor = os.pidfd_open(pid)
+        descriptor = open_pidfd(pid)
         try:
             _ended(descriptor, patience)
         finally:
@@ -185,7 +185,7 @@ def _ended(descriptor: int, seconds: float) -> bool:
 
 def _kill_tagged(pid: int, tag: str, deadline: float) -> bool:
     try:
-        descriptor = os.pidfd_open(pid)
+        descriptor = open_pidfd(pid)
     except OSError:
         return False
     try:

@@ -116,7 +116,7 @@ class Supervisor:
         if pid == 0:
             _become_zygote(self.spec, theirs, log=self._zygote_log, supervisor=supervisor)
         theirs.close()
-        self._zygote_pid, self._zygote_pidfd = pid, os.pidfd_open(pid)
+        self._zygote_pid, self._zygote_pidfd = pid, processes.open_pidfd(pid)
         self._zygote_due: float | None = time.monotonic() + _LOADING
         if self._shift:
             self._shift.zygote_pid = pid

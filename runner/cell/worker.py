@@ -25,6 +25,7 @@ from nimbus.runner.cell.job import Job, load_job
 from nimbus.runner.cell.lease import Role
 from nimbus.runner.cell.messages import (
     Idle,
+    Order,
     Plan,
     PlanMade,
     Recorded,
@@ -168,7 +169,7 @@ class Worker:
         self._shelf.begin(order.lease)
         _exhaust(run_one(self._tail, self._request(order)))
 
-    def _request(self, order: Plan | Render) -> Request:
+    def _request(self, order: Order) -> Request:
         path = self._folder / order.stored
         plan = stored_plan(path, attempt=order.stored_attempt) if order.stored else None
         return Request(index=order.index, variants=order.variants, plan=plan)
