@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class Finding:
     """``unknown``, ``deprecated``, ``call`` or ``unchecked``, and the name."""
 
 
-class Scopes(ast.NodeVisitor):
+class Scopes(ast.NodeVisitor, ABC):
     """One file's names, findings and uses.
 
     Args:
@@ -94,6 +95,6 @@ class Scopes(ast.NodeVisitor):
     def _bind(self, name: str, value: Value) -> None:
         self.scopes[-1][name] = value
 
+    @abstractmethod
     def value(self, node: ast.expr) -> Value:
         """What an expression is."""
-        raise NotImplementedError

@@ -14,6 +14,7 @@ import pytest
 from contract.kit_behaviour import Kit
 from contract.names import Contract
 from contract.standin import StandIn
+from contract.warp_arrays import warp
 from render_scene import layout, stage_and_robot, states
 
 from nimbus.datagen.errors import InputError
@@ -29,17 +30,6 @@ _PRIMS = "isaacsim.core.experimental.prims.impl"
 _UTILS = "isaacsim.core.experimental.utils.impl"
 _MANAGER = "isaacsim.core.simulation_manager.impl.simulation_manager:SimulationManager"
 _SENSOR = "isaacsim.sensors.experimental.rtx.impl.tiled_camera_sensor:TiledCameraSensor"
-
-
-class Warp(np.ndarray):
-    """An array that is read as Warp's are."""
-
-    def numpy(self) -> np.ndarray:
-        return np.asarray(self)
-
-
-def warp(values: Any) -> Warp:
-    return np.asarray(values).view(Warp)
 
 
 class IsaacSim:

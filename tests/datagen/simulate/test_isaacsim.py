@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract import warp_arrays
 from contract.kit_behaviour import Kit
 from contract.names import Contract
 from contract.standin import StandIn
+from contract.warp_arrays import Warp
 
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -23,15 +25,8 @@ _UTILS = "isaacsim.core.experimental.utils.impl"
 _MANAGER = "isaacsim.core.simulation_manager.impl.simulation_manager:SimulationManager"
 
 
-class Warp(np.ndarray):
-    """An array that is read as Warp's are."""
-
-    def numpy(self) -> np.ndarray:
-        return np.asarray(self)
-
-
 def warp(values: Any) -> Warp:
-    return np.asarray(values, dtype=float).view(Warp)
+    return warp_arrays.warp(values, float)
 
 
 class IsaacSim:

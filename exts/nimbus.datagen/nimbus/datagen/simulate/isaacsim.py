@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.registry import register
+from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -44,9 +45,7 @@ class IsaacSimSimulation:
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.stage, self.robot, self.rate = stage, robot, rate
-        self.steps_per_period = round(STEP_RATE / rate)
-        if abs(self.steps_per_period * rate - STEP_RATE) > 1e-9:
-            raise ValueError(f"rate must divide {STEP_RATE:g} Hz, got {rate:g} Hz")
+        self.steps_per_period = steps_per_period(STEP_RATE, rate)
         self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
         self._count = 0
 

@@ -15,6 +15,7 @@ from nimbus.datagen.liveness import progress
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder
+from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -46,9 +47,7 @@ class NewtonSimulation:
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.robot, self.stage, self.rate = robot, stage, rate
-        self.steps_per_period = round(STEP_RATE / rate)
-        if abs(self.steps_per_period * rate - STEP_RATE) > 1e-9:
-            raise ValueError(f"rate must divide {STEP_RATE:g} Hz, got {rate:g} Hz")
+        self.steps_per_period = steps_per_period(STEP_RATE, rate)
         self._scenes = SceneBuilder(stage, robot, visuals=False)
 
     def load(self, layout: PhysicalLayout) -> None:
