@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
@@ -119,10 +118,3 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
         if not quiet:
             print_summary(summarize(folder, price_per_hour=price))
             sys.stdout.write(f"\ndataset: {folder}\nreport:  {page}\n")
-
-
-def run_context(task: Any, pipeline: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """What components may ask for; for benchmarks that chain them on their own."""
-    from nimbus.runner.cell.job import task_context
-
-    return task_context(_spec(args), task, pipeline)

@@ -34,10 +34,10 @@ from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
 from nimbus.datagen.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
 from nimbus.datagen.task import Task, load_task  # noqa: E402
+from nimbus.runner.cell.job import task_context  # noqa: E402
+from nimbus.runner.cell.spec import CellSpec  # noqa: E402
 from nimbus.runner.cli import main as nimbus  # noqa: E402
-from nimbus.runner.cli import parse_arguments  # noqa: E402
 from nimbus.runner.libraries import prepare_libraries  # noqa: E402
-from nimbus.runner.run import run_context  # noqa: E402
 
 Figures = dict[str, Any]
 
@@ -198,8 +198,7 @@ def measure_replay(count: int) -> Figures:
 def _prepare(name: str) -> tuple[Task, Figures]:
     task = load_task(name)
     prepare_libraries()
-    args = parse_arguments(["run", "--task", name])
-    return task, run_context(task, load_pipeline(task.pipeline), args)
+    return task, dict(task_context(CellSpec(folder="", task=name), task, load_pipeline(task.pipeline)))
 
 
 def _changed_task(folder: Path, old: str, new: str) -> Path:
