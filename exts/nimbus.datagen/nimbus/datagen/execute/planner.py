@@ -112,7 +112,7 @@ def run_attempt(
     simulation.load(layout)
     settle(simulation)
     motion_planner = make_motion_planner(planner, simulation.robot, rate=simulation.rate, pace=pace)
-    cell = Workcell(simulation, motion_planner, layout, streams=streams)
+    cell = Workcell(simulation, motion_planner, layout, streams=streams, regions=task.regions)
     names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
     try:
         for step in unroll(task.steps, names):

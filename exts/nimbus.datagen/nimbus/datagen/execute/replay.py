@@ -29,7 +29,7 @@ def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Traject
     simulation.load(layout)
     simulation.restore(stored.start)
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
-    cell = Workcell(simulation, planner, layout, streams=partial(stream, 0))
+    cell = Workcell(simulation, planner, layout, streams=partial(stream, 0), regions=task.regions)
     try:
         for action in stored.actions:
             cell.command(action[:-1], opening=float(action[-1]))

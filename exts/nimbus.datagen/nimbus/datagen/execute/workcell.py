@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from nimbus.datagen.usd.stage import Fixture, StageInfo
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
+    from nimbus.datagen.task_file import Region
 
 Float = NDArray[np.float64]
 
@@ -47,12 +48,20 @@ class Workcell:
         planner: The motion planner.
         layout: The physical layout.
         streams: Random streams of this attempt by address.
+        regions: The task's regions by name.
     """
 
     def __init__(
-        self, simulation: NewtonSimulation, planner: MotionPlanner, layout: PhysicalLayout, *, streams: Streams
+        self,
+        simulation: NewtonSimulation,
+        planner: MotionPlanner,
+        layout: PhysicalLayout,
+        *,
+        streams: Streams,
+        regions: Mapping[str, Region] | None = None,
     ) -> None:
         self.simulation, self.planner, self.streams = simulation, planner, streams
+        self.regions = regions or {}
         self.robot: Robot = simulation.robot
         self.stage: StageInfo = simulation.stage
         self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
