@@ -13,9 +13,9 @@ from rich.text import Text
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
+from nimbus.runner.dashboard_view import duration, view
 from nimbus.runner.progress import Progress, line
 from nimbus.runner.status import FILE_NAME, Status, read_status
-from nimbus.runner.view import duration, view
 
 LOADING = "loading libraries, scene and robot"
 _SILENCE = 3.0

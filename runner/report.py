@@ -13,10 +13,10 @@ from rich.table import Table
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.dashboard_view import duration
 from nimbus.runner.report_page import render_page
 from nimbus.runner.summary import Summary, one_of_each_plan, summarize
 from nimbus.runner.tidy import tidy
-from nimbus.runner.view import duration
 
 FILE_NAME = "report.html"
 

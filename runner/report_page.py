@@ -16,11 +16,11 @@ from PIL import Image
 from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import Span
+from nimbus.runner.dashboard_view import duration
 from nimbus.runner.preview import camera_order, readable
 from nimbus.runner.report_coverage import render_coverage
 from nimbus.runner.report_timeline import render_timeline
 from nimbus.runner.summary import Summary
-from nimbus.runner.view import duration
 
 _SAMPLES = 6
 _LISTED = 200
