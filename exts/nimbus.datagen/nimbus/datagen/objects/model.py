@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,14 @@ class ObjectModel:
     """(2, 3) lower and upper corner [m]."""
     rolling: bool
     """Rolls when pushed while it lies."""
+    color: str = ""
+    """Name of its colour, such as ``red``, where kinds differ by colour."""
+    frames: dict[str, Float] = field(default_factory=dict)
+    """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of what is open."""
+    cavities: dict[str, Float] = field(default_factory=dict)
+    """(2, 3) lower and upper corner [m] of the room inside, by the name of the frame in its mouth."""
+    ball: float = 0.0
+    """Radius of the sphere that it is in contact [m]; 0: the convex pieces are."""
 
     def rest_pose(self, name: str) -> RestPose | None:
         """The rest pose of that name, if the object has it."""
