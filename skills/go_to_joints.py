@@ -1,0 +1,32 @@
+"""Go to joints: a posture of the arm."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Radians
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Skill
+from nimbus.datagen.trajectory import Reason
+
+
+@register("skill", "go_to_joints")
+class GoToJoints(Skill):
+    """Move freely to a posture. Fails with ``no_ik`` beyond a joint limit or in collision, ``no_path`` when blocked."""
+
+    main = "posture"
+    posture: Annotated[tuple[Radians, ...], Field(min_length=1)] = Field(
+        description="One value a joint of the arm, base first [rad]."
+    )
+
+    def run(self, arm: Workcell) -> None:
+        """One free motion."""
+        arm.begin("move")
+        count = len(arm.robot.arm.joints)
+        if len(self.posture) != count:
+            raise SkillFailure(Reason.NO_IK, f"{len(self.posture)} joint values for an arm of {count}")
+        arm.move_joints(self.posture)

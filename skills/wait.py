@@ -1,0 +1,23 @@
+"""Wait: hold still for a while."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Seconds
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Skill
+
+
+@register("skill", "wait")
+class Wait(Skill):
+    """Hold still, with the gripper as it is. Fails only when something else pushes the arm away."""
+
+    main = "time"
+    time: Seconds = Field(1.0, gt=0, le=60, description="How long.")
+
+    def run(self, arm: Workcell) -> None:
+        """The last command, over and over."""
+        arm.begin("wait")
+        arm.wait(max(1, round(self.time * arm.simulation.rate)))
