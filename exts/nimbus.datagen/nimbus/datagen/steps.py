@@ -23,8 +23,8 @@ class Step:
     keys: Keys
 
     def canonical(self) -> Any:
-        """Plain data, the same for every way of writing it."""
-        return {self.name: self.statement.model_dump(mode="json")}
+        """Plain data, the same for every way of writing it; a parameter that may be left out, and is, does not show."""
+        return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
 
 
 @dataclass(frozen=True)
