@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.stages import Stored
@@ -64,7 +65,7 @@ class Progress:
         )
         self._path = folder / FILE_NAME
         self._written = 0.0
-        self._plans: set[tuple[int, int]] = set()
+        self._plans: dict[tuple[int, int], None] = {}
         self._costs: dict[int, float] = {}
         self._write()
 
@@ -84,7 +85,8 @@ class Progress:
         if is_new is None:
             plan = (stored.index, stored.attempt)
             is_new = plan not in self._plans
-            self._plans.add(plan)
+            self._plans[plan] = None
+            _forget_oldest(self._plans)
         status.activity = ""
         failed = not stored.outcome.success
         status.attempts += is_new
@@ -109,8 +111,7 @@ class Progress:
         cpu = sum(seconds for name, seconds in stored.times.items() if name in STAGES[1:])
         cost = self._costs.pop(stored.index, 0.0) + cpu
         self._costs[stored.index] = cost
-        if len(self._costs) > _OPEN_EPISODES:
-            del self._costs[next(iter(self._costs))]
+        _forget_oldest(self._costs)
         self.status.longest_episode = max(self.status.longest_episode, cost)
 
     def tell(self, text: str, *, kind: str = "episode") -> None:
@@ -158,6 +159,11 @@ class Progress:
         # A full disk ends the run where episodes are stored, not where progress is told.
         with suppress(OSError, StorageError):
             replace_text(self._path, to_json(self.status.to_plain(), indent=2) + "\n", durable=False)
+
+
+def _forget_oldest(table: dict[Any, Any]) -> None:
+    if len(table) > _OPEN_EPISODES:
+        del table[next(iter(table))]
 
 
 def line(stored: Stored, status: Status) -> str:

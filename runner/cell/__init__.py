@@ -32,6 +32,7 @@ lease.py         an episode in somebody's hands
 trouble.py       what a worker or the zygote says of the error for which it leaves
 messages.py      what these processes say to each other, over channel.py
 slab.py          plans in shared memory, as wire.py writes them, field by field (fields.py)
+spans.py         what workers did, for the timeline
 stamps.py        the page of progress stamps
 memfd.py         shared memory without a name
 processes.py     sessions, death with the parent, sweeping up

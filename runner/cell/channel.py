@@ -83,11 +83,6 @@ class Channel:
             self._outgoing.popleft()
         return True
 
-    @property
-    def backlog(self) -> int:
-        """Messages posted and not yet sent."""
-        return len(self._outgoing)
-
     def receive(self) -> Received | None:
         """The next message, waited for; ``None`` once the other side is gone and all it sent was received.
 
@@ -122,9 +117,12 @@ class Channel:
         self._socket.close()
 
     def _transmit(self, content: bytes, fds: tuple[int, ...], *, flags: int) -> None:
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        flags |= socket.MSG_NOSIGNAL
         try:
-            self._socket.sendmsg([content], rights, flags | socket.MSG_NOSIGNAL)
+            if fds:
+                self._socket.sendmsg([content], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))], flags)
+            else:
+                self._socket.send(content, flags)
         except ConnectionError:
             raise BrokenPipeError("the other side of the channel is gone") from None
 

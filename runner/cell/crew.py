@@ -16,7 +16,7 @@ from nimbus.datagen.store.publish import disk
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.backoff import Backoff
 from nimbus.runner.cell.channel import Channel, pair
-from nimbus.runner.cell.messages import Spawn, from_message, to_plain
+from nimbus.runner.cell.messages import Spawn, Trouble, from_message, to_plain
 from nimbus.runner.cell.slab import Slab
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.stamps import StampPage
@@ -62,6 +62,8 @@ class Member:
     """The limit for which it was killed."""
     suspected: bool = False
     """Its stacks were written, because half of a limit is over."""
+    garbled: bool = False
+    """It said what is no message: it is not listened to any more."""
     trouble: Any = None
     """What it said before it left."""
 
@@ -204,11 +206,21 @@ class Crew:
                 signal.pidfd_send_signal(member.pidfd, number)
 
     def _hear(self, member: Member) -> None:
-        while received := member.channel.receive_now():
-            self._on_message(member, from_message(received[0]))
-        if member.channel.closed_by_peer:
+        while not member.garbled and (message := self._next_message(member)):
+            self._on_message(member, message)
+        if member.garbled or member.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(member.channel)
+
+    def _next_message(self, member: Member) -> Any:
+        try:
+            received = member.channel.receive_now()
+            return received and from_message(received[0])
+        except ValueError as error:
+            member.garbled = True
+            member.trouble = Trouble(sort="garbled", line=f"said what is no message: {error}")
+            self.kill(member, why=member.trouble.line)
+            return None
 
     def _reap(self, member: Member) -> None:
         self._hear(member)  # its last words

@@ -9,7 +9,6 @@ from typing import Any
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.records import Span
 from nimbus.runner.cell import backlog
 from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Deadlines
@@ -21,6 +20,7 @@ from nimbus.runner.cell.pace import Pace
 from nimbus.runner.cell.places import Places, spill_file
 from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
 from nimbus.runner.cell.slab import SlotState, SlotTable
+from nimbus.runner.cell.spans import SpanThinner
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.work import Work
 from nimbus.runner.progress import Progress, line, stored_of
@@ -60,9 +60,10 @@ class Dispatcher:
     ) -> None:
         self.spec, self.dataset, self.crew = spec, dataset, crew
         self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
-        self.has_planner, self.run = has_planner, run
+        self.has_planner = has_planner
         self.work = Work(backlog.missing(dataset.ledger, spec), total=missing, has_planner=has_planner)
         self.pace = Pace()
+        self.thinner = SpanThinner(run, started=time.time())
         self.places = Places(dataset.folder, slots)
         self.intake = Intake(dataset, self, load_time=load_time)
         self.switches = 0
@@ -189,12 +190,8 @@ class Dispatcher:
     def _take_times(self, member: Member, message: Times) -> None:
         for phase, gap, total in message.gaps:
             self.deadlines.observe(phase, gap, total)
-        seat = str(member.seat)
-        self.dataset.spans(
-            Span(run=self.run, worker=seat, stage=phase, idx=-1, begin=begin, end=end)
-            for phase, begin, end in message.spans
-            if phase not in ("none", "wait")
-        )
+        shown = (span for span in message.spans if span[0] not in ("none", "wait"))
+        self.dataset.spans(self.thinner.take(str(member.seat), shown))
 
     # What has become of it, as the intake tells
 
@@ -244,6 +241,7 @@ class Dispatcher:
             self.work.lost(member.number, index=lease.index)
         self.places.reclaim(member.number, leases)
         self.intake.forget_begun(member)
+        self.dataset.spans(self.thinner.rest(str(member.seat)))
         return leases
 
     def replan(self, index: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nimbus
 from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.messages import Ended, from_message
+from nimbus.runner.cell.messages import Beat, Ended, from_message
 from nimbus.runner.cell.processes import LAUNCHER, sweep
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.interruption import Interruption
@@ -53,9 +53,11 @@ class _Supervisor:
             time.sleep(_POLL)
             return
         self.heard = time.monotonic()
-        message = from_message(received[0])
-        if isinstance(message, Ended):
-            self.ended = message
+        match from_message(received[0]):
+            case Ended() as ended:
+                self.ended = ended
+            case Beat(patience=patience):
+                self.heard += patience
 
     def kill(self) -> None:
         """End it at once; its workers die with it."""

@@ -105,7 +105,8 @@ class Trouble:
     """Why this worker leaves."""
 
     sort: str
-    """``exception`` (a bug), ``input`` (something of the user's), ``storage`` (the disk) or ``lost_plan``."""
+    """``exception`` (a bug), ``input`` (something of the user's), ``storage`` (the disk), ``lost_plan`` or
+    ``garbled``."""
     line: str
     traceback: str = ""
     code: int = 70
@@ -154,6 +155,9 @@ class Ready:
 @dataclass(frozen=True, kw_only=True)
 class Beat:
     """The supervisor's loop runs."""
+
+    patience: float = 0.0
+    """[s] It may say nothing for so long, because what it does next takes long."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.ledger import FILE_NAME
 from nimbus.datagen.store.records import Run
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.backlog import Before
@@ -13,7 +15,15 @@ from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.leftovers import leftover_lines
 from nimbus.runner.progress import Progress
 
+_READ_RATE = 1e6
+"""[bytes/s] of a ledger that is opened, on a slow disk and a busy machine."""
 _COMPILING = "compiling the renderer's kernels (about half a minute, once)"
+
+
+def opening_seconds(folder: str) -> float:
+    """How long opening a dataset may take: all of a ledger is read, and one of millions of rows takes minutes [s]."""
+    ledger = Path(folder) / FILE_NAME
+    return ledger.stat().st_size / _READ_RATE if ledger.is_file() else 0.0
 
 
 def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], started: float) -> tuple[Dataset, Run]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from enum import StrEnum
 from nimbus.runner.cell.memfd import create_memory, map_memory
 
 HEADER_BYTES = 64
-_HEADER = struct.Struct("<8sQQI")
-"""Magic, generation, length, CRC-32 of the payload."""
+_HEADER = struct.Struct("<8sQQ")
+"""Magic, generation, length of the payload."""
 _MAGIC = b"NIMBSLOT"
 _FRONT = struct.Struct("<8sQQ")
 """Of the whole memory: magic, number of slots, bytes of each."""
@@ -28,7 +27,8 @@ class Slab:
     """Equal slots in sealed shared memory; a slot is a header and the payload behind it.
 
     Every process maps the same memory. Who may touch a slot is told by messages and kept by a :class:`SlotTable`; the
-    generation makes a writer that was given up harmless, the checksum a half-written payload.
+    generation makes a writer that was given up harmless, the header, written last, one that died half-way. What is in
+    the payload carries its own checksum.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -96,26 +96,23 @@ class Slab:
         for part in parts:
             room[end : end + len(part)] = part
             end += len(part)
-        _HEADER.pack_into(self._memory, begin, _MAGIC, generation, length, zlib.crc32(room[:length]))
+        _HEADER.pack_into(self._memory, begin, _MAGIC, generation, length)
         return length
 
     def read(self, slot: int, generation: int) -> memoryview:
-        """The payload, checked; it is a read-only view of the slot and good only until that is freed.
+        """The payload; it is a read-only view of the slot and good only until that is freed.
 
         Raises:
             SlabError: Nothing whole is in the slot, or something else than announced.
         """
-        magic, found, length, checksum = _HEADER.unpack_from(self._memory, self._begin(slot))
+        magic, found, length = _HEADER.unpack_from(self._memory, self._begin(slot))
         if magic != _MAGIC:
             raise SlabError(f"slot {slot} holds nothing whole")
         if found != generation:
             raise SlabError(f"slot {slot} holds generation {found}, not {generation}")
         if length > self.capacity:
             raise SlabError(f"slot {slot} claims {length} bytes, it holds {self.capacity}")
-        payload = self.view(slot)[:length].toreadonly()
-        if (actual := zlib.crc32(payload)) != checksum:
-            raise SlabError(f"slot {slot} has checksum {actual:08x}, written was {checksum:08x}")
-        return payload
+        return self.view(slot)[:length].toreadonly()
 
     def _begin(self, slot: int) -> int:
         if not 0 <= slot < self.slot_count:

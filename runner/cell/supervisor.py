@@ -100,10 +100,10 @@ class Supervisor:
     def _ask_to_stop(self, *_: object) -> None:
         self._stop_asked = True
 
-    def _beat(self) -> None:
+    def _beat(self, *, patience: float = 0.0) -> None:
         from nimbus.runner.cell.messages import Beat, to_plain
 
-        self._launcher.post(to_plain(Beat()))
+        self._launcher.post(to_plain(Beat(patience=patience)))
 
     # The zygote
 
@@ -143,10 +143,12 @@ class Supervisor:
     def _loaded(self, loaded: Loaded) -> None:
         from nimbus.datagen.errors import InputError
         from nimbus.runner.cell.messages import Ended
+        from nimbus.runner.cell.opening import opening_seconds
         from nimbus.runner.cell.shift import Shift
 
         if self._shift is not None:
             return
+        self._beat(patience=opening_seconds(self.spec.folder))
         try:
             self._shift = Shift(
                 self.spec,

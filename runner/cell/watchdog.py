@@ -54,7 +54,8 @@ class Watchdog:
         verdict = self.deadlines.judge(reading, amnesty=self.amnesty)
         if verdict is Verdict.SLOW and not member.suspected:
             member.suspected = True
-            self._crew.dump(member)
+            if reading.units:  # who has never stamped still loads, and has nobody to write its stacks
+                self._crew.dump(member)
         elif verdict is Verdict.OK:
             member.suspected = False
         elif verdict is Verdict.HUNG:

@@ -114,11 +114,16 @@ class Worker:
     def _plan(self, order: Plan) -> None:
         self._take_role(Role.PLANNER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
+        made = False
         for item in run_one(self._head, self._request(order)):
             if isinstance(item, Planned) and not item.trajectory.outcome.success:
                 self._record(item, order)
+            elif made:
+                stage = type(self._head[-1]).__name__
+                raise ValueError(f"{stage} gave a second plan for episode {order.index}: one that succeeds is the last")
             else:
                 self._hand_over(item, order)
+                made = True
 
     def _record(self, item: Planned, order: Plan) -> None:
         times = [item.times, *({} for _ in item.layouts[1:])]  # the first tells what the work for all of them took

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import socket
 import subprocess
 import traceback
 from collections.abc import Iterator
@@ -96,3 +97,26 @@ def bury_beside_a_birth(crew: Crew) -> None:
     assert processes.reap(stray.pid) == "gone"
     crew.close()
     assert not len(crew) and not processes.orphans(set())
+
+
+@pytest.mark.parametrize(
+    "said", [b"no json", b"[1]", b'{"kind": "Nonsense"}', b'{"kind": "Idle", "done": "one"}', b"\xff" * 300_000]
+)
+def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further_is_not_heard(
+    crew: Crew, said: bytes
+) -> None:
+    zygote, theirs = pair()
+    member = crew.start(zygote, role="planner", seat=0)
+    received = theirs.receive()
+    assert received
+    end = socket.socket(fileno=received[1][0])
+    heard: list[object] = []
+    crew._on_message = lambda _, message: heard.append(message)
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    for content in (b'{"kind": "Idle", "done": 0}', said, b'{"kind": "Idle", "done": 1}'):
+        end.send(content)
+    for key, _ in crew._selector.select(0):
+        key.data()
+    assert len(heard) == 1 and member.garbled and member.ending.startswith("said what is no message")
+    assert not crew._selector.select(0), "its channel is not listened to any more"
+    crew.forget(member)

@@ -80,7 +80,8 @@ def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str,
     assert done.code == 1
     leaves_nothing(spec)
     assert "a wheel came off" in done.err
-    assert sum(count(spec, what).values()) <= 8
+    # Six ends of one sort open the circuit; what the others of the crew begin meanwhile comes on top.
+    assert sum(count(spec, what).values()) <= 16
     assert "incidents" in done.err
 
 

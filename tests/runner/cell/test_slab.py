@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
@@ -57,9 +56,6 @@ def test_each_thing_that_differs_is_named(slab: Slab) -> None:
     slab.write(0, 5, [b"content"])
     with pytest.raises(SlabError, match="slot 0 holds generation 5, not 6"):
         slab.read(0, 6)
-    slab.view(0)[3] ^= 1
-    with pytest.raises(SlabError, match="slot 0 has checksum [0-9a-f]{8}, written was [0-9a-f]{8}"):
-        slab.read(0, 5)
     header = memoryview(slab._memory)[4096 : 4096 + HEADER_BYTES]
     header[16:24] = (1 << 40).to_bytes(8, "little")
     with pytest.raises(SlabError, match=f"slot 0 claims {1 << 40} bytes, it holds {slab.capacity}"):
@@ -75,16 +71,15 @@ def test_a_reader_cannot_change_what_it_reads(slab: Slab) -> None:
         slab.read(0, 1)[0] = 0
 
 
-def test_a_writer_killed_in_the_middle_leaves_nothing_whole(slab: Slab) -> None:
+def test_a_writer_killed_in_the_middle_leaves_nothing_whole(slab: Slab, monkeypatch: pytest.MonkeyPatch) -> None:
     slab.write(0, 1, [b"before"])
     pid = os.fork()
     if pid == 0:
 
-        def kill(*_: object) -> int:
-            os.kill(os.getpid(), signal.SIGKILL)
-            return 0
+        class Kill:
+            pack_into = staticmethod(lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 
-        zlib.crc32 = kill  # is taken behind the copy
+        monkeypatch.setattr("nimbus.runner.cell.slab._HEADER", Kill)  # is written behind the copy
         slab.write(0, 2, [b"half of it"])
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
     assert bytes(slab.view(0)[:10]) == b"half of it"
