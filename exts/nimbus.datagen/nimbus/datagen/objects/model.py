@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,81 @@ class RestPose:
     """Height of the object's origin above the surface [m]."""
     tilt_margin: float
     """How far it may be tilted before it tips over, least direction [rad]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """How a part moves on its object; 0 is where the part is modelled, for example closed."""
+
+    kind: Literal["hinge", "slide"]
+    axis: Float
+    """(3,) unit, object frame; a hinge turns about it by the right-hand rule."""
+    origin: Float
+    """(3,) a point of the axis, object frame [m]; the part's own origin."""
+    range: tuple[float, float]
+    """[rad or m]"""
+    damping: float
+    """[N m s/rad or N s/m]"""
+    friction: float
+    """Torque or force that keeps it where it is [N m or N]."""
+    stiffness: float = 0.0
+    """Of a spring that brings it back to 0 [N m/rad or N/m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handle:
+    """Something straight that two fingers can close on; vectors are unit, in the part's frame."""
+
+    position: Float
+    """(3,) middle of it [m]"""
+    along: Float
+    """(3,) its axis; the hand may be turned about it"""
+    approach: Float
+    """(3,) the way a hand moves that comes straight to it"""
+    width: float
+    """Distance of the pads when they hold it [m]"""
+    length: float
+    """Where along its axis it can be held [m]"""
+    turns: tuple[float, float]
+    """How far about its axis the hand may be turned from the straight approach [rad]."""
+    round: bool
+    """It may turn between the fingers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pressing:
+    """A place that a fingertip can press on, in the part's frame."""
+
+    position: Float
+    """(3,) [m]"""
+    normal: Float
+    """(3,) unit, out of the surface"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovingPart:
+    """A link of an object: its frame has the joint's origin, and at joint position 0 the axes of the object."""
+
+    name: str
+    """``drawer_0``, ``door``, ``lid``: also the joint's name."""
+    vertices: Float
+    """(n, 3) [m]"""
+    faces: Int
+    normals: Float
+    uvs: Float
+    convex_pieces: tuple[tuple[Float, Int], ...]
+    mass: float
+    """[kg]"""
+    center_of_mass: Float
+    inertia: Float
+    joint: Joint
+    handles: tuple[Handle, ...] = ()
+    pressings: tuple[Pressing, ...] = ()
+    """Where it can be pushed towards joint position 0, or pressed."""
+    frames: dict[str, Float] = field(default_factory=dict)
+    """(4, 4) part_T_frame by name, as of an object"""
+    cavities: dict[str, Float] = field(default_factory=dict)
+    """(2, 3) [m], as of an object"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +151,14 @@ class ObjectModel:
     """(2, 3) lower and upper corner [m] of the room inside, by the name of the frame in its mouth."""
     ball: float = 0.0
     """Radius of the sphere that it is in contact [m]; 0: the convex pieces are."""
+    parts: tuple[MovingPart, ...] = ()
+    """What moves on it; shape, inertia and pieces above are of the rest, ``mass`` is of all."""
+    anchored: bool = False
+    """Fixed where it stands."""
+
+    def part(self, name: str) -> MovingPart:
+        """The part of that name."""
+        return next(part for part in self.parts if part.name == name)
 
     def rest_pose(self, name: str) -> RestPose | None:
         """The rest pose of that name, if the object has it."""
