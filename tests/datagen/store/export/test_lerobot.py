@@ -14,8 +14,8 @@ from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.export.lerobot import pack
 from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.shards import pack
 
 STEPS = (20, 13, 27, 9)
 

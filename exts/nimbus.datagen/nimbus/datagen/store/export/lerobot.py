@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,12 @@ from nimbus.datagen.store.export.parquet import (
     write_parquet,
 )
 from nimbus.datagen.store.export.parts import Part, Parts
+from nimbus.datagen.store.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
 from nimbus.datagen.store.export.source import Source
 from nimbus.datagen.store.export.video import join
 from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = True
-_FILES_IN_CHUNK = 1000
-_DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
-_VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
-_EPISODES = "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 
 
 def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
@@ -50,8 +46,8 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
     tasks = Tasks()
     _write_data(source, parts, tree, files["data"], tasks)
     for camera in source.cameras:
-        for number, positions in _groups(files[camera]):
-            target = _made(tree / _VIDEO.format(video_key=f"observation.images.{camera}", **_place(number)))
+        for number, positions in groups(files[camera]):
+            target = _made(tree / VIDEO.format(video_key=f"observation.images.{camera}", **place(number)))
             join((parts.video(source.items[position], camera) for position in positions), target, fps=source.fps)
     _write_episodes(source, parts, tree, files, tasks, most)
     names = {"task_index": (list(range(len(tasks))), INT), "task": (list(tasks), TEXT)}
@@ -60,22 +56,10 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
     (tree / "meta/info.json").write_text(to_json(_info(source, tasks, options), indent=1) + "\n")
 
 
-def pack(sizes: list[int], limit: int, most: int) -> list[int]:
-    """Number of the file of each episode: one closes before it passes ``limit`` bytes or ``most`` episodes."""
-    numbers: list[int] = []
-    number, filled, count = 0, 0, 0
-    for size in sizes:
-        if count and (filled + size > limit or count == most):
-            number, filled, count = number + 1, 0, 0
-        numbers.append(number)
-        filled, count = filled + size, count + 1
-    return numbers
-
-
 def _write_data(source: Source, parts: Parts, tree: Path, numbers: list[int], tasks: Tasks) -> None:
     start = 0
-    for number, positions in _groups(numbers):
-        with ParquetFile(_made(tree / _DATA.format(**_place(number)))) as file:
+    for number, positions in groups(numbers):
+        with ParquetFile(_made(tree / DATA.format(**place(number)))) as file:
             for position in positions:
                 part = parts.read(source.items[position])
                 file.write(columns_of(part, source, tasks, start=start))
@@ -88,11 +72,11 @@ def _write_episodes(
     """Row ``i`` is episode ``i``: readers look it up by its place."""
     bounds = np.cumsum([0, *(item.step_count for item in source.items)])
     first_frames = {
-        camera: {number: int(bounds[positions[0]]) for number, positions in _groups(files[camera])}
+        camera: {number: int(bounds[positions[0]]) for number, positions in groups(files[camera])}
         for camera in source.cameras
     }
     places = pack([1] * len(source.items), most, most)
-    for number, positions in _groups(places):
+    for number, positions in groups(places):
         rows: list[dict[str, tuple[Any, Any]]] = []
         for position in positions:
             part, start, stop = parts.read(source.items[position]), int(bounds[position]), int(bounds[position + 1])
@@ -101,14 +85,14 @@ def _write_episodes(
                 file = files[camera][position]
                 row |= _video_columns(camera, file, (start - first_frames[camera][file], part.item.step_count), source)
             row |= _stats_columns(episode_stats(part, source, tasks, start=start))
-            place = _place(number)
-            rows.append(row | {f"meta/episodes/{name}": (value, INT) for name, value in place.items()})
+            spot = place(number)
+            rows.append(row | {f"meta/episodes/{name}": (value, INT) for name, value in spot.items()})
         columns = {name: ([row[name][0] for row in rows], kind) for name, (_, kind) in rows[0].items()}
-        write_parquet(_made(tree / _EPISODES.format(**_place(number))), columns)
+        write_parquet(_made(tree / EPISODES.format(**place(number))), columns)
 
 
 def _episode_row(part: Part, start: int, stop: int, file: int) -> dict[str, tuple[Any, Any]]:
-    item, place = part.item, _place(file)
+    item, spot = part.item, place(file)
     return {
         "episode_index": (item.position, INT),
         "tasks": ([part.signals.instruction], nested(TEXT)),
@@ -119,18 +103,18 @@ def _episode_row(part: Part, start: int, stop: int, file: int) -> dict[str, tupl
         "episode_id": (item.episode_id, TEXT),
         "index_in_run": (item.index, INT),
         "variant": (item.variant, INT),
-        "data/chunk_index": (place["chunk_index"], INT),
-        "data/file_index": (place["file_index"], INT),
+        "data/chunk_index": (spot["chunk_index"], INT),
+        "data/file_index": (spot["file_index"], INT),
         "dataset_from_index": (start, INT),
         "dataset_to_index": (stop, INT),
     }
 
 
 def _video_columns(camera: str, file: int, frames: tuple[int, int], source: Source) -> dict[str, tuple[Any, Any]]:
-    key, place, (start, count) = f"videos/observation.images.{camera}", _place(file), frames
+    key, spot, (start, count) = f"videos/observation.images.{camera}", place(file), frames
     return {
-        f"{key}/chunk_index": (place["chunk_index"], INT),
-        f"{key}/file_index": (place["file_index"], INT),
+        f"{key}/chunk_index": (spot["chunk_index"], INT),
+        f"{key}/file_index": (spot["file_index"], INT),
         # Whole frames over the rate, not a sum of durations, which would drift.
         f"{key}/from_timestamp": (start / source.fps, DOUBLE),
         f"{key}/to_timestamp": ((start + count) / source.fps, DOUBLE),
@@ -155,28 +139,15 @@ def _info(source: Source, tasks: Tasks, options: Options) -> dict[str, Any]:
         "total_episodes": len(source.items),
         "total_frames": source.frame_count,
         "total_tasks": len(tasks),
-        "chunks_size": _FILES_IN_CHUNK,
+        "chunks_size": FILES_IN_CHUNK,
         "data_files_size_in_mb": megabytes,
         "video_files_size_in_mb": megabytes,
         "fps": source.fps,
         "splits": {"train": f"0:{len(source.items)}"},
-        "data_path": _DATA,
-        "video_path": _VIDEO if source.cameras else None,
+        "data_path": DATA,
+        "video_path": VIDEO if source.cameras else None,
         "features": features_of(source),
     }
-
-
-def _groups(numbers: list[int]) -> Iterator[tuple[int, range]]:
-    """The episodes of each file."""
-    start = 0
-    for stop in range(1, len(numbers) + 1):
-        if stop == len(numbers) or numbers[stop] != numbers[start]:
-            yield numbers[start], range(start, stop)
-            start = stop
-
-
-def _place(number: int) -> dict[str, int]:
-    return {"chunk_index": number // _FILES_IN_CHUNK, "file_index": number % _FILES_IN_CHUNK}
 
 
 def _made(path: Path) -> Path:

@@ -1,0 +1,36 @@
+"""Where LeRobot v3.0 keeps its files, and how episodes are shared out over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+FILES_IN_CHUNK = 1000
+DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
+EPISODES = "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+
+
+def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:
+    """Number of the file of each episode: one closes before it passes ``limit`` bytes or ``most`` episodes."""
+    numbers: list[int] = []
+    number, filled, count = 0, 0, 0
+    for size in sizes:
+        if count and (filled + size > limit or count == most):
+            number, filled, count = number + 1, 0, 0
+        numbers.append(number)
+        filled, count = filled + size, count + 1
+    return numbers
+
+
+def groups(numbers: Sequence[int]) -> Iterator[tuple[int, range]]:
+    """The episodes of each file."""
+    start = 0
+    for stop in range(1, len(numbers) + 1):
+        if stop == len(numbers) or numbers[stop] != numbers[start]:
+            yield numbers[start], range(start, stop)
+            start = stop
+
+
+def place(number: int) -> dict[str, int]:
+    """Folder and file of a number."""
+    return {"chunk_index": number // FILES_IN_CHUNK, "file_index": number % FILES_IN_CHUNK}
