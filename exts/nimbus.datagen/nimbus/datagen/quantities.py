@@ -48,13 +48,16 @@ class Quantity:
         return {"anyOf": [number, {"type": "string", "pattern": pattern}]}
 
 
-Metres = Annotated[float, Quantity("a length", "0.05 or '5 cm'", (("m", 1.0), ("cm", 0.01), ("mm", 0.001)))]
+LENGTH = Quantity("a length", "0.05 or '5 cm'", (("m", 1.0), ("cm", 0.01), ("mm", 0.001)))
+RATIO = Quantity("a ratio", "0.33 or '33 %'", (("%", 0.01),))
+
+Metres = Annotated[float, LENGTH]
 Radians = Annotated[float, Quantity("an angle", "0.5 or '30 deg'", (("rad", 1.0), ("deg", math.pi / 180)))]
 Seconds = Annotated[float, Quantity("a time", "0.5 or '500 ms'", (("s", 1.0), ("ms", 0.001)))]
 Kilograms = Annotated[float, Quantity("a mass", "0.08 or '80 g'", (("kg", 1.0), ("g", 0.001)))]
 Kelvin = Annotated[float, Quantity("a colour temperature", "4000 or '4000 K'", (("K", 1.0),))]
 Hertz = Annotated[float, Quantity("a rate", "15 or '15 Hz'", (("Hz", 1.0),))]
-Ratio = Annotated[float, Quantity("a ratio", "0.33 or '33 %'", (("%", 0.01),))]
+Ratio = Annotated[float, RATIO]
 
 _UNITS = {
     unit: factor

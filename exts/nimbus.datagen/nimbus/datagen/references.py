@@ -73,7 +73,7 @@ def parse_reference(text: str) -> Expression:
     Raises:
         InputError: The text is not a reference.
     """
-    return _Parser(text).parse()
+    return ReferenceParser(text).parse()
 
 
 def parse_loop(key: str) -> tuple[str, str] | None:
@@ -82,19 +82,21 @@ def parse_loop(key: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
-class _Parser:
+class ReferenceParser:
     """Reads ``name``, then any number of ``.attribute`` and ``[index]``."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def parse(self) -> Expression:
-        expression = self._expression()
+        """The whole text."""
+        expression = self.expression()
         if self.text[self.at :].strip():
             raise self._error()
         return expression
 
-    def _expression(self) -> Expression:
+    def expression(self) -> Expression:
+        """The reference that begins where the parser is."""
         expression: Expression = Name(self._word())
         while (token := self._peek()) in (".", "["):
             self._take()
@@ -109,7 +111,7 @@ class _Parser:
     def _index(self) -> Expression | str | int:
         match = _TOKEN.match(self.text, self.at)
         if match is None or match[1]:
-            return self._expression()
+            return self.expression()
         self._take()
         if match[2]:
             return int(match[2])

@@ -22,8 +22,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
+from pydantic import AfterValidator
+
+from nimbus.datagen.pose_expression import normal_form
+from nimbus.datagen.quantities import Metres
 from nimbus.datagen.strict_yaml import StrictModel
 from nimbus.datagen.trajectory import Outcome
 
@@ -31,6 +35,7 @@ Arm: TypeAlias = Any
 """What a skill moves."""
 World: TypeAlias = Any
 """What a condition judges: the state of physics at the end of an attempt."""
+Mark = TypeVar("Mark")
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,14 @@ class Reference:
     """Marks a text parameter as a reference, and says what kinds of thing it may name."""
 
     kinds: tuple[str, ...]
+    """Of ``object``, ``fixture`` and ``region``."""
+    many: bool = False
+    """One thing, a group or a list of things: names in a tuple when the statement is carried out."""
+
+
+@dataclass(frozen=True)
+class PoseMark:
+    """Marks a parameter as a point, which may be given in words."""
 
 
 ObjectReference = Annotated[str, Reference(("object",))]
@@ -48,14 +61,24 @@ RegionReference = Annotated[str, Reference(("region",))]
 """A region of the task file."""
 PlaceReference = Annotated[str, Reference(("fixture", "region"))]
 """Where an object can be put: a fixture or a region."""
+ContainerReference = Annotated[str, Reference(("object", "fixture"))]
+"""What can contain something, or be touched: an object or a fixture."""
+SupportReference = Annotated[str, Reference(("object", "fixture", "region"))]
+"""What something can lie on: an object, a fixture or a region."""
+ObjectsReference = Annotated[str | tuple[str, ...], Reference(("object",), many=True)]
+"""One object, a group or a list of objects: ``item``, ``items``, ``[items[0], items[1]]``; a tuple of names when the
+statement is carried out."""
+PoseReference = Annotated[tuple[Metres, Metres, Metres] | Annotated[str, AfterValidator(normal_form)], PoseMark()]
+"""A point: ``[0.4, 0, 10 cm]`` in the world frame, or in words: ``cup + [0, 0, 10 cm]``, ``above(cup, 10 cm)``,
+``between(a, b)``, ``start.center``. When the statement is carried out it is x, y, z in the world frame [m]."""
 
 
-def _mark(parts: Iterable[Any]) -> Reference | None:
+def _mark(parts: Iterable[Any], kind: type[Mark]) -> Mark | None:
     """The mark among a field's annotations, also inside ``… | None``."""
     for part in parts:
-        if isinstance(part, Reference):
+        if isinstance(part, kind):
             return part
-        if mark := _mark((*getattr(part, "__metadata__", ()), *get_args(part))):
+        if mark := _mark((*getattr(part, "__metadata__", ()), *get_args(part)), kind):
             return mark
     return None
 
@@ -75,7 +98,17 @@ class Statement(StrictModel, ABC):
     @classmethod
     def references(cls) -> dict[str, Reference]:
         """The parameters that name things, and what they may name."""
-        marks = {name: _mark((*field.metadata, field.annotation)) for name, field in cls.model_fields.items()}
+        return cls._marked(Reference)
+
+    @classmethod
+    def poses(cls) -> dict[str, PoseMark]:
+        """The parameters that are points."""
+        return cls._marked(PoseMark)
+
+    @classmethod
+    def _marked(cls, kind: type[Mark]) -> dict[str, Mark]:
+        fields = cls.model_fields.items()
+        marks = {name: _mark((*field.metadata, field.annotation), kind) for name, field in fields}
         return {name: mark for name, mark in marks.items() if mark}
 
     @classmethod
@@ -86,6 +119,10 @@ class Statement(StrictModel, ABC):
 
 class Skill(Statement):
     """Something a robot does. References in its parameters are names of the scene's things when it runs."""
+
+    hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
+    """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
+    which must be in it. Empty: nobody knows. Steps that contradict each other are found by this before a run."""
 
     @abstractmethod
     def run(self, arm: Arm) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.layout import Camera, Quaternion, Vector
@@ -37,7 +37,15 @@ def _unique(entries: Any) -> Any:
     return entries
 
 
-class Region(StrictModel):
+class _Growing(StrictModel):
+    """A field that a later version of Nimbus adds has None as its default: it changes no task that lacks it."""
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+
+class Region(_Growing):
     """A rectangle on a surface, where objects start or are put."""
 
     on: str = Field("table", description="Surface of the scene that it lies on.")
@@ -53,7 +61,7 @@ def _count(count: tuple[int, int]) -> tuple[int, int]:
     return count
 
 
-class ObjectGroup(StrictModel):
+class ObjectGroup(_Growing):
     """Objects drawn from a library for every episode, under one name."""
 
     library: str = Field(description="Object library, a name from scenes/objects, or a path seen from this file.")
@@ -122,7 +130,7 @@ class CameraSettings(StrictModel):
         )
 
 
-class TaskFile(StrictModel):
+class TaskFile(_Growing):
     """A task: a robot, a scene, what to do, and what to vary."""
 
     robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
