@@ -114,16 +114,17 @@ class Worker:
     def _plan(self, order: Plan) -> None:
         self._take_role(Role.PLANNER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
-        made = False
+        made: Planned | Randomized | None = None
         for item in run_one(self._head, self._request(order)):
             if isinstance(item, Planned) and not item.trajectory.outcome.success:
                 self._record(item, order)
-            elif made:
+            elif made is not None:
                 stage = type(self._head[-1]).__name__
                 raise ValueError(f"{stage} gave a second plan for episode {order.index}: one that succeeds is the last")
             else:
-                self._hand_over(item, order)
-                made = True
+                made = item
+        if made is not None:
+            self._hand_over(made, order)
 
     def _record(self, item: Planned, order: Plan) -> None:
         times = [item.times, *({} for _ in item.layouts[1:])]  # the first tells what the work for all of them took

@@ -136,10 +136,10 @@ class PlanAndRender(PointRobot):
 
 @register("plan", "yard")
 class Plan(Planner):
-    """Finds the way; nothing, for an episode that the setting names."""
+    """Finds the way; nothing, or the same way twice, for an episode that the setting names."""
 
-    def __init__(self, events: str, nothing: int = -1, size: int = 0) -> None:
-        self.log, self.nothing, self.size = Events(events), nothing, size
+    def __init__(self, events: str, nothing: int = -1, twice: int = -1, size: int = 0) -> None:
+        self.log, self.nothing, self.twice, self.size = Events(events), nothing, twice, size
 
     def process(self, item: Randomized) -> Iterator[Planned]:
         layout, stored = item.layouts[0], item.scene.request.plan
@@ -157,7 +157,8 @@ class Plan(Planner):
         if self.size:
             statistics = {"ballast": np.arange(self.size, dtype=float)}
             trajectory = replace(trajectory, plan_statistics=statistics)
-        yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory)
+        for _ in range(2 if index == self.twice else 1):
+            yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory)
 
 
 @register("render", "yard")

@@ -85,19 +85,21 @@ def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str,
     assert "incidents" in done.err
 
 
-def test_an_episode_of_which_nothing_comes_is_given_up(tmp_path: Path):
-    spec = make_spec(tmp_path / "data", pipeline=nothing(tmp_path), episodes=8)
+@pytest.mark.parametrize(("setting", "kind"), [("nothing", "no_result"), ("twice", "exception")])
+def test_an_episode_of_which_nothing_comes_or_two_plans_is_given_up(setting: str, kind: str, tmp_path: Path):
+    spec = make_spec(tmp_path / "data", pipeline=odd_pipeline(tmp_path, setting), episodes=8)
     run = Run(spec)
     done = run.end()
     assert done.code == 1 and "7 of 8 episodes stored" in done.err
     leaves_nothing(spec)
-    assert {fault.kind for fault in run.faults()} == {"no_result"}
+    assert {fault.kind for fault in run.faults()} == {kind}
+    assert kind != "exception" or "gave a second plan for episode 3" in run.faults()[0].detail
 
 
-def nothing(folder: Path) -> str:
-    """A pipeline that plans nothing for episode 3."""
-    path = folder / "nothing.yaml"
-    path.write_text("load: yard\nrandomize: yard\nplan: {yard: {nothing: 3}}\nrender: yard\nstore: hdf5\n")
+def odd_pipeline(folder: Path, setting: str) -> str:
+    """A pipeline whose planner gives nothing, or two plans, for episode 3."""
+    path = folder / "odd.yaml"
+    path.write_text(f"load: yard\nrandomize: yard\nplan: {{yard: {{{setting}: 3}}}}\nrender: yard\nstore: hdf5\n")
     return str(path)
 
 
