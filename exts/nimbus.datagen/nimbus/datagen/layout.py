@@ -57,6 +57,15 @@ class PlacedObject:
     """[kg]"""
     friction: float
     """Coulomb coefficient of sliding."""
+    anchored: bool = False
+    """Fixed where it stands."""
+    joints: dict[str, float] = field(default_factory=dict)
+    """Position of its parts' joints by name [rad or m]; those left out are at 0."""
+
+
+def part_label(item: str, part: str) -> str:
+    """What a part of an object is called: its body, its joint and what is seen of it."""
+    return f"{item}.{part}"
 
 
 @dataclass(frozen=True, kw_only=True)

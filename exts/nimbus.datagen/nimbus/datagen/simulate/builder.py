@@ -11,15 +11,18 @@ import newton
 import numpy as np
 import warp as wp
 
-from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.layout import PlacedObject, part_label
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robot import Robot
-from nimbus.datagen.usd.robot import robot_usd
+from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _ROLLING_FRICTION = 2e-3
 """[m] Of household things with dents and seams: what rolls comes to rest within a second or two."""
+_ARMATURE = {"hinge": 1e-4, "slide": 0.01}
+"""[kg m², kg] Of the joints of light parts: without it a stiff contact makes them tremble."""
 
 
 def _leaf(label: str) -> str:
@@ -27,18 +30,26 @@ def _leaf(label: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def parse_usd(path: Path, *, visuals: bool) -> newton.ModelBuilder:
-    """Parse a USD asset; the result is shared, never changed."""
+def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.ModelBuilder:
+    """Parse a USD asset; the result is shared, never changed.
+
+    Args:
+        path: The file.
+        visuals: Load what only cameras see.
+        anchored: Fix to the world what is not fixed to anything.
+    """
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
-    builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals)
+    floating = False if anchored else None
+    builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
     return builder
 
 
 class SceneBuilder:
     """Assembles worlds of one stage and one robot with any objects.
 
-    Bodies carry short unique labels: a fixture's or object's name, a robot link's name.
+    Bodies carry short unique labels: a fixture's or object's name, a robot link's name; a part of an object is called
+    ``cabinet_0.drawer_0``, and so is its joint.
 
     Args:
         stage: The scene.
@@ -65,8 +76,8 @@ class SceneBuilder:
         builder.add_builder(parse_usd(self.stage.path, visuals=self.visuals))
         builder.body_label[:] = [_leaf(label) for label in builder.body_label]
         first_body, first_joint = builder.body_count, builder.joint_count
-        w, x, y, z = self.stage.robot_wxyz
-        place = wp.transform(wp.vec3(*self.stage.robot_position), wp.quat(x, y, z, w))
+        position, (w, x, y, z) = base_pose(self.stage, self.robot)
+        place = wp.transform(wp.vec3(*position), wp.quat(x, y, z, w))
         usd = robot_usd(self.robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
         builder.add_builder(parse_usd(usd, visuals=self.visuals), xform=place)
         for body in range(first_body, builder.body_count):
@@ -84,29 +95,56 @@ class SceneBuilder:
         joints = {_leaf(builder.joint_label[index]): index for index in range(first_joint, builder.joint_count)}
         for name, index in joints.items():
             builder.joint_label[index] = name
-        arm, gripper = self.robot.arm, self.robot.gripper
-        for place, name in enumerate(arm.joints):
-            gains = (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.armature)
-            _set_joint(builder, joints[name], arm.home[place], *gains)
-        for name in gripper.joints:
-            gains = (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.armature)
-            _set_joint(builder, joints[name], gripper.open, *gains)
-        leader, follower = (joints[name] for name in gripper.joints)
-        builder.set_joint_mimic(follower, leader)
+        for one in self.robot.arms:
+            arm, gripper = one.arm, one.gripper
+            for place, name in enumerate(arm.joints):
+                gains = (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.armature)
+                _set_joint(builder, joints[name], arm.home[place], *gains)
+            for name, ratio in zip(gripper.joints, gripper.ratios, strict=True):
+                gains = (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.armature)
+                _set_joint(builder, joints[name], ratio * gripper.open, *gains)
+            leader, *followers = gripper.joints
+            for name, ratio in zip(followers, gripper.ratios[1:], strict=True):
+                builder.set_joint_mimic(joints[name], joints[leader], coeffs=(0.0, ratio))
 
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
         library = ObjectLibrary.open(item.library)
-        first_body, first_shape = builder.body_count, builder.shape_count
+        first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz
         place = wp.transform(wp.vec3(*item.position), wp.quat(x, y, z, w))
-        builder.add_builder(parse_usd(library.usd_path(item.kind, item.variant), visuals=self.visuals), xform=place)
+        usd = library.usd_path(item.kind, item.variant)
+        builder.add_builder(parse_usd(usd, visuals=self.visuals, anchored=item.anchored), xform=place)
         builder.body_label[first_body] = item.name
-        ratio = item.mass / builder.body_mass[first_body]
-        builder.body_mass[first_body] = item.mass
-        builder.body_inertia[first_body] = wp.mat33(np.array(builder.body_inertia[first_body]).reshape(3, 3) * ratio)
+        model = library.model(item.kind, item.variant)
+        if model.parts:
+            for body in range(first_body + 1, builder.body_count):
+                builder.body_label[body] = part_label(item.name, _leaf(builder.body_label[body]))
+            _set_part_joints(builder, item, model, first_joint)
+        total = sum(builder.body_mass[first_body:])
+        for body in range(first_body, builder.body_count):
+            ratio = item.mass / total
+            builder.body_mass[body] *= ratio
+            builder.body_inertia[body] = wp.mat33(np.array(builder.body_inertia[body]).reshape(3, 3) * ratio)
+        if not model.parts:
+            builder.body_mass[first_body] = item.mass
         for shape in range(first_shape, builder.shape_count):
             builder.shape_material_mu[shape] = item.friction
             builder.shape_material_mu_rolling[shape] = _ROLLING_FRICTION
+
+
+def _set_part_joints(builder: newton.ModelBuilder, item: PlacedObject, model: ObjectModel, first_joint: int) -> None:
+    """Passive joints: no controller, but damping, dry friction and springs, which a USD file cannot say in full."""
+    joints = {_leaf(builder.joint_label[index]): index for index in range(first_joint, builder.joint_count)}
+    for part in model.parts:
+        index, joint = joints[part.name], part.joint
+        coordinate, degree = builder.joint_q_start[index], builder.joint_qd_start[index]
+        builder.joint_label[index] = part_label(item.name, part.name)
+        builder.joint_q[coordinate] = item.joints.get(part.name, 0.0)
+        builder.joint_target_mode[degree] = int(newton.JointTargetMode.NONE)
+        builder.joint_target_ke[degree] = builder.joint_target_kd[degree] = 0.0
+        builder.joint_stiffness[degree], builder.joint_damping[degree] = joint.stiffness, joint.damping
+        builder.joint_friction[degree] = joint.friction
+        builder.joint_armature[degree] = _ARMATURE[joint.kind]
 
 
 def _set_joint(
