@@ -64,7 +64,8 @@ def build_geometry(
     """Group parts by body, put their attributes in a row and upload them."""
     groups = _group(parts)
     ordered = [part for group in groups for part in group.parts]
-    looks = [_look(part, surfaces.get(part.instance, Surface())) for part in ordered]
+    worn = [surfaces.get(part.instance.partition(".")[0], Surface()) for part in ordered]
+    looks = [_look(part, surface) for part, surface in zip(ordered, worn, strict=True)]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
     distinct = {id(image): image for _, image in looks}
@@ -72,7 +73,7 @@ def build_geometry(
     images = [mipmap(image) for image in distinct.values()]
     sizes = [len(image.texels) for image in images]
     instance = {name: place for place, name in enumerate(labels.instance_names)}
-    tints = [surfaces.get(part.instance, Surface()).color for part in ordered]
+    tints = [surface.color for surface in worn]
 
     def upload(values: NDArray | list, dtype: Any) -> wp.array:
         return wp.array(values, dtype=dtype, device=device)

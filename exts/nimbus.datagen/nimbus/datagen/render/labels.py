@@ -25,7 +25,8 @@ def make_labels(
 ) -> Labels:
     """Name everything that can be seen.
 
-    Instances: the background, the objects, the fixtures, the robot, then what stands still. Semantic names depend on
+    Instances: the background, the objects, their moving parts, the fixtures, the robot, then what stands still. A part is
+    an instance of its own, of its object's class. Semantic names depend on
     the stage and the libraries alone, so that an index means the same in every episode of a task. The robot, which has
     no single frame, has a NaN box and no body.
 
@@ -36,10 +37,12 @@ def make_labels(
         libraries: Those that the task draws from, in its order.
     """
     drawn = list(dict.fromkeys(part.instance for part in parts))
-    moving = [item.name for item in objects] + [name for name in stage.fixtures if name in drawn]
+    whole = {item.name: item.kind for item in objects}
+    parts_of = [name for name in drawn if name.partition(".")[0] in whole and name not in whole]
+    moving = [*whole, *parts_of, *(name for name in stage.fixtures if name in drawn)]
     still = [name for name in drawn if name not in moving and name != ROBOT]
     instances = [BACKGROUND, *moving, ROBOT, *still]
-    kinds = {item.name: item.kind for item in objects}
+    kinds = whole | {name: whole[name.partition(".")[0]] for name in parts_of}
     groups = {name: fixture.group or name for name, fixture in stage.fixtures.items()}
     known = [kind for name in libraries for kind in ObjectLibrary.open(name).kinds]
     semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *still, *groups.values(), *known]))

@@ -12,7 +12,7 @@ import newton
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.layout import PlacedObject, part_label
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.labels import ROBOT
 from nimbus.datagen.render.simplify import simplified
@@ -29,7 +29,7 @@ class Part:
     """A textured mesh that moves with one body, or stands still."""
 
     instance: str
-    """What it belongs to: an object, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
+    """What it is: an object or a moving part of one, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
     body: str
     """The trajectory body it moves with, or empty."""
     triangles: Triangles
@@ -44,9 +44,10 @@ def scene_parts(stage: StageInfo, robot: Robot) -> tuple[Part, ...]:
 
 
 def object_parts(item: PlacedObject) -> tuple[Part, ...]:
-    """The parts of one object, under its own name."""
+    """The parts of one object: what moves on it is called and labelled apart, such as ``cabinet_0.drawer_0``."""
     parts = _object_parts(item.library, item.kind, item.variant)
-    return tuple(replace(part, instance=item.name, body=item.name) for part in parts)
+    names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
+    return tuple(replace(part, instance=names[part.body], body=names[part.body]) for part in parts)
 
 
 class _Key:
@@ -89,7 +90,8 @@ def simplified_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuild
 @lru_cache(maxsize=64)
 def _object_parts(library: str, kind: str, variant: int) -> tuple[Part, ...]:
     builder = parse_usd(ObjectLibrary.open(library).usd_path(kind, variant), visuals=True)
-    return tuple(_merge(builder, lambda _: (kind, kind)))
+    names = ["", *(label.rsplit("/", 1)[-1] for label in builder.body_label[1:])]
+    return tuple(_merge(builder, lambda shape: (kind, names[builder.shape_body[shape]])))
 
 
 def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[Part]:
