@@ -1,68 +1,119 @@
-"""Place: put the held object into something open, and let go."""
+"""Place: put the held object somewhere, and let go."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
+from nimbus.datagen.execute.containers import releases_inside, room_inside
 from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.release import (
+    SIDES,
+    Release,
+    Spot,
+    nearest_rest,
+    releases,
+    spots_beside,
+    spots_in,
+    spots_on,
+    yaws_like,
+)
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.quantities import Metres, Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import rotation_about, to_matrix
-from nimbus.datagen.skill import FixtureReference, ObjectReference, Skill
+from nimbus.datagen.rotations import to_matrix
+from nimbus.datagen.skill import ObjectReference, Reference, Skill
 from nimbus.datagen.trajectory import Reason
 
 Float = NDArray[np.float64]
 
-_WALL = 0.012
-"""[m] Inside the bounds of an open fixture, its walls and a little room."""
-_YAWS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
-_TURNS = 12
-"""Turns of the object that are tried: those that fit best."""
 _BATCH = 4
 _FINGER_ROOM = 0.01
-"""[m] The fingers open so far inside the fixture, where its walls and other things are near."""
+"""[m] The fingers open so far first, where walls and other things may be near."""
+_OFF = 0.03
+"""[m] An object that ends so far from where it was let go, was not put down."""
+_TILTED = 0.3
+"""[rad] An object that leans so far from its rest pose, fell over."""
+
+Container = Annotated[str, Reference(("fixture", "object"))]
+Support = Annotated[str, Reference(("object", "fixture", "region"))]
 
 
 @register("skill", "place")
 class Place(Skill):
-    """Put the held object into an open fixture, such as a bin, and let go.
+    """Put the held object into, on or beside something, and let go.
 
-    Needs the object in the gripper. Chooses a turn of the object that fits, away from what is inside already, lowers
-    it and opens the fingers. Fails with ``no_ik`` or ``no_path`` when no release pose can be reached, and with
-    ``slipped_in_transit``.
+    Needs the object in the gripper, and exactly one of ``into`` (an open fixture or object: chooses a turn that fits,
+    away from what is inside already), ``on`` (a region, an object or a fixture: at a free spot, or stacked in the
+    middle) and ``beside``. On a surface the object is set down in a rest pose, a millimetre above what it will stand
+    on, with its sides along those of what it stands on or beside. Fails with ``no_room``, ``no_ik``, ``no_path``,
+    ``slipped_in_transit``, ``off_target`` or ``toppled``.
     """
 
     main = "object"
     object: ObjectReference = Field(description="What to place; it must be in the gripper.")
-    into: FixtureReference = Field(description="The open fixture that receives it.")
-    drop: Metres = Field(0.02, ge=0, le=0.3, description="Height above the floor of the fixture at which to let go.")
+    into: Container | None = Field(None, description="The open fixture or object that receives it.")
+    on: Support | None = Field(None, description="The region, object or fixture that it will stand on.")
+    beside: ObjectReference | None = Field(None, description="The object that it will stand next to.")
+    side: Literal["left", "right", "front", "behind"] | None = Field(
+        None, description="Side of `beside`, as the robot sees it; front is nearer to the robot. Any when not given."
+    )
+    gap: Annotated[Metres, Field(ge=0.005, le=1)] | None = Field(
+        None, description="Distance to the outline of `beside`; 3 cm when not given."
+    )
+    rest: Literal["upright", "lying", "on_side", "inverted"] | None = Field(
+        None, description="How it will stand; as it is held when not given."
+    )
+    yaw: Radians | None = Field(None, description="Heading about the vertical; any that suits when not given.")
+    drop: Metres = Field(0.02, ge=0, le=0.3, description="Height above the floor of `into` at which to let go.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Place:
+        if sum(place is not None for place in (self.into, self.on, self.beside)) != 1:
+            raise PydanticCustomError("place", "give one of into, on and beside")
+        if self.beside is None and (self.side is not None or self.gap is not None):
+            raise PydanticCustomError("place", "side and gap go with beside")
+        if self.into is not None and (self.rest is not None or self.yaw is not None):
+            raise PydanticCustomError("place", "rest and yaw go with on and beside")
+        return self
 
     def run(self, arm: Workcell) -> None:
         """Carry, lower, open, retreat."""
         if arm.held != self.object:
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
-        carry, lower = self._plan(arm)
+        rest = self._rest(arm)
+        carry, lower = self._plan(arm, rest)
         arm.begin("carry")
         arm.follow_all(carry, lower)
+        let_go = arm.pose(self.object)
         arm.begin("release")
-        arm.open(room=_FINGER_ROOM, steps=2)
+        arm.open(room=_FINGER_ROOM, steps=2 if self.into else 4)
         arm.begin("retreat")
         plan, touched = self._retreat(arm)
         arm.follow(plan, opening=arm.robot.gripper.open, touching=touched)
+        if not self.into:
+            self._check(arm, let_go, rest)
 
-    def _plan(self, arm: Workcell) -> tuple[MotionPlan, MotionPlan]:
+    def _rest(self, arm: Workcell) -> RestPose:
+        model = arm.model(self.object)
+        if self.rest is None:
+            return nearest_rest(model, arm.pose(self.object)[:3, :3])
+        if (rest := model.rest_pose(self.rest)) is None:
+            raise SkillFailure(Reason.NO_ROOM, f"{self.object} cannot rest {self.rest}")
+        return rest
+
+    def _plan(self, arm: Workcell, rest: RestPose) -> tuple[MotionPlan, MotionPlan]:
         """A free motion to above a release pose and a straight one down to it."""
-        poses = list(self._release_poses(arm))
-        failure = MotionPlan(status=MotionStatus.NO_IK, detail=f"nothing fits into {self.into}")
-        for batch in range(0, len(poses), _BATCH):
-            some = poses[batch : batch + _BATCH]
+        failure: MotionPlan | None = None
+        for some in _batches(self._releases(arm, rest), _BATCH):
             carry = arm.planner.plan_pose(arm.look(), arm.arm_command, [above for above, _ in some], rng=arm.rng())
             if not carry:
                 failure = carry
@@ -71,56 +122,45 @@ class Place(Skill):
             if lower:
                 return carry, lower
             failure = lower
+        if failure is None:
+            raise SkillFailure(Reason.NO_ROOM, f"no spot for {self.object} at {self.into or self.on or self.beside}")
         raise SkillFailure.of_plan(failure)
 
-    def _release_poses(self, arm: Workcell) -> Iterator[tuple[Float, Float]]:
-        """Pairs of ``world_T_tool`` above the fixture and at the release, most promising first."""
-        world_T_fixture, tool_T_object = arm.pose(self.into), arm.tool_T_held()
-        low, high = (np.array(corner) for corner in arm.fixture(self.into).bounds)
-        low, high = low + (_WALL, _WALL, _WALL), high - (_WALL, _WALL, 0.0)
-        vertices, turn_now = arm.model(self.object).vertices, arm.tool_pose()[:3, :3]
-        candidates = []
-        for yaw in _YAWS:
-            turn = to_matrix(rotation_about((0, 0, 1), float(yaw))) @ turn_now
-            object_turn = world_T_fixture[:3, :3].T @ turn @ tool_T_object[:3, :3]
-            points = vertices @ object_turn.T
-            lower, upper = points.min(axis=0), points.max(axis=0)
-            overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
-            candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
-        best = sorted(candidates, key=lambda entry: entry[:3])[:_TURNS]
-        for raised, spot in itertools.product((0.0, 0.03, 0.07, 0.12), self._spots(arm, world_T_fixture, low, high)):
-            for _, _, _, lower, upper, object_turn in best:
-                room = np.maximum((high - low)[:2] - (upper - lower)[:2], 0.0) / 2
-                middle = (low + high)[:2] / 2 + np.clip(spot, -room, room)
-                release = np.eye(4)
-                release[:3, :3] = object_turn
-                release[:2, 3] = middle - (lower + upper)[:2] / 2
-                release[2, 3] = low[2] + self.drop + raised - lower[2]
-                above = release.copy()
-                above[2, 3] = max(high[2] + 0.02 - lower[2], release[2, 3])
-                object_T_tool = np.linalg.inv(tool_T_object)
-                yield world_T_fixture @ above @ object_T_tool, world_T_fixture @ release @ object_T_tool
+    def _releases(self, arm: Workcell, rest: RestPose) -> Iterator[Release]:
+        if self.into is not None:
+            return releases_inside(arm, self.object, *room_inside(arm, self.into), drop=self.drop)
+        turn = arm.pose(self.object)[:3, :3] @ to_matrix(rest.wxyz).T
+        reference = self.on or self.beside or ""
+        if reference in arm.regions:
+            region = arm.regions[reference]
+            spots = spots_in(np.array(region.center), np.array(region.size), rng=arm.rng())
+            top, along = arm.stage.surfaces[region.on].upper[2] + 0.5, None
+        else:
+            lower, upper = arm.bounds(reference)
+            spots, top, along = self._spots(lower, upper), upper[2] + 0.001, arm.pose(reference)[:3, :3]
+        yaws = yaws_like(turn, along=along) if self.yaw is None else [self.yaw]
+        return releases(arm, self.object, spots, rest=rest, yaws=yaws, top=top)
 
-    def _spots(self, arm: Workcell, world_T_fixture: Float, low: Float, high: Float) -> list[Float]:
-        """Shifts from the middle (2,) [m], furthest first from what lies in the fixture already."""
-        size = (high - low)[:2]
-        shifts = [np.zeros(2), *(0.25 * size * np.array(sign) for sign in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
-        fixture_T_world = np.linalg.inv(world_T_fixture)
-        places = [(fixture_T_world @ arm.pose(name))[:2, 3] - (low + high)[:2] / 2 for name in arm.released]
-        inside = [place for place in places if np.all(np.abs(place) < size / 2)]
-        if not inside:
-            return shifts[:1]
-        return sorted(shifts, key=lambda shift: -min(float(np.linalg.norm(shift - place)) for place in inside))[:3]
+    def _spots(self, lower: Float, upper: Float) -> list[Spot]:
+        if self.on is not None:
+            return spots_on(lower[:2], upper[:2])
+        sides = SIDES if self.side is None else (self.side,)
+        return spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
     def _retreat(self, arm: Workcell) -> tuple[MotionPlan, set[str]]:
         """Straight up to above the rim, or as far as the arm reaches, or back along the fingers.
 
-        What was just let go may be touched, and when nothing else helps, what lies in the fixture already.
+        What was just let go may be touched, and when nothing else helps, what lies in the container already.
         """
         pose, scene = arm.tool_pose(), arm.look()
-        rim = arm.pose(self.into)[2, 3] + arm.fixture(self.into).bounds[1][2]
+        rim = pose[2, 3]
+        if self.into is not None:
+            world_T_box, _, high = room_inside(arm, self.into)
+            rim = world_T_box[2, 3] + high[2]
         height = max(0.05, rim + 0.06 - pose[2, 3])
         ways = [(0.0, 0.0, height * share) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]
+        if self.into is None:
+            ways = ways[::-1]
         plan = MotionPlan(status=MotionStatus.NO_PATH)
         for touched, way in itertools.product(({self.object}, arm.released), ways):
             goal = pose.copy()
@@ -130,3 +170,19 @@ class Place(Skill):
             if plan:
                 return plan, touched
         return plan, set()
+
+    def _check(self, arm: Workcell, let_go: Float, rest: RestPose) -> None:
+        """It stands where it was let go, as it should."""
+        now = arm.pose(self.object)
+        moved = float(np.linalg.norm((now - let_go)[:3, 3]))
+        if moved > _OFF:
+            raise SkillFailure(Reason.OFF_TARGET, f"{self.object} went {moved * 100:.0f} cm when it was let go")
+        tilt = float(np.arccos(np.clip((now[:3, :3] @ to_matrix(rest.wxyz).T)[2, 2], -1.0, 1.0)))
+        if tilt > _TILTED:
+            raise SkillFailure(Reason.TOPPLED, f"{self.object} leans by {tilt:.2f} rad")
+
+
+def _batches(items: Iterable[Release], size: int) -> Iterator[list[Release]]:
+    iterator = iter(items)
+    while some := list(itertools.islice(iterator, size)):
+        yield some

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -130,6 +131,16 @@ class Workcell:
         """Height of an object's lowest point: of what it lies on, when it lies [m]."""
         pose = self.pose(name)
         return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
+
+    def bounds(self, name: str) -> tuple[Float, Float]:
+        """Lower and upper corner (3,) of an object or a fixture where it is, along the axes of the world [m]."""
+        pose = self.pose(name)
+        if name in self.objects:
+            points = self.model(name).vertices
+        else:
+            points = np.array(list(itertools.product(*np.transpose(self.fixture(name).bounds))))
+        points = points @ pose[:3, :3].T + pose[:3, 3]
+        return points.min(axis=0), points.max(axis=0)
 
     def has_fallen(self, name: str) -> bool:
         """Whether an object is clearly below what it lay on at the start."""
