@@ -73,7 +73,7 @@ class EpisodeEncoder:
         if labels is not None:
             self._labels(labels)
         self._text("instruction", layout.visual.instruction)
-        self._text("layout", to_json(asdict(layout)))
+        self._text("layout", to_json(_without_defaults(asdict(layout))))
         self._text("provenance", to_json(asdict(provenance)))
 
     def observation(self, observation: Observation, *, step_count: int) -> None:
@@ -194,6 +194,15 @@ class EpisodeEncoder:
         dataset.attrs["description"] = field.description
         dataset.attrs["units"] = field.units
         self.features[path] = feature(field, dataset.shape)
+
+
+def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
+    """The layout without what only anchored and articulated objects have: others read as they always did."""
+    for item in layout["physical"]["objects"]:
+        for name in ("anchored", "joints"):
+            if not item[name]:
+                del item[name]
+    return layout
 
 
 def _field(path: str) -> Field:
