@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.randomize.draft import Draws
@@ -89,7 +90,8 @@ class _GroupDrawing:
         library, region = ObjectLibrary.open(self.group.library), self.task.regions[self.group.region]
         names = [f"{self.name}_{place}" for place in range(count)]
         choices = self._choices(library, names)
-        outlines = [footprint(model.vertices, rest.wxyz) for model, rest in choices]
+        models = [model for model, _ in choices]
+        outlines = [footprint(swept_vertices(model), rest.wxyz) for model, rest in choices]
         places = find_places(
             outlines,
             [self.streams(item, "pose") for item in names],
@@ -98,13 +100,15 @@ class _GroupDrawing:
             yaw=(-math.pi, math.pi) if self.group.yaw == "any" else self.group.yaw,
             clearance=CLEARANCE,
             obstacles=self.taken,
-            reachable=self.reachable,
+            # Of what is fixed the reach of its handles decides, not that of its middle.
+            reachable=self.reachable if not all(map(self._is_anchored, models)) else lambda x, y: True,
         )
         self.taken.extend(map(moved, outlines, places))
         top = self.stage.surfaces[region.on].upper[2]
         objects = []
         values: dict[str, Any] = {"count": count}
         for item, (model, rest), place in zip(names, choices, places, strict=True):
+            joints = self._joints(model, item)
             placed = PlacedObject(
                 name=item,
                 group=self.name,
@@ -117,10 +121,12 @@ class _GroupDrawing:
                 rest_pose=rest.name,
                 mass=model.mass,
                 friction=model.friction,
+                anchored=self._is_anchored(model),
+                joints=joints,
             )
             objects.append(placed)
             values[item] = {"kind": model.kind, "variant": model.variant, "rest_pose": rest.name}
-            values[item] |= {"x": place.x, "y": place.y, "yaw": place.yaw}
+            values[item] |= {"x": place.x, "y": place.y, "yaw": place.yaw} | ({"joints": joints} if joints else {})
         return objects, values
 
     def _choices(self, library: ObjectLibrary, names: list[str]) -> list[tuple[ObjectModel, RestPose]]:
@@ -128,6 +134,16 @@ class _GroupDrawing:
         kinds = list(library.kinds if self.group.kinds == "all" else self.group.kinds)
         chosen = self.streams(self.name, "kinds").choice(len(kinds), size=len(names), replace=not self.group.distinct)
         return [self._choose(library, kinds[kind], item) for kind, item in zip(chosen, names, strict=True)]
+
+    def _is_anchored(self, model: ObjectModel) -> bool:
+        return model.anchored if self.group.anchored is None else self.group.anchored
+
+    def _joints(self, model: ObjectModel, item: str) -> dict[str, float]:
+        """Where the parts of an object start, of those that the task names and the object has."""
+        ranges, rng = self.group.joints or {}, self.streams(item, "joints")
+        shares = {name: float(rng.uniform(*ranges[name])) for name in sorted(ranges)}
+        limits = {part.name: part.joint.range for part in model.parts if part.name in shares}
+        return {name: low + shares[name] * (high - low) for name, (low, high) in limits.items()}
 
     def _choose(self, library: ObjectLibrary, kind: str, item: str) -> tuple[ObjectModel, RestPose]:
         model = library.model(kind, int(self.streams(item, "variant").integers(library.variant_count(kind))))

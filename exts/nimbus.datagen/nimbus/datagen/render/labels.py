@@ -25,10 +25,10 @@ def make_labels(
 ) -> Labels:
     """Name everything that can be seen.
 
-    Instances: the background, the objects, their moving parts, the fixtures, the robot, then what stands still. A part is
-    an instance of its own, of its object's class. Semantic names depend on
-    the stage and the libraries alone, so that an index means the same in every episode of a task. The robot, which has
-    no single frame, has a NaN box and no body.
+    Instances: the background, the objects, their moving parts, the fixtures, the robot, then what stands still. A part
+    is an instance of its own, of its object's class. Semantic names depend on the stage and the libraries alone, so
+    that an index means the same in every episode of a task. The robot, which has no single frame, has a NaN box and no
+    body.
 
     Args:
         stage: The scene.

@@ -1,0 +1,151 @@
+"""What a family of articulated things makes: a base and links, all in one frame, before it becomes a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.objects.articulated.solids import CREASE, Looks, Solids
+from nimbus.datagen.objects.contact import piece_triangles
+from nimbus.datagen.objects.mass import mass_properties
+from nimbus.datagen.objects.model import Float, Handle, Joint, MovingPart, Pressing
+from nimbus.datagen.objects.shape import smooth_normals
+
+
+@dataclass(kw_only=True)
+class Link:
+    """One moving part; every point, and every frame, is in the frame of the assembly."""
+
+    name: str
+    solids: Solids
+    joint: Joint
+    density: float = 1.0
+    """Of its stuff, relative to that of the base."""
+    handles: list[Handle] = field(default_factory=list)
+    pressings: list[Pressing] = field(default_factory=list)
+    frames: dict[str, Float] = field(default_factory=dict)
+    cavities: dict[str, Float] = field(default_factory=dict)
+
+    def part(self, origin: Float, mass: float) -> MovingPart:
+        """The part of a model whose own frame has its origin at a point of the assembly."""
+        here = self.joint.origin
+        surface = self.solids.surface
+        vertices, faces, normals, uvs = smooth_normals(surface.vertices - here, surface.faces, surface.uvs, CREASE)
+        pieces = tuple((points - here, triangles) for points, triangles in self.solids.pieces)
+        center, inertia = mass_properties(*piece_triangles(pieces), mass=mass, shell=False)
+        return MovingPart(
+            name=self.name,
+            vertices=vertices,
+            faces=faces,
+            normals=normals,
+            uvs=uvs,
+            convex_pieces=pieces,
+            mass=mass,
+            center_of_mass=center,
+            inertia=inertia,
+            joint=replace(self.joint, origin=here - origin),
+            handles=tuple(replace(handle, position=handle.position - here) for handle in self.handles),
+            pressings=tuple(replace(pressing, position=pressing.position - here) for pressing in self.pressings),
+            frames=moved_frames(self.frames, -here),
+            cavities={name: cavity - here for name, cavity in self.cavities.items()},
+        )
+
+
+@dataclass(kw_only=True)
+class Assembly:
+    """A whole thing: x runs from its front to its back, y to its left as seen from the front, z up."""
+
+    looks: Looks
+    base: Solids
+    links: list[Link] = field(default_factory=list)
+    frames: dict[str, Float] = field(default_factory=dict)
+    """(4, 4) by name, as of an object"""
+    cavities: dict[str, Float] = field(default_factory=dict)
+
+
+def moved_frames(frames: dict[str, Float], shift: Float) -> dict[str, Float]:
+    """Frames with their origins shifted."""
+    step = np.zeros((4, 4))
+    step[:3, 3] = shift
+    return {name: frame + step for name, frame in frames.items()}
+
+
+def unit(vector: ArrayLike) -> Float:
+    """A direction."""
+    return np.asarray(vector, dtype=float) / np.linalg.norm(vector)
+
+
+def frame(position: ArrayLike, z: ArrayLike) -> Float:
+    """(4, 4) frame at a point with a given z axis; x is level where it can be."""
+    out = np.eye(4)
+    out[:3, 2], out[:3, 3] = unit(z), position
+    out[:3, 0] = unit(np.cross((0.0, 0.0, 1.0), out[:3, 2]) if abs(out[2, 2]) < 0.9 else (1.0, 0.0, 0.0))
+    out[:3, 1] = np.cross(out[:3, 2], out[:3, 0])
+    return out
+
+
+def hinge(
+    axis: ArrayLike, origin: ArrayLike, *, limit: float, damping: float, friction: float, stiffness: float = 0.0
+) -> Joint:
+    """A hinge that turns from 0 to a limit [rad]."""
+    origin = np.asarray(origin, dtype=float)
+    return Joint(
+        kind="hinge",
+        axis=unit(axis),
+        origin=origin,
+        range=(0.0, limit),
+        damping=damping,
+        friction=friction,
+        stiffness=stiffness,
+    )
+
+
+def slide(
+    axis: ArrayLike, origin: ArrayLike, *, limit: float, damping: float, friction: float, stiffness: float = 0.0
+) -> Joint:
+    """A slide from 0 to a limit [m]."""
+    return replace(
+        hinge(axis, origin, limit=limit, damping=damping, friction=friction, stiffness=stiffness), kind="slide"
+    )
+
+
+def bar(
+    solids: Solids,
+    start: ArrayLike,
+    end: ArrayLike,
+    approach: ArrayLike,
+    *,
+    standoff: float,
+    look: str = "handle",
+    radius: float = 0.006,
+    turns: tuple[float, float],
+) -> Handle:
+    """Add a bar handle on two posts.
+
+    Args:
+        solids: What it is fixed to.
+        start: One end of the bar, in the surface that it stands on [m].
+        end: The other end.
+        approach: The way a hand comes to it: into the surface.
+        standoff: From the surface to the bar's axis [m].
+        look: Part of the texture.
+        radius: Of the bar [m].
+        turns: How far a hand may be turned about it [rad].
+    """
+    start, end, into = np.asarray(start, dtype=float), np.asarray(end, dtype=float), unit(approach)
+    along = unit(end - start)
+    out = -standoff * into
+    solids.rod(start + out - 0.008 * along, end + out + 0.008 * along, radius, look)
+    for foot in (start, end):
+        solids.rod(foot, foot + out, 0.8 * radius, look, sides=10)
+    return Handle(
+        position=(start + end) / 2 + out,
+        along=along,
+        approach=into,
+        width=2 * radius,
+        length=max(float(np.linalg.norm(end - start)) - 0.045, 0.0),
+        turns=turns,
+        round=True,
+    )
