@@ -5,13 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import TypeVar
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.export.parts import Parts
 from nimbus.datagen.store.export.source import Item, Source
+
+T = TypeVar("T")
 
 _PAYS = 20_000_000
 """Pixels that take as long to encode as a process takes to start, and some more."""
@@ -30,28 +33,51 @@ def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: C
         InputError: An episode does not fit in with the others, or cannot be read.
         StorageError: The disk is full.
     """
-    missing = Parts(source, folder).missing()
-    count = min(workers or _worth(source, missing), len(missing))
-    if count > 1:
-        _in_processes(source, folder, missing, count, tell)
-        return
-    for done, item in enumerate(missing, start=1):
-        Parts(source, folder).make(item)
-        tell(len(missing) - done)
+    parts = Parts(source, folder)
+    missing = parts.missing()
+    make_all(parts.make, missing, workers=workers or _worth(source, missing), tell=tell)
 
 
 def _worth(source: Source, items: list[Item]) -> int:
     pixels = sum(item.step_count for item in items) * sum(width * height for width, height in source.cameras.values())
-    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 1 + pixels // _PAYS)
+    return min(core_count(), 1 + pixels // _PAYS)
 
 
-def _in_processes(source: Source, folder: Path, items: list[Item], count: int, tell: Callable[[int], None]) -> None:
+def core_count() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def make_all(
+    make: Callable[[T], None], items: Sequence[T], *, workers: int, tell: Callable[[int], None] = lambda left: None
+) -> None:
+    """Make every item, in a few processes where there is more than one worker.
+
+    Args:
+        make: A function of a module, or a method of what another process can be handed.
+        items: What it is called with, shared out in turn.
+        workers: Processes; 1 is this one.
+        tell: Called with how many items are yet to come, after each.
+
+    Raises:
+        InputError: As ``make`` raises it, in whichever process.
+    """
+    count = min(workers, len(items))
+    if count > 1:
+        _in_processes(make, items, count, tell)
+        return
+    for done, item in enumerate(items, start=1):
+        make(item)
+        tell(len(items) - done)
+
+
+def _in_processes(make: Callable[[T], None], items: Sequence[T], count: int, tell: Callable[[int], None]) -> None:
     context = multiprocessing.get_context("spawn")
     left = len(items)
     workers, ends = [], []
     for first in range(count):
         mine, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(source, folder, items[first::count], theirs), daemon=True)
+        worker = context.Process(target=_work, args=(make, items[first::count], theirs), daemon=True)
         worker.start()
         theirs.close()
         workers.append(worker)
@@ -79,15 +105,14 @@ def _in_processes(source: Source, folder: Path, items: list[Item], count: int, t
         raise RuntimeError(f"a process that prepares episodes died: {[worker.exitcode for worker in workers]}")
 
 
-def _work(source: Source, folder: Path, items: list[Item], told: Connection) -> None:
+def _work(make: Callable[[T], None], items: Sequence[T], told: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this one hears it too, and ends it
     parent = multiprocessing.parent_process()
-    parts = Parts(source, folder)
     for item in items:
         if parent is None or not parent.is_alive():
             return
         try:
-            parts.make(item)
+            make(item)
         except InputError as error:
             kind = "storage" if isinstance(error, StorageError) else "input"
             told.send_bytes("\0".join((kind, error.what, error.where, error.instead)).encode())

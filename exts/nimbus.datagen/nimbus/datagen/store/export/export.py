@@ -83,10 +83,10 @@ def export(
         "robot": source.robot,
         "seeds": sorted({item.seed for item in source.items}),
         "options": asdict(options),
-        "versions": _versions(),
+        "versions": versions(),
     }
     episodes = tuple((item.episode_id, item.sha256) for item in source.items)
-    settings = _hash([_REVISION, _versions(), source.fps, source.cameras])
+    settings = _hash([_REVISION, versions(), source.fps, source.cameras])
     key = _hash([to, settings, origin, episodes])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
@@ -130,7 +130,8 @@ def _drop(stage: Path) -> None:
         shutil.rmtree(stage, ignore_errors=True)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Nimbus, and of the libraries whose bytes an export holds."""
     import av
     import h5py
     import numpy as np

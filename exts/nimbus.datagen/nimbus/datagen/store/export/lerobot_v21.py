@@ -15,8 +15,8 @@ from nimbus.datagen.store.export.source import Source
 from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = True
-_DATA = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
-_VIDEO = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
+DATA = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
+VIDEO = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
 _STATS = ("min", "max", "mean", "std", "count")
 """Those that this version knows."""
 
@@ -37,9 +37,9 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
         for part in parts:
             position, count = part.item.position, part.item.step_count
             place = {"episode_chunk": position // options.episode_size, "episode_index": position}
-            write_parquet(_made(tree / _DATA.format(**place)), columns_of(part, source, tasks, start=start))
+            write_parquet(_made(tree / DATA.format(**place)), columns_of(part, source, tasks, start=start))
             for camera, video in part.videos.items():
-                _link(video, _made(tree / _VIDEO.format(video_key=f"observation.images.{camera}", **place)))
+                _link(video, _made(tree / VIDEO.format(video_key=f"observation.images.{camera}", **place)))
             found = episode_stats(part, source, tasks, start=start)
             kept = {name: {key: values[key] for key in _STATS} for name, values in found.items()}
             stats.write(to_json({"episode_index": position, "stats": kept}) + "\n")
@@ -86,8 +86,8 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
         "chunks_size": chunk_size,
         "fps": source.fps,
         "splits": {"train": f"0:{count}"},
-        "data_path": _DATA,
-        "video_path": _VIDEO if source.cameras else None,
+        "data_path": DATA,
+        "video_path": VIDEO if source.cameras else None,
         "features": features_of(source),
     }
 

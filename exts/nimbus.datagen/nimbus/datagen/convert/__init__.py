@@ -1,0 +1,1 @@
+"""LeRobot datasets, whoever wrote them, written anew: in another version, cut otherwise, or only some episodes."""

@@ -1,0 +1,191 @@
+"""Videos put together from parts of others: packets are moved, nothing is encoded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.convert.lerobot_set import Clip
+from nimbus.datagen.errors import InputError
+
+_TICKS = 1000
+"""Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
+_OFF = 0.1
+"""Of a frame: how far a picture may miss its time."""
+_INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
+"""Fragments with one index before them: a long file opens as fast as a short one."""
+_FRAGMENT = 1_000_000
+"""[µs] Fragments are no shorter: codecs with a keyframe every other frame would make thousands."""
+_SEE_QA = "see what 'nimbus qa' says"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """The pictures of one episode."""
+
+    clip: Clip
+    length: int
+    name: str
+    """What messages call it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packets:
+    """The encoded pictures of one episode, in decoding order."""
+
+    packets: list[Any]
+    frames: list[int]
+    """Which picture each one is, from 0."""
+    decoded: list[float]
+    """When each one is decoded, in frames."""
+
+
+def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, indexed: bool) -> list[int]:
+    """Put the pictures of episodes one behind the other; frame ``k`` of a file is at ``k / fps`` exactly.
+
+    Where the codec's parameters change, a new file begins: one file has one set of them.
+
+    Args:
+        cuts: What goes in, in order.
+        target: The path of the ``n``-th file.
+        fps: Frames a second.
+        indexed: Fragments with an index, for long files; else a plain file.
+
+    Returns:
+        How many episodes are in each file.
+
+    Raises:
+        InputError: A video cannot be read, lacks pictures, or cannot be cut here.
+    """
+    counts: list[int] = []
+    joined: _Joined | None = None
+    known: Any = None
+    try:
+        for cut in cuts:
+            with _opened(cut) as (container, stream):
+                parameters = _parameters(stream)
+                if joined is None or parameters != known:
+                    if joined is not None:
+                        joined.close()
+                    joined, known = _Joined(target(len(counts)), stream, fps=fps, indexed=indexed), parameters
+                    counts.append(0)
+                joined.add(_packets(container, stream, cut, fps=fps), cut.length)
+                counts[-1] += 1
+    finally:
+        if joined is not None:
+            joined.close()
+    return counts
+
+
+class _Joined:
+    """A file that grows by an episode at a time."""
+
+    def __init__(self, path: Path, template: Any, *, fps: int, indexed: bool) -> None:
+        import av
+
+        options = {"movflags": _INDEXED if indexed else "+faststart", "video_track_timescale": str(fps * _TICKS)}
+        if indexed:
+            options["min_frag_duration"] = str(_FRAGMENT)
+        self._container: Any = av.open(str(path), "w", format="mp4", options=options)
+        self._stream: Any = self._container.add_stream_from_template(template)
+        self._tick = Fraction(1, fps * _TICKS)
+        self._stream.time_base = self._tick
+        self._start = 0
+        self._last: int | None = None
+
+    def add(self, found: Packets, length: int) -> None:
+        """Append an episode."""
+        base = self._start * _TICKS
+        for packet, frame, decoded in zip(found.packets, found.frames, found.decoded, strict=True):
+            shown, moment = base + frame * _TICKS, base + round(decoded * _TICKS)
+            if self._last is not None and moment <= self._last:
+                moment = self._last + 1  # episodes that reorder their pictures differently
+            self._last = moment
+            packet.stream, packet.time_base = self._stream, self._tick
+            packet.pts, packet.dts, packet.duration = shown, min(moment, shown), _TICKS
+            self._container.mux(packet)
+        self._start += length
+
+    def close(self) -> None:
+        self._container.close()
+
+
+class _opened:
+    """A video file and its stream; errors of the codec library become one line."""
+
+    def __init__(self, cut: Cut) -> None:
+        self._cut = cut
+
+    def __enter__(self) -> tuple[Any, Any]:
+        import av
+
+        try:
+            self._container: Any = av.open(str(self._cut.clip.path))
+            return self._container, self._container.streams.video[0]
+        except (OSError, ValueError, IndexError) as error:
+            raise _unreadable(self._cut, error) from None
+
+    def __exit__(self, kind: object, error: object, _: object) -> None:
+        from av.error import FFmpegError
+
+        self._container.close()
+        if isinstance(error, FFmpegError):
+            raise _unreadable(self._cut, error) from None
+
+
+def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
+    """The packets of an episode, checked: every picture is there once, in its place, and the first needs no other."""
+    unit = stream.time_base * fps
+    start: int | None = None
+    if not cut.clip.is_whole:
+        start = round(Fraction(cut.clip.begin).limit_denominator(10**9) / stream.time_base)
+        container.seek(max(0, start), stream=stream)
+    found = Packets(packets=[], frames=[], decoded=[])
+    for packet in container.demux(stream):
+        if not packet.size:
+            continue  # the demuxer's mark of the end
+        if packet.pts is None:
+            raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
+        start = packet.pts if start is None else start
+        place = float((packet.pts - start) * unit)
+        frame = round(place)
+        if frame < 0:
+            continue
+        if frame >= cut.length and not cut.clip.is_whole:
+            if len(found.packets) == cut.length:
+                break
+            continue
+        if packet.is_corrupt:
+            raise InputError(f"picture {frame} is cut short", where=cut.name, instead=_SEE_QA)
+        if abs(place - frame) > _OFF:
+            what = f"picture {len(found.packets)} is off the grid of {fps} frames a second"
+            raise InputError(what, where=cut.name, instead=_SEE_QA)
+        found.packets.append(packet)
+        found.frames.append(frame)
+        found.decoded.append(float(((packet.pts if packet.dts is None else packet.dts) - start) * unit))
+    _check(found, cut)
+    return found
+
+
+def _check(found: Packets, cut: Cut) -> None:
+    if len(found.frames) != cut.length or sorted(found.frames) != list(range(cut.length)):
+        what = f"{len(found.frames)} pictures, the episode has {cut.length} rows"
+        if len(found.frames) == cut.length:
+            what = "pictures are missing or come twice"
+        raise InputError(what, where=cut.name, instead=_SEE_QA)
+    if not found.packets[0].is_keyframe:
+        what = "does not begin with a whole picture: it cannot be cut out without encoding again"
+        raise InputError(what, where=cut.name, instead="keep the episodes around it too")
+
+
+def _parameters(stream: Any) -> tuple[Any, ...]:
+    codec = stream.codec_context
+    return codec.name, codec.width, codec.height, codec.pix_fmt, codec.extradata
+
+
+def _unreadable(cut: Cut, error: BaseException) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError(f"cannot be read: {reason}", where=cut.name, instead="restore it from a copy")

@@ -1,0 +1,120 @@
+"""Rows of episodes out of one table and into another, with their new numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nimbus.datagen.convert.lerobot_set import NEEDED, Item
+from nimbus.datagen.convert.plan import Plan
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.finding import Unreadable
+from nimbus.datagen.qa.tables import read_table
+
+_SEE_QA = "see what 'nimbus qa' says"
+
+
+class Rows:
+    """Reads the rows of a plan's episodes; those of neighbours cost one reading of their file.
+
+    Args:
+        plan: What the dataset will be.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._starts = plan.starts
+        self._file: Any = None
+        self._table: Any = None
+        self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._schema: Any = None
+
+    def read(self, position: int) -> Any:
+        """The table of an episode, numbered anew.
+
+        Raises:
+            InputError: It cannot be read, or is not what the tables say.
+        """
+        item = self._plan.items[position]
+        table = self._cast(self._find(item), item)
+        start, tasks = self._starts[position], self._plan.tasks
+        old = table.column("task_index").to_pylist()
+        if lost := sorted({*old} - set(tasks)):
+            raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
+        frames = np.arange(item.length)
+        numbers = {
+            "frame_index": frames,
+            "episode_index": np.full(item.length, position),
+            "index": frames + start,
+            "task_index": np.array([tasks[number] for number in old]),
+        }
+        for name, values in numbers.items():
+            place = table.schema.get_field_index(name)
+            field = table.schema.field(place)
+            table = table.set_column(place, field, pa.array(values, field.type))
+        return table
+
+    def _find(self, item: Item) -> Any:
+        if self._file != item.rows:
+            try:
+                self._table = read_table(item.rows)
+            except Unreadable as error:
+                raise InputError(error.what, where=str(item.rows), instead="restore it from a copy") from None
+            if lacking := [name for name in NEEDED if name not in self._table.column_names]:
+                raise InputError(f"no column {lacking[0]}", where=str(item.rows), instead=_SEE_QA)
+            self._file = item.rows
+            self._numbers = pc.cast(self._table.column("episode_index"), pa.int64()).to_numpy()
+        mine = np.flatnonzero(self._numbers == item.number)
+        if len(mine) != item.length:
+            raise self._wrong(item, f"{len(mine)} rows, expected {item.length}")
+        if mine[-1] - mine[0] + 1 != item.length:
+            raise self._wrong(item, "its rows are not in a row")
+        return self._table.slice(int(mine[0]), item.length)
+
+    def _cast(self, table: Any, item: Item) -> Any:
+        """The same types for all: those of the first episode."""
+        if self._schema is None:
+            self._schema = _schema_of(self._plan)
+        if table.schema.equals(self._schema):
+            return table
+        try:
+            return table.select(self._schema.names).cast(self._schema)
+        except (KeyError, pa.ArrowException) as error:
+            raise self._wrong(item, f"its columns are not those of the first episode: {error}") from None
+
+    def _wrong(self, item: Item, what: str) -> InputError:
+        name = item.rows.relative_to(self._plan.source.folder).as_posix()
+        return InputError(what, where=f"{name}, episode {item.number}", instead=_SEE_QA)
+
+
+def _schema_of(plan: Plan) -> Any:
+    import pyarrow.parquet as pq
+
+    path = plan.items[0].rows
+    try:
+        return pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path), instead="restore it from a copy") from None
+
+
+def numbers_of(table: Any) -> dict[str, NDArray[np.float64]]:
+    """(T, D) numbers of every column that is a number or a vector of numbers."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for name in table.column_names:
+        values = table.column(name).combine_chunks()
+        kind = values.type
+        if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            kind, flat = kind.value_type, values.flatten()
+        else:
+            flat = values
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or not len(values):
+            continue
+        if len(flat) % len(values) or flat.null_count:
+            continue
+        rows = flat.to_numpy(zero_copy_only=False).astype(np.float64)
+        found[name] = rows.reshape(len(values), -1)
+    return found
