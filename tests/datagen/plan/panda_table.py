@@ -50,7 +50,7 @@ def _add_bin(spec: mujoco.MjSpec, x: float, y: float, *, half: float = 0.14, wal
         _add_box(spec, (x, y + sign * half, 0.075), (half, wall, 0.075))
 
 
-def _add_cubby(spec: mujoco.MjSpec, x: float, y: float, *, half: float = 0.19, roof: float = 0.5) -> None:
+def _add_cubby(spec: mujoco.MjSpec, x: float, y: float, *, half: float, roof: float) -> None:
     """Walls on three sides and a roof; open towards the middle of the table."""
     _add_box(spec, (x, y, roof), (half, half, 0.005))
     _add_box(spec, (x, y + np.sign(y) * half, 0.5 * roof), (half, 0.005, 0.5 * roof))
@@ -58,17 +58,17 @@ def _add_cubby(spec: mujoco.MjSpec, x: float, y: float, *, half: float = 0.19, r
         _add_box(spec, (x + sign * half, y, 0.5 * roof), (0.005, half, 0.5 * roof))
 
 
-def table_model(*, cubby: bool = False) -> mujoco.MjModel:
+def table_model(*, cubby: bool = False, half: float = 0.19, roof: float = 0.5) -> mujoco.MjModel:
     """Panda, table with its top at z = 0, three bins, four loose objects of which each is a free body.
 
-    With ``cubby`` the left bin stands in one.
+    With ``cubby`` the left bin stands in one, with that half width and that height of its roof [m].
     """
     spec = _panda()
     _add_box(spec, (0.45, 0.0, -0.025), (0.6, 0.9, 0.025))
     for x, y in BINS.values():
         _add_bin(spec, x, y)
     if cubby:
-        _add_cubby(spec, *BINS["left"])
+        _add_cubby(spec, *BINS["left"], half=half, roof=roof)
     shapes = {
         "carton": (mujoco.mjtGeom.mjGEOM_BOX, (0.02, 0.03, 0.05)),
         "can": (mujoco.mjtGeom.mjGEOM_CYLINDER, (0.028, 0.055, 0.0)),

@@ -17,7 +17,7 @@ from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 from nimbus.datagen.plan.timing import join_motions
 
 if TYPE_CHECKING:
-    from nimbus.datagen.plan.ompl import OmplPlanner
+    from nimbus.datagen.plan.timed import TimedPlanner
 
 DEEPER = 5e-4
 """How much nearer than at the ends of a line a pair of bodies may get on the way [m]."""
@@ -28,7 +28,7 @@ REST_DEPTH = 2e-3
 
 
 def plan_line(
-    planner: OmplPlanner, scene: PlanningScene, start: Float, world_T_goal: ArrayLike, *, speed: float
+    planner: TimedPlanner, scene: PlanningScene, start: Float, world_T_goal: ArrayLike, *, speed: float
 ) -> MotionPlan:
     """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
     begin = time.process_time()
@@ -40,7 +40,7 @@ def plan_line(
 
 
 def time_line(
-    planner: OmplPlanner, scene: PlanningScene, path: Float, *, speed: float, ik_time: float = 0.0
+    planner: TimedPlanner, scene: PlanningScene, path: Float, *, speed: float, ik_time: float = 0.0
 ) -> MotionPlan:
     """Check and time a traced line, (P, J) postures."""
     checks, begin = scene.check_count, time.process_time()
@@ -54,11 +54,13 @@ def time_line(
     spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
     distance = float(np.linalg.norm(scene.tool_pose(path[-1])[:3, 3] - scene.tool_pose(path[0])[:3, 3]))
     plan = planner.time(thin_path(path), is_free, min_duration=distance / speed, spent=spent)
+    if plan:
+        plan.statistics["clearance"] = scene.clearance_along(plan.positions)
     plan.statistics["checks"] = scene.check_count - checks
     return plan
 
 
-def join_plans(planner: OmplPlanner, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
+def join_plans(planner: TimedPlanner, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
     """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
     # Long edges leave room to round the corners where plans meet.
     coarse = [thin_path(plan.waypoints, tolerance=JOIN_TOLERANCE) for plan in plans]
@@ -68,6 +70,7 @@ def join_plans(planner: OmplPlanner, scene: PlanningScene, plans: Sequence[Motio
     flowing = planner.time(path, is_free, spent=spent, goal_index=plans[-1].goal_index)
     halting = join_motions(plans)
     if flowing and flowing.duration < halting.time[-1]:
+        flowing.statistics["clearance"] = scene.clearance_along(flowing.positions)
         return flowing
     timing_time = sum(plan.statistics.get("timing_time", 0.0) for plan in plans)
     clearance = min((plan.statistics["clearance"] for plan in plans if "clearance" in plan.statistics), default=np.nan)

@@ -66,6 +66,11 @@ class MotionPlan:
         return float(self.time[-1]) if len(self.time) else 0.0
 
     @property
+    def clearance(self) -> float:
+        """Smallest distance to anything that is not the robot [m]: 0.05 when it is larger, NaN of a failure."""
+        return self.statistics.get("clearance", np.nan)
+
+    @property
     def end(self) -> Float:
         """(J,) last posture."""
         return self.positions[-1]

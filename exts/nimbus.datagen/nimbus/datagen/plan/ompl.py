@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.plan import line, pick
 from nimbus.datagen.plan.ik import solve_ik
-from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
-from nimbus.datagen.plan.path import IsFree, edge_is_free, path_length, reduce_path, shortcut_path
+from nimbus.datagen.plan.motion import Float, MotionPlan, MotionQuery, MotionStatus
+from nimbus.datagen.plan.path import edge_is_free, reduce_path, shortcut_path
 from nimbus.datagen.plan.sampling import EDGE_STEP, sample_path
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
+from nimbus.datagen.plan.timed import TimedPlanner
+from nimbus.datagen.plan.timing import RECORD_PERIOD
 from nimbus.datagen.registry import register
 
 Goal = tuple[int, Float]
@@ -26,15 +26,15 @@ NEARLY_AS_NEAR = 1.3
 
 
 @register("planner", "ompl")
-class OmplPlanner:
+class OmplPlanner(TimedPlanner):
     """Plans on the CPU, one query at a time, with limits on iterations and never on time.
 
     Args:
-        velocity_limits: (J,) of the hardware [rad/s].
-        acceleration_limits: (J,) of the hardware [rad/s^2].
-        velocity_scale: Share of the velocity limits that motions use.
-        acceleration_scale: Share of the acceleration limits.
-        period: Time between commands [s].
+        velocity_limits: See :class:`~nimbus.datagen.plan.timed.TimedPlanner`, as the next four.
+        acceleration_limits: (J,)
+        velocity_scale: A share.
+        acceleration_scale: A share.
+        period: [s]
         goal_count: Postures to look for at most, over all goal poses.
         shortcuts: Attempts to shorten a path.
         max_checks: Limit of collision checks for RRTConnect; LBKPIECE1, which comes after it, has three times as many.
@@ -52,9 +52,13 @@ class OmplPlanner:
         shortcuts: int = 30,
         max_checks: int = 20_000,
     ) -> None:
-        self.velocity: Float = np.asarray(velocity_limits, dtype=float) * velocity_scale
-        self.acceleration: Float = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
-        self.period = period
+        super().__init__(
+            velocity_limits=velocity_limits,
+            acceleration_limits=acceleration_limits,
+            velocity_scale=velocity_scale,
+            acceleration_scale=acceleration_scale,
+            period=period,
+        )
         self._goal_count, self._shortcuts, self._max_checks = goal_count, shortcuts, max_checks
 
     def plan_pose(
@@ -74,71 +78,9 @@ class OmplPlanner:
         """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
         return self._plan(scene, np.asarray(start_q, dtype=float), [(0, np.asarray(goal_q, dtype=float))], rng)
 
-    def plan_line(
-        self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
-    ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
-        return line.plan_line(self, scene, np.asarray(start_q, dtype=float), world_T_goal, speed=speed)
-
-    def plan_grasp(
-        self,
-        scene: PlanningScene,
-        start_q: ArrayLike,
-        grasps: Sequence[ArrayLike],
-        body: str,
-        *,
-        rng: np.random.Generator,
-        approach_distance: float = 0.08,
-        lift_height: float = 0.10,
-        speed: float = 0.25,
-    ) -> GraspPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
-        return pick.plan_grasp(
-            self,
-            scene,
-            np.asarray(start_q, dtype=float),
-            grasps,
-            body,
-            rng=rng,
-            approach_distance=approach_distance,
-            lift_height=lift_height,
-            speed=speed,
-        )
-
-    def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
-        return line.join_plans(self, scene, plans)
-
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
         """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
         return [self.plan_pose(query.scene, query.start_q, query.goals, rng=query.rng) for query in queries]
-
-    def time(
-        self,
-        waypoints: Float,
-        is_free: IsFree,
-        *,
-        spent: dict[str, float],
-        min_duration: float = 0.0,
-        goal_index: int = 0,
-    ) -> MotionPlan:
-        """Time a path whose edges are free, and check what will be commanded."""
-        begin = time.process_time()
-        motion = time_path(
-            waypoints, self.velocity, self.acceleration, self.period, is_free=is_free, min_duration=min_duration
-        )
-        statistics = spent | {"timing_time": time.process_time() - begin, "path_length": path_length(waypoints)}
-        if motion is None:
-            return MotionPlan(status=MotionStatus.REJECTED, waypoints=waypoints, statistics=statistics)
-        return MotionPlan(
-            status=MotionStatus.SUCCESS,
-            time=motion.time,
-            positions=motion.positions,
-            velocities=motion.velocities,
-            waypoints=waypoints,
-            goal_index=goal_index,
-            statistics=statistics,
-        )
 
     def _postures(
         self, scene: PlanningScene, start: Float, goals: Sequence[ArrayLike], rng: np.random.Generator
@@ -146,7 +88,7 @@ class OmplPlanner:
         """Free postures for the goal poses, the nearest to the start first."""
         found: list[Goal] = []
         # One try for each pose first: an unreachable pose costs the most.
-        for restarts in (0, 4, 12):
+        for restarts in (0, 4, 12, 48):
             if not found:
                 each = max(1, self._goal_count // len(goals)) if restarts else 1
                 found = [
@@ -189,7 +131,7 @@ class OmplPlanner:
                 if plan:
                     break
         if plan:
-            plan.statistics["clearance"] = min(scene.clearance(q) for q in plan.positions)
+            plan.statistics["clearance"] = scene.clearance_along(plan.positions)
         plan.statistics["checks"] = scene.check_count - checks
         return plan
 

@@ -16,7 +16,7 @@ from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionStatu
 from nimbus.datagen.plan.scene import PlanningScene
 
 if TYPE_CHECKING:
-    from nimbus.datagen.plan.ompl import OmplPlanner
+    from nimbus.datagen.plan.timed import TimedPlanner
 
 FINGER_CLEARANCE = 5e-4
 """Distance that the open gripper keeps from everything at the grasp [m]."""
@@ -28,7 +28,7 @@ _PHASES = ("grasp", "reach", "lift", "approach")
 
 
 def plan_grasp(
-    planner: OmplPlanner,
+    planner: TimedPlanner,
     scene: PlanningScene,
     start: Float,
     grasps: Sequence[ArrayLike],
@@ -96,7 +96,7 @@ def _candidates(
 
 
 def _phases(
-    planner: OmplPlanner,
+    planner: TimedPlanner,
     scene: PlanningScene,
     start: Float,
     grasp: _Candidate,

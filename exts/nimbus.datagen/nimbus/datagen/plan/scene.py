@@ -161,6 +161,10 @@ class PlanningScene:
             outside = (pair for pair in self.contacts(q).items() if not self._robot_names.issuperset(pair[0]))
             return min((distance for _, distance in outside), default=reach)
 
+    def clearance_along(self, postures: Float) -> float:
+        """Smallest :meth:`clearance` of some postures, (N, J) [m]."""
+        return min(self.clearance(q) for q in postures)
+
     def within_limits(self, q: ArrayLike, *, slack: float = 1e-6) -> bool:
         """Whether all joints are inside their limits."""
         q = np.asarray(q)

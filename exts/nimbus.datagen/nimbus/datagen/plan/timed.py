@@ -1,0 +1,119 @@
+"""What all motion planners share: lines, picks, joins and timing, in the simulator's own geometry."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.plan import line, pick
+from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
+from nimbus.datagen.plan.path import IsFree, path_length
+from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
+
+
+class TimedPlanner(ABC):
+    """A :class:`~nimbus.datagen.plan.motion.MotionPlanner` but for its free motions.
+
+    Args:
+        velocity_limits: (J,) of the hardware [rad/s].
+        acceleration_limits: (J,) of the hardware [rad/s^2].
+        velocity_scale: Share of the velocity limits that motions use.
+        acceleration_scale: Share of the acceleration limits.
+        period: Time between commands [s].
+    """
+
+    def __init__(
+        self,
+        *,
+        velocity_limits: ArrayLike,
+        acceleration_limits: ArrayLike,
+        velocity_scale: float = 0.8,
+        acceleration_scale: float = 0.5,
+        period: float = RECORD_PERIOD,
+    ) -> None:
+        self.velocity: Float = np.asarray(velocity_limits, dtype=float) * velocity_scale
+        self.acceleration: Float = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
+        self.period = period
+
+    @abstractmethod
+    def plan_pose(
+        self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+
+    @abstractmethod
+    def plan_joints(
+        self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+
+    @abstractmethod
+    def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+
+    def plan_line(
+        self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return line.plan_line(self, scene, np.asarray(start_q, dtype=float), world_T_goal, speed=speed)
+
+    def plan_grasp(
+        self,
+        scene: PlanningScene,
+        start_q: ArrayLike,
+        grasps: Sequence[ArrayLike],
+        body: str,
+        *,
+        rng: np.random.Generator,
+        approach_distance: float = 0.08,
+        lift_height: float = 0.10,
+        speed: float = 0.25,
+    ) -> GraspPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return pick.plan_grasp(
+            self,
+            scene,
+            np.asarray(start_q, dtype=float),
+            grasps,
+            body,
+            rng=rng,
+            approach_distance=approach_distance,
+            lift_height=lift_height,
+            speed=speed,
+        )
+
+    def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return line.join_plans(self, scene, plans)
+
+    def time(
+        self,
+        waypoints: Float,
+        is_free: IsFree,
+        *,
+        spent: dict[str, float],
+        min_duration: float = 0.0,
+        goal_index: int = 0,
+    ) -> MotionPlan:
+        """Time a path whose edges are free, and check what will be commanded."""
+        begin = time.process_time()
+        motion = time_path(
+            waypoints, self.velocity, self.acceleration, self.period, is_free=is_free, min_duration=min_duration
+        )
+        statistics = spent | {"timing_time": time.process_time() - begin, "path_length": path_length(waypoints)}
+        if motion is None:
+            return MotionPlan(status=MotionStatus.REJECTED, waypoints=waypoints, statistics=statistics)
+        return MotionPlan(
+            status=MotionStatus.SUCCESS,
+            time=motion.time,
+            positions=motion.positions,
+            velocities=motion.velocities,
+            waypoints=waypoints,
+            goal_index=goal_index,
+            statistics=statistics,
+        )
