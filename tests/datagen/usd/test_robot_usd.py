@@ -14,8 +14,10 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robot import Robot, load_robot
+from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.urdf import package_folder
 from nimbus.datagen.usd import robot as conversion
-from nimbus.datagen.usd.robot import package_folder, robot_hash, robot_usd
+from nimbus.datagen.usd.robot import robot_hash, robot_usd
 
 CONVERT = "from nimbus.datagen.robot import load_robot\nfrom nimbus.datagen.usd.robot import robot_usd\n"
 CONVERT += "print(robot_usd(load_robot('panda')))"
@@ -35,7 +37,9 @@ def path_of(robot: Robot) -> Path:
 
 
 def changed(**fields: object) -> Robot:
-    return load_robot("panda").model_copy(update=fields)
+    """The Panda from elsewhere."""
+    panda = load_robot("panda")
+    return panda.model_copy(update={"pieces": (panda.pieces[0].model_copy(update=fields),)})
 
 
 def start() -> subprocess.Popen[str]:
@@ -69,16 +73,17 @@ def test_a_killed_conversion_leaves_no_robot_and_the_next_one_works(cache: Path)
 
 def test_a_conversion_that_fails_leaves_nothing(cache: Path, tmp_path: Path):
     with pytest.raises(Exception, match=r".+"):
-        conversion._convert(tmp_path / "none.urdf", tmp_path, "none", tmp_path / "target")
+        conversion._convert(changed(package="", urdf=str(tmp_path / "none.urdf")), tmp_path / "target")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_hash_follows_the_urdf():
     panda = load_robot("panda")
-    other = changed(urdf=panda.urdf.replace("panda.urdf", "panda_collision.urdf"))
-    same = changed(description="something else")
+    piece = panda.pieces[0]
+    other = changed(urdf=piece.urdf.replace("panda.urdf", "panda_collision.urdf"))
+    same = panda.model_copy(update={"description": "something else"})
     assert robot_hash(same) == robot_hash(panda)
-    if (package_folder(other.package) / other.urdf).is_file():
+    if (package_folder(piece.package) / other.pieces[0].urdf).is_file():
         assert robot_hash(other) != robot_hash(panda)
 
 
@@ -102,10 +107,11 @@ def test_a_missing_package_or_model_is_one_line(fields: dict[str, str], said: st
     assert str(error.value) == said
 
 
-def test_a_link_that_the_model_does_not_have_is_one_line(cache: Path):
-    tool = load_robot("panda").tool.model_copy(update={"link": "panda_hnd"})
+def test_a_link_that_the_model_does_not_have_is_one_line(cache: Path, tmp_path: Path):
+    file = tmp_path / "mine.yaml"
+    file.write_text((scene_folder("robots") / "panda.yaml").read_text().replace("link: panda_hand", "link: panda_hnd"))
     with pytest.raises(InputError) as error:
-        path_of(changed(tool=tool))
-    line = "robot panda: tool.link: its URDF has no link 'panda_hnd'; did you mean 'panda_hand'? known: "
-    assert str(error.value).startswith(line)
+        load_robot(str(file))
+    line = "mine.yaml:8:9: tool.link: its URDF has no link 'panda_hnd'; did you mean 'panda_hand'? known: "
+    assert line in str(error.value)
     assert not (cache / "robots").exists()

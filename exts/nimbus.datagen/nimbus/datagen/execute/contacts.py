@@ -21,7 +21,8 @@ class ContactMeter:
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
         self._still = self._model.body_weldid == 0
         self._tool = self._model.body(robot.tool.link).id
-        self._finger_dofs = simulation.dof_index[-2:]
+        dof_of = dict(zip(simulation.joint_names, simulation.dof_index, strict=True))
+        self._finger_dofs = np.array([dof_of[name] for name in robot.gripper.joints])
         self.closing_on: str | None = None
         """The object between the fingers, from when they begin to close on it."""
         self.held: str | None = None

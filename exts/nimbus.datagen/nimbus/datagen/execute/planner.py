@@ -13,15 +13,14 @@ from pydantic import Field
 
 from nimbus.datagen import registry
 from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.perform import Performer, performer
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.plan.motion import MotionPlanner
-from nimbus.datagen.references import environment
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
-from nimbus.datagen.steps import unroll
 from nimbus.datagen.streams import Streams, stream
 from nimbus.datagen.task import Task
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
@@ -113,12 +112,10 @@ def run_attempt(
     settle(simulation)
     motion_planner = make_motion_planner(planner, simulation.robot, rate=simulation.rate, pace=pace)
     cell = Workcell(simulation, motion_planner, layout, streams=streams, regions=task.regions)
-    names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
+    doing = performer(task, cell, layout)
     try:
-        for step in unroll(task.steps, names):
-            with cell.step(step.name, _target(step.statement)):
-                step.statement.run(cell)
-        outcome = judge(task, cell, names)
+        doing.do(task.steps, doing.scope)
+        outcome = judge(task, doing)
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
     return cell.finish(outcome)
@@ -126,7 +123,7 @@ def run_attempt(
 
 def settle(simulation: NewtonSimulation) -> None:
     """Let objects come to rest before anything is recorded."""
-    command = simulation.joint_positions()[:-1]
+    command = simulation.present_action()
     for _ in range(_SETTLE_PERIODS):
         simulation.advance(command)
     simulation.data.qvel[:] = 0.0
@@ -143,22 +140,18 @@ def wait_for_rest(cell: Workcell, *, patience: int) -> None:
             cell.wait(1)
 
 
-def judge(task: Task, cell: Workcell, names: dict[str, object], *, patience: int = _PATIENCE_PERIODS) -> Outcome:
+def judge(task: Task, doing: Performer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:
     """The first condition of success that does not hold, or success.
 
     Args:
         task: The task.
-        cell: The scene at the end of its steps.
-        names: What the task's references lead to.
+        doing: The performer of its steps, at their end.
         patience: Record periods to wait at most for what still moves.
     """
-    wait_for_rest(cell, patience=patience)
-    for step in unroll(task.success, names):
-        failure = step.statement.failure(cell)
-        if failure is not None:
-            phase = f"success {step.name} {_target(step.statement)}".strip()
-            return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
-    return _unbelievable(cell.contact_extremes()) or Outcome(success=True)
+    wait_for_rest(doing.cell, patience=patience)
+    if failure := doing.failure(task.success, doing.scope):
+        return replace(failure, phase=f"success {failure.phase}")
+    return _unbelievable(doing.cell.contact_extremes()) or Outcome(success=True)
 
 
 def _unbelievable(extremes: dict[str, float]) -> Outcome | None:
@@ -168,9 +161,3 @@ def _unbelievable(extremes: dict[str, float]) -> Outcome | None:
             detail = f"{name.replace('_', ' ')} of {extremes[name] * 1e3:.2f} {unit}, at most {limit * 1e3:g}"
             return Outcome(success=False, phase="success contacts", reason=Reason.UNBELIEVABLE_CONTACT, detail=detail)
     return None
-
-
-def _target(statement: object) -> str:
-    main = type(statement).main  # type: ignore[attr-defined]
-    value = getattr(statement, main) if main else ""
-    return value if isinstance(value, str) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +19,13 @@ Float = NDArray[np.float64]
 
 
 class Recorder:
-    """Rows of state and action, with the skill step and phase that each belongs to."""
+    """Rows of state and action, with the skill step and phase that each belongs to.
 
-    def __init__(self, simulation: NewtonSimulation, meter: ContactMeter) -> None:
-        self._simulation, self._meter = simulation, meter
+    Contact measures are those of the hand with the largest; creep is judged for each hand by itself.
+    """
+
+    def __init__(self, simulation: NewtonSimulation, meters: Sequence[ContactMeter]) -> None:
+        self._simulation, self._meters = simulation, meters
         self._start = simulation.state()
         self._rows: dict[str, list[Float]] = defaultdict(list)
         self._labels: list[tuple[str, str, str]] = []
@@ -39,8 +43,11 @@ class Recorder:
         rows["actions"].append(np.array(action, dtype=float))
         rows["body_positions"].append(simulation.body_positions())
         rows["body_wxyz"].append(simulation.body_wxyz())
-        for name, value in self._meter.read().items():
-            rows[f"contacts/{name}"].append(np.asarray(value, dtype=float))
+        readings = [meter.read() for meter in self._meters]
+        for name in readings[0]:
+            rows[f"contacts/{name}"].append(np.asarray(max(reading[name] for reading in readings), dtype=float))
+        for arm, reading in enumerate(readings):
+            rows[f"slip/{arm}"].append(np.asarray(reading["held_slip"], dtype=float))
         self._labels.append((skill, target, phase))
 
     def largest(self, measure: str) -> float:
@@ -49,7 +56,8 @@ class Recorder:
 
     def largest_creep(self) -> float:
         """Largest mean speed of a carried object in the hand, over the carries so far [m/s]."""
-        return largest_creep(np.array(self._rows["contacts/held_slip"]), rate=self._simulation.rate)
+        slips = (np.array(self._rows[f"slip/{arm}"]) for arm in range(len(self._meters)))
+        return max(largest_creep(slip, rate=self._simulation.rate) for slip in slips)
 
     def trajectory(self, outcome: Outcome, plan_statistics: list[dict[str, float]]) -> Trajectory:
         """Everything recorded, with how it ended."""

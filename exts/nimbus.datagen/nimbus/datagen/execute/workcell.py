@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.grasps import grasp_axes
 from nimbus.datagen.execute.recorder import Recorder
+from nimbus.datagen.execute.together import Together
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.liveness import progress
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -23,7 +25,7 @@ from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.robot import Robot
-from nimbus.datagen.rotations import pose
+from nimbus.datagen.rotations import from_matrix, pose
 from nimbus.datagen.streams import Streams
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.usd.stage import Fixture, StageInfo
@@ -40,13 +42,23 @@ _TRACKING_LIMIT = 0.03
 _SLIP_LIMIT = 0.03
 """[m] A held object that moved further in the hand is being lost."""
 
+_PATIENCE = 300
+"""Record periods that an arm waits at most for another one that is in its way."""
+
+_BETWEEN_ARMS = 0.02
+"""[m] Two arms that move at the same time keep this distance, looked at so many times a period:"""
+_LOOKS = 4
+
 
 class Workcell:
-    """One attempt at one physical layout.
+    """One attempt at one physical layout, seen by one arm.
+
+    A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.
+    What is in the scene they share; ``robot``, ``planner``, ``scene``, ``held``, commands and plans are each arm's own.
 
     Args:
         simulation: Loaded with the layout.
-        planner: The motion planner.
+        planner: The motion planner, or one for each arm by name.
         layout: The physical layout.
         streams: Random streams of this attempt by address.
         regions: The task's regions by name.
@@ -55,27 +67,47 @@ class Workcell:
     def __init__(
         self,
         simulation: NewtonSimulation,
-        planner: MotionPlanner,
+        planner: MotionPlanner | Mapping[str, MotionPlanner],
         layout: PhysicalLayout,
         *,
         streams: Streams,
         regions: Mapping[str, Region] | None = None,
     ) -> None:
-        self.simulation, self.planner, self.streams = simulation, planner, streams
+        self.simulation, self.streams = simulation, streams
         self.regions = regions or {}
-        self.robot: Robot = simulation.robot
         self.stage: StageInfo = simulation.stage
         self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
-        self.scene = planning_scene(simulation)
-        self.meter = ContactMeter(simulation, self.robot)
         self.plan_statistics: list[dict[str, float]] = []
         self.released: set[str] = set()
-        self._recorder = Recorder(simulation, self.meter)
-        self._skill, self._target, self._phase = "", "", ""
-        self._command = simulation.joint_positions()[:-1].copy()
-        self._plan_count = 0
+        self._meters: list[ContactMeter] = []
+        self._recorder = Recorder(simulation, self._meters)
+        self._labels: dict[str, tuple[str, str, str]] = {}
+        self._action = simulation.present_action()
+        self.arms: dict[str, Workcell] = {}
+        planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
+        for name in simulation.robot.arm_names:
+            view = copy.copy(self) if self.arms else self
+            view._become(name, planners[name])
+            self.arms[name] = view
         self._start_heights = {name: self.lowest_point(name) for name in self.objects}
         self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
+
+    def _become(self, name: str, planner: MotionPlanner) -> None:
+        """Make this the view of one arm."""
+        simulation = self.simulation
+        self.name, self.planner = name, planner
+        self.robot: Robot = simulation.robot.with_arm(name)
+        self.scene = planning_scene(simulation, name)
+        self.meter = ContactMeter(simulation, self.robot)
+        self._meters.append(self.meter)
+        first = sum(len(arm._command) for arm in self.arms.values())
+        self._command = self._action[first : first + len(self.robot.arm.joints) + 1]
+        place = {joint: index for index, joint in enumerate(simulation.joint_names)}
+        self._joints = np.array([place[joint] for joint in self.robot.arm.joints])
+        self._finger_joints = np.array([place[joint] for joint in self.robot.gripper.joints])
+        self._plan_count = 0
+        self._upcoming: Float = np.zeros((0, len(self._joints)))
+        self._together: Together | None = None
 
     # Where things are
 
@@ -86,7 +118,7 @@ class Workcell:
 
     @property
     def opening(self) -> float:
-        """Commanded position of each finger [m]."""
+        """Commanded position of the gripper's first joint [m, rad]."""
         return float(self._command[-1])
 
     @property
@@ -97,7 +129,7 @@ class Workcell:
     @property
     def phase(self) -> str:
         """The step and phase that the robot is in, for people."""
-        return " ".join(part for part in (self._skill, self._target, self._phase) if part)
+        return " ".join(part for part in self._label() if part)
 
     def pose(self, name: str) -> Float:
         """``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
@@ -159,18 +191,32 @@ class Workcell:
     @contextmanager
     def step(self, skill: str, target: str) -> Iterator[None]:
         """Inside, everything that is recorded belongs to one skill step."""
-        self._skill, self._target, self._phase = skill, target, ""
+        self._labels[self.name] = skill, target, ""
         yield  # after a failure the phase stays, it says where that happened
-        self._skill, self._target, self._phase = "", "", ""
+        for name in self.arms if self._together is None else (self.name,):
+            self._labels.pop(name, None)
 
     def begin(self, phase: str) -> None:
         """Name the part of the skill that follows."""
-        self._phase = phase
+        skill, target, _ = self._labels.get(self.name, ("", "", ""))
+        self._labels[self.name] = skill, target, phase
+
+    def _label(self) -> tuple[str, str, str]:
+        """Skill, target and phase of this moment, of all arms that do something."""
+        labels = [self._labels[name] for name in self.arms if name in self._labels]
+        skill, target, phase = (
+            ("+".join(dict.fromkeys(filter(None, parts))) for parts in zip(*labels, strict=True))
+            if labels
+            else ("", "", "")
+        )
+        return skill, target, phase
 
     def rng(self) -> np.random.Generator:
         """A fresh stream for each plan of the attempt."""
         self._plan_count += 1
-        return self.streams("plan", self._plan_count)
+        if self.name == next(iter(self.arms)):
+            return self.streams("plan", self._plan_count)
+        return self.streams("plan", self.name, self._plan_count)
 
     def look(self) -> PlanningScene:
         """The planning scene with everything where it is now."""
@@ -200,7 +246,7 @@ class Workcell:
 
         Args:
             plan: The motion.
-            opening: Bring the fingers to this position [m] in the second half of the motion.
+            opening: Bring the gripper to this position [m, rad] in the second half of the motion.
             touching: Objects that the motion may touch.
 
         Raises:
@@ -209,6 +255,7 @@ class Workcell:
         self.plan_statistics.append(dict(plan.statistics))
         if not plan:
             raise SkillFailure.of_plan(plan)
+        self._wait_for_way(plan.positions)
         scene = self.look()
         with scene.allow(*touching):
             collision = first_collision(scene, plan.positions)
@@ -219,7 +266,9 @@ class Workcell:
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
         for step, posture in enumerate(postures):
+            self._upcoming = postures[step:]
             self.command(posture, opening=float(openings[max(0, step + 1 - half)]))
+        self._upcoming = postures[:0]
         return plan
 
     def follow_all(self, *plans: MotionPlan) -> MotionPlan:
@@ -231,20 +280,33 @@ class Workcell:
         return self.follow(self.planner.join(self.look(), plans))
 
     def command(self, posture: ArrayLike | None = None, *, opening: float | None = None) -> None:
-        """One record period: command a posture of the arm, a finger position [m], or hold what was commanded."""
+        """One record period: command a posture of the arm, a gripper position, or hold what was commanded."""
         if posture is not None:
             self._command[:-1] = posture
         if opening is not None:
             self._command[-1] = opening
-        self._recorder.record(self._command, skill=self._skill, target=self._target, phase=self._phase)
-        self.simulation.advance(self._command, observe=self.meter.observe)
-        self._check()
+        if self._together is None:
+            self._advance()
+        else:
+            self._together.pause(self.name)
 
-    def _check(self) -> None:
+    def _advance(self) -> None:
+        """One record period with what all arms command."""
+        skill, target, phase = self._label()
+        self._recorder.record(self._action, skill=skill, target=target, phase=phase)
+        self.simulation.advance(self._action, observe=self._observe)
         if not self.simulation.is_stable:
             raise SkillFailure(Reason.UNSTABLE, "a position, velocity or acceleration is not finite")
-        actual = self.simulation.joint_positions()[: len(self.robot.arm.joints)]
-        lag = np.abs(actual - self.simulation.reference[: len(actual)]).max()
+        for arm in self.arms.values():
+            arm._check()
+
+    def _observe(self) -> None:
+        for meter in self._meters:
+            meter.observe()
+
+    def _check(self) -> None:
+        actual = self.simulation.joint_positions()[self._joints]
+        lag = np.abs(actual - self.simulation.reference[self._joints]).max()
         if lag > _TRACKING_LIMIT:
             raise SkillFailure(Reason.TRACKING_ERROR, f"{lag:.3f} rad off its command")
         if self.meter.carried:
@@ -261,9 +323,12 @@ class Workcell:
 
     def open(self, *, room: float | None = None, steps: int = 3) -> None:
         """Open the fingers by some room [m] each, or all the way, and let go of what is held."""
-        target = self.robot.gripper.open
+        gripper = self.robot.gripper
+        target = gripper.open
         if room is not None:
-            target = min(target, float(self.simulation.joint_positions()[-2:].max()) + room)
+            way = np.sign(gripper.travel_per_metre)
+            widest = float((way * self._finger_positions()).max())
+            target = float(way * min(way * target, widest + room * abs(gripper.travel_per_metre)))
         if self.held:
             self.released.add(self.held)
         self.meter.held, self.meter.carried, self.meter.closing_on = None, False, None
@@ -279,15 +344,90 @@ class Workcell:
         for value in np.linspace(self.opening, self.robot.gripper.closed, steps + 1)[1:]:
             self.command(opening=float(value))
         for _ in range(patience):
-            speed = np.abs(self.simulation.joint_velocities()[-2:]).max()
-            if speed < 2e-3:
+            speed = np.abs(self.simulation.joint_velocities()[self._finger_joints]).max()
+            if speed < 2e-3 * abs(self.robot.gripper.travel_per_metre):
                 break
             self.command()
-        self._command[:-1] = self.simulation.joint_positions()[: len(self.robot.arm.joints)]
+        self._command[:-1] = self.simulation.joint_positions()[self._joints]
         if not self.meter.touching(name, self.robot.gripper.fingers):
             return False
         self.meter.held = name
         return True
+
+    def _finger_positions(self) -> Float:
+        """Where each joint of the gripper is, as the first joint counts [m, rad]."""
+        return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
+
+    def finger_gap(self) -> float:
+        """How far a finger of any arm is at most from its open position [m]."""
+        return max(
+            float(np.abs(arm._finger_positions() - arm.robot.gripper.open).max())
+            / abs(arm.robot.gripper.travel_per_metre)
+            for arm in self.arms.values()
+        )
+
+    # Several arms
+
+    def together(self, works: Mapping[str, Callable[[], None]]) -> None:
+        """Run a function for each of several arms at the same time.
+
+        Each moves only its own arm. They have their turns in the order given, once a record period, so that the result
+        depends on nothing else; an arm whose plan would come near another's waits until that has moved on.
+
+        Args:
+            works: By name of the arm.
+
+        Raises:
+            SkillFailure: Of the first function that fails; the others end there.
+        """
+        together = Together(works, self._advance)
+        for name in works:
+            self.arms[name]._together = together
+        try:
+            together.run()
+        finally:
+            for name in works:
+                arm = self.arms[name]
+                arm._together, arm._upcoming = None, arm._upcoming[:0]
+
+    def _wait_for_way(self, positions: Float) -> None:
+        """Hold still while the plans that other arms are following come near this one."""
+        for _ in range(_PATIENCE):
+            if not any(self._meets(arm, positions) for arm in self.arms.values() if len(arm._upcoming)):
+                return
+            self.command()
+
+    def _meets(self, other: Workcell, positions: Float) -> bool:
+        """Whether a plan that begins now comes near the rest of another arm's plan."""
+        scene, qpos = self.look(), self.simulation.data.qpos.copy()
+        theirs, count = other._upcoming, max(len(positions), len(other._upcoming))
+        at = self.simulation.qpos_index[other._joints]
+        held = other.held
+        carried = other.scene.tool_pose(other.arm_command) if held else np.eye(4)
+        tool_T_held = np.linalg.inv(carried) @ other.pose(held) if held else carried
+        try:
+            with scene.nearer(_BETWEEN_ARMS):
+                already = set(scene.contacts(positions[0]))
+                for moment in np.arange(0, count, 1 / _LOOKS):
+                    qpos[at] = _row(theirs, moment)
+                    if held:
+                        self._put(qpos, held, other.scene.tool_pose(qpos[at]) @ tool_T_held)
+                    scene.set_world(qpos)
+                    if not already.issuperset(scene.contacts(_row(positions, moment))):
+                        return True
+        finally:
+            self.look()
+            other.look()
+        return False
+
+    def _put(self, qpos: Float, name: str, world_T_object: Float) -> None:
+        """Write where a free body is into a position vector."""
+        model = self.simulation.model
+        address = int(model.jnt_qposadr[model.body_jntadr[model.body(name).id]])
+        qpos[address : address + 3] = world_T_object[:3, 3]
+        qpos[address + 3 : address + 7] = from_matrix(world_T_object[:3, :3])
+
+    # The record
 
     def carry(self) -> None:
         """From now on the held object should stay where it is in the hand."""
@@ -304,12 +444,28 @@ class Workcell:
         return self._recorder.trajectory(outcome, self.plan_statistics)
 
 
-def planning_scene(simulation: NewtonSimulation) -> PlanningScene:
-    """The planning scene of a loaded simulation."""
-    robot, model = simulation.robot, simulation.model
-    hand = model.body(robot.tool.link).id
-    base = model.body_rootid[hand]
-    links = [model.body(index).name for index in range(1, model.nbody) if model.body_rootid[index] == base]
+def _row(positions: Float, moment: float) -> Float:
+    """A plan between its rows; it stays at its end."""
+    last = len(positions) - 1
+    row = min(int(moment), last)
+    return (
+        positions[row] + (moment - row) * (positions[min(row + 1, last)] - positions[row])
+        if row < last
+        else positions[last]
+    )
+
+
+def planning_scene(simulation: NewtonSimulation, arm: str = "") -> PlanningScene:
+    """The planning scene of a loaded simulation for one arm, the first by default; other arms are obstacles."""
+    model = simulation.model
+    robot = simulation.robot.with_arm(arm or simulation.robot.arm_names[0])
+    foreign = set(simulation.robot.joint_names) - set(robot.joint_names)
+    base = model.body_rootid[model.body(robot.tool.link).id]
+    links = [
+        model.body(index).name
+        for index in range(1, model.nbody)
+        if model.body_rootid[index] == base and foreign.isdisjoint(_moved_by(model, index))
+    ]
     return PlanningScene(
         model,
         arm_joints=robot.arm.joints,
@@ -319,3 +475,11 @@ def planning_scene(simulation: NewtonSimulation) -> PlanningScene:
         gripper_bodies=robot.gripper.links,
         home=robot.arm.home,
     )
+
+
+def _moved_by(model: Any, body: int) -> Iterator[str]:
+    """Names of the joints between the world and a body."""
+    while body:
+        first = model.body_jntadr[body]
+        yield from (model.joint(joint).name for joint in range(first, first + model.body_jntnum[body]))
+        body = int(model.body_parentid[body])

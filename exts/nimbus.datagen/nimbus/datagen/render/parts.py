@@ -84,7 +84,7 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[Part, ...]:
 def simplified_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
     """The robot's links, without those of the hand, which wrist cameras see closely."""
     bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0}
-    return frozenset(bodies - set(stage.fixtures) - {*robot.gripper.links, *robot.gripper.fingers})
+    return frozenset(bodies - set(stage.fixtures) - {*robot.gripper_links})
 
 
 @lru_cache(maxsize=64)

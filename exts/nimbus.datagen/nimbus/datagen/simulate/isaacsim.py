@@ -77,7 +77,7 @@ class IsaacSimSimulation:
         self._bodies: RigidPrim = RigidPrim([bodies[name] for name in self._loose])
         app_utils.play(commit=True)
         SimulationManager.initialize_physics()
-        self.joint_names = (*self.robot.arm.joints, *self.robot.gripper.joints)
+        self.joint_names = self.robot.joint_names
         self._dofs = np.asarray(self._arm.get_dof_indices(list(self.joint_names)).numpy()).ravel()
         self.body_names = tuple(bodies)
         self._everything: RigidPrim = RigidPrim(list(bodies.values()))
@@ -88,16 +88,15 @@ class IsaacSimSimulation:
         self._folder.cleanup()
 
     def _start_at_home(self) -> None:
-        gripper = self.robot.gripper
-        home = np.array([*self.robot.arm.home, *(gripper.open for _ in gripper.joints)])
+        home = np.array(self.robot.home_joints)
         self._arm.set_dof_positions(home[None], dof_indices=self._dofs)
         self._arm.set_dof_velocities(np.zeros_like(home)[None], dof_indices=self._dofs)
         self._command(home)
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Arm joints in order, then ``gripper``: the commanded position of both fingers [m]."""
-        return (*self.robot.arm.joints, "gripper")
+        """What is commanded, see :class:`~nimbus.datagen.robot.Robot`."""
+        return self.robot.action_names
 
     def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
         """Run physics for one record period; the targets move evenly from the last command to this one.
@@ -108,7 +107,8 @@ class IsaacSimSimulation:
         """
         from isaacsim.core.simulation_manager import SimulationManager
 
-        first, last = self.reference, np.append(action, action[-1])
+        last = action[list(self.robot.action_index)] * np.array(self.robot.joint_ratios)
+        first = self.reference
         for step in range(self.steps_per_period):
             share = (step + 1) / self.steps_per_period
             self._command((1 - share) * first + share * last)

@@ -67,11 +67,13 @@ class NewtonSimulation:
         self.restart_controller()
 
     def _find_joints(self) -> None:
-        names = (*self.robot.arm.joints, *self.robot.gripper.joints)
+        names = self.robot.joint_names
         joints = [self.model.joint(name).id for name in names]
         self.joint_names = names
         self.qpos_index = np.array([self.model.jnt_qposadr[joint] for joint in joints])
         self.dof_index = np.array([self.model.jnt_dofadr[joint] for joint in joints])
+        self._action_index, self._ratios = np.array(self.robot.action_index), np.array(self.robot.joint_ratios)
+        self._leading = np.unique(self._action_index, return_index=True)[1]
         actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
@@ -83,8 +85,12 @@ class NewtonSimulation:
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Arm joints in order, then ``gripper``: the commanded position of both fingers [m]."""
-        return (*self.robot.arm.joints, "gripper")
+        """What is commanded, see :class:`~nimbus.datagen.robot.Robot`."""
+        return self.robot.action_names
+
+    def present_action(self) -> Float:
+        """(A,) the action that asks for the present joint positions [rad, m]."""
+        return self.data.qpos[self.qpos_index][self._leading].copy()
 
     def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
         """Run physics for one record period.
@@ -93,7 +99,7 @@ class NewtonSimulation:
             action: (A,) commanded positions [rad, m].
             observe: Called several times on the way, to look at what is not recorded.
         """
-        target = np.append(action, action[-1])
+        target = action[self._action_index] * self._ratios
         control, period = self.data.ctrl, 1.0 / self.rate
         first, second = self._previous, self._command
         acceleration = (first - 2 * second + target) / period**2

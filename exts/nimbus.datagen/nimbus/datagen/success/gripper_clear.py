@@ -14,9 +14,7 @@ class GripperClear(Predicate):
 
     def failure(self, world: Workcell) -> Outcome | None:
         """Not open, or something sticks to it."""
-        gripper = world.robot.gripper
-        positions = world.simulation.joint_positions()[-len(gripper.joints) :]
-        if abs(positions - gripper.open).max() > 0.005:
+        if world.finger_gap() > 0.005:
             return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail="the fingers are not open")
         for name in sorted(world.meter.touched_by_gripper()):
             return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail=f"the hand touches {name}")

@@ -89,11 +89,11 @@ def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, object
     from pxr import UsdGeom
 
     from nimbus.datagen.objects.library import ObjectLibrary
-    from nimbus.datagen.usd.robot import robot_usd
+    from nimbus.datagen.usd.robot import base_pose, robot_usd
 
     refer(written, SCENE, stage.path, path)
     usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
-    set_pose(refer(written, ROBOT, usd, path), stage.robot_position, stage.robot_wxyz)
+    set_pose(refer(written, ROBOT, usd, path), *base_pose(stage, robot))
     UsdGeom.Scope.Define(written, OBJECTS)
     for item in objects:
         usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant)
@@ -122,12 +122,17 @@ def _set_drives(written: Any, robot: Robot) -> None:
     """Position controllers at the home posture; USD counts angles in degrees."""
     from pxr import UsdPhysics
 
-    arm, gripper = robot.arm, robot.gripper
-    gains = {
-        name: (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.home[place])
-        for place, name in enumerate(arm.joints)
-    }
-    gains |= {name: (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.open) for name in gripper.joints}
+    gains: dict[str, tuple[float, float, float, float]] = {}
+    for one in robot.arms:
+        arm, gripper = one.arm, one.gripper
+        gains |= {
+            name: (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.home[place])
+            for place, name in enumerate(arm.joints)
+        }
+        gains |= {
+            name: (gripper.stiffness, gripper.damping, gripper.effort_limit, ratio * gripper.open)
+            for name, ratio in zip(gripper.joints, gripper.ratios, strict=True)
+        }
     for prim in written.Traverse():
         if prim.GetName() not in gains or not prim.IsA(UsdPhysics.Joint):
             continue

@@ -1,4 +1,4 @@
-"""A robot's URDF, converted to USD once and kept in the cache."""
+"""A robot's model, converted to USD once and kept in the cache."""
 
 from __future__ import annotations
 
@@ -12,28 +12,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from nimbus.datagen.cache import cache_folder
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.layout import Quaternion, Vector
 from nimbus.datagen.robot import Robot
+from nimbus.datagen.rotations import multiply, to_matrix
+from nimbus.datagen.urdf import assemble, lock_joints, package_folder, piece_path
+from nimbus.datagen.usd.stage import StageInfo
 
 
-def package_folder(package: str) -> Path:
-    """Folder of a package's shared data, which its URDFs name as ``package://<package>/``.
-
-    Raises:
-        InputError: The package is not installed, or carries no such folder.
-    """
-    try:
-        files = importlib.metadata.files(package) or []
-    except importlib.metadata.PackageNotFoundError:
-        raise InputError(
-            f"the package '{package}' is not installed", where="robot", instead=f"pip install {package}"
-        ) from None
-    marker = f"/share/{package}/"
-    for file in files:
-        text = file.as_posix()
-        if marker in text:
-            return Path(str(file.locate())).resolve().parents[len(text.split(marker)[1].split("/")) - 1]
-    raise InputError(f"the package '{package}' carries no share/{package} folder", where="robot")
+def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
+    """Where the robot's base stands in the world [m]: the scene's place for robots, and what the robot adds to it."""
+    (x, y, z), turn = stage.robot_position, stage.robot_wxyz
+    dx, dy, dz = (float(value) for value in to_matrix(turn) @ robot.position)
+    return (x + dx, y + dy, z + dz), multiply(turn, robot.wxyz)
 
 
 @lru_cache(maxsize=8)
@@ -41,58 +31,39 @@ def robot_usd(robot: Robot) -> Path:
     """Path of the robot's USD file; converted on first use.
 
     Raises:
-        InputError: The package, its URDF or something that the robot file names in it is missing.
+        InputError: The package or its URDF is missing.
     """
-    urdf = _urdf(robot)
-    _check_names(robot, urdf)
     target = cache_folder("robots") / f"{robot.name}-{robot_hash(robot)}"
     if not target.is_dir():
-        _convert(urdf, package_folder(robot.package), robot.package, target)
+        _convert(robot, target)
     return next(target.glob("*.usd*"))
 
 
 def robot_hash(robot: Robot) -> str:
-    """Content hash of what the robot file says, of its URDF and of what converts it.
+    """Content hash of what the robot file says, of its URDFs and of what converts them.
 
-    The meshes enter by the version of the package that carries them.
+    The meshes of a package enter by its version, those of a user's robot by their content.
     """
-    said = robot.model_dump_json(exclude={"description"}).encode()
-    urdf = _urdf(robot).read_bytes()
-    version = importlib.metadata.version(robot.package) + importlib.metadata.version("urdf-usd-converter")
-    return hashlib.sha256(said + urdf + version.encode()).hexdigest()[:12]
+    said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
+    digest = hashlib.sha256(said.encode())
+    for piece in robot.pieces:
+        path = piece_path(piece, robot=robot.name)
+        digest.update(path.read_bytes())
+        if piece.package:
+            digest.update(importlib.metadata.version(piece.package).encode())
+        else:
+            for mesh in _mesh_files(assemble([piece], robot=robot.name)):
+                digest.update(mesh.read_bytes())
+    digest.update(importlib.metadata.version("urdf-usd-converter").encode())
+    return digest.hexdigest()[:12]
 
 
-def _urdf(robot: Robot) -> Path:
-    urdf = package_folder(robot.package) / robot.urdf
-    if not urdf.is_file():
-        raise InputError(f"'{robot.urdf}' is not in the package '{robot.package}'", where=f"robot {robot.name}: urdf")
-    return urdf
+def _mesh_files(root: ElementTree.Element) -> list[Path]:
+    files = {Path(mesh.get("filename", "")) for mesh in root.iter("mesh")}
+    return sorted(file for file in files if file.is_file())
 
 
-def _check_names(robot: Robot, urdf: Path) -> None:
-    """Check that the links and joints of a robot file are in its URDF."""
-    try:
-        root = ElementTree.parse(urdf).getroot()
-    except ElementTree.ParseError as error:
-        raise InputError(f"not a URDF: {error}", where=str(urdf), instead="give another urdf") from None
-    gripper = robot.gripper
-    named = {
-        "arm.joints": ("joint", robot.arm.joints),
-        "gripper.joints": ("joint", gripper.joints),
-        "gripper.links": ("link", gripper.links),
-        "gripper.fingers": ("link", gripper.fingers),
-        "tool.link": ("link", (robot.tool.link,)),
-        "cameras": ("link", robot.cameras),
-    }
-    for field, (kind, names) in named.items():
-        known = {element.get("name", "") for element in root.findall(kind)}
-        for name in names:
-            if name not in known:
-                what = f"its URDF has no {kind} '{name}'"
-                raise InputError(what, where=f"robot {robot.name}: {field}", instead=nearest(name, known))
-
-
-def _convert(urdf: Path, package_root: Path, package: str, target: Path) -> None:
+def _convert(robot: Robot, target: Path) -> None:
     """Convert beside the target and rename, so that a killed run leaves nothing half-made."""
     import urdf_usd_converter
     import usdex.core
@@ -102,13 +73,26 @@ def _convert(urdf: Path, package_root: Path, package: str, target: Path) -> None
     usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
     work = Path(tempfile.mkdtemp(dir=target.parent, prefix=".convert-"))
     try:
-        ros_packages = [{"name": package, "path": str(package_root)}]
+        packages = {piece.package for piece in robot.pieces if piece.package}
+        ros_packages = [{"name": name, "path": str(package_folder(name))} for name in sorted(packages)]
         converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=ros_packages)
-        converter.convert(str(urdf), str(work))
+        converter.convert(str(_one_urdf(robot, work)), str(work / "usd"))
         try:
-            os.rename(work, target)
+            os.rename(work / "usd", target)
         except OSError:
             if not target.is_dir():  # somebody else may have finished first
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _one_urdf(robot: Robot, folder: Path) -> Path:
+    """The robot's own URDF when it is all there is, else one that is put together."""
+    only = robot.pieces[0]
+    if len(robot.pieces) == 1 and not (robot.locked or only.prefix or only.root):
+        return piece_path(only, robot=robot.name)
+    root = assemble(robot.pieces, robot=robot.name)
+    lock_joints(root, dict(robot.locked))
+    path = folder / f"{root.get('name')}.urdf"
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    return path

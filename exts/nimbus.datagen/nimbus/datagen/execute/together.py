@@ -1,0 +1,88 @@
+"""Several skills at once: each runs in turns with the others; physics moves on when all have said what they want."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+
+class _Stopped(BaseException):
+    """Ends a function whose companion has failed."""
+
+
+class _Turn:
+    """One function in a thread of its own that runs only while everybody else waits."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._stop = False
+        self.done = False
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._go.acquire()
+        try:
+            if not self._stop:
+                self._work()
+        except _Stopped:
+            pass
+        except BaseException as error:  # raised again in the thread that called run_together
+            self.error = error
+        self.done = True
+        self._back.release()
+
+    def resume(self) -> None:
+        """Let it run until it pauses or ends."""
+        self._go.release()
+        self._back.acquire()
+
+    def pause(self) -> None:
+        """Called by the function: wait for the next turn."""
+        self._back.release()
+        self._go.acquire()
+        if self._stop:
+            raise _Stopped
+
+    def stop(self) -> None:
+        """End it where it pauses."""
+        if not self.done:
+            self._stop = True
+            self.resume()
+        self._thread.join()
+
+
+class Together:
+    """Runs functions in fixed turns; the order, and so every result, never depends on threads.
+
+    Args:
+        works: By name, in the order in which they have their turns.
+        advance: Called whenever everybody who still runs has paused: one period of time.
+    """
+
+    def __init__(self, works: Mapping[str, Callable[[], None]], advance: Callable[[], None]) -> None:
+        self._works, self._advance = works, advance
+        self._turns: dict[str, _Turn] = {}
+
+    def run(self) -> None:
+        """Until all have ended; the first error of one ends all and is raised."""
+        self._turns = {name: _Turn(work) for name, work in self._works.items()}
+        try:
+            while True:
+                for turn in self._turns.values():
+                    if not turn.done:
+                        turn.resume()
+                    if turn.error is not None:
+                        raise turn.error
+                if all(turn.done for turn in self._turns.values()):
+                    return
+                self._advance()
+        finally:
+            for turn in self._turns.values():
+                turn.stop()
+
+    def pause(self, name: str) -> None:
+        """Called by the function of that name: everybody else has a turn, and time moves on."""
+        self._turns[name].pause()

@@ -1,0 +1,292 @@
+"""URDF: reading it, putting one together from several, and what its masses say about a joint."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.robot import Piece
+from nimbus.datagen.rotations import pose, rotation_about, to_matrix
+
+Float = NDArray[np.float64]
+Element = ElementTree.Element
+
+_LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
+
+
+@lru_cache(maxsize=16)
+def package_folder(package: str) -> Path:
+    """Folder of a package's shared data, which its URDFs name as ``package://<package>/``.
+
+    Raises:
+        InputError: The package is not installed, or carries no such folder.
+    """
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise InputError(
+            f"the package '{package}' is not installed", where="robot", instead=f"pip install {package}"
+        ) from None
+    marker = f"/share/{package}/"
+    for file in files:
+        text = file.as_posix()
+        if marker in text:
+            return Path(str(file.locate())).resolve().parents[len(text.split(marker)[1].split("/")) - 1]
+    raise InputError(f"the package '{package}' carries no share/{package} folder", where="robot")
+
+
+def piece_path(piece: Piece, *, robot: str) -> Path:
+    """The URDF file of a piece.
+
+    Raises:
+        InputError: There is none.
+    """
+    path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
+    if path.is_file():
+        return path
+    what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
+    raise InputError(what, where=f"robot {robot}: urdf")
+
+
+def read_urdf(path: Path) -> Element:
+    """The root element of a URDF.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, UnicodeDecodeError) as error:
+        raise InputError(f"not a URDF: {error}", where=str(path), instead="give another urdf") from None
+    if root.tag != "robot" or root.find("link") is None:
+        raise InputError(f"not a URDF: its root is <{root.tag}>, with no links", where=str(path))
+    return root
+
+
+def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
+    """One URDF of all pieces, each fixed to a link of an earlier one, or to the base.
+
+    Mesh files are named absolutely, so that the result can lie anywhere.
+    """
+    pieces = tuple(pieces)
+    whole = Element("robot", name=re.sub(r"\W", "_", robot))
+    several_bases = sum(not piece.mount for piece in pieces) > 1
+    if several_bases:
+        whole.append(Element("link", name="base_of_all"))
+    for piece in pieces:
+        path = piece_path(piece, robot=robot)
+        part = _taken(read_urdf(path), piece, path)
+        if mount := piece.mount or ("base_of_all" if several_bases else ""):
+            names = [str(link.get("name")) for link in part.findall("link")]
+            children = {child_of(joint) for joint in part.findall("joint")}
+            root = next(name for name in names if name not in children)
+            whole.append(_fixed_joint(f"{mount}_to_{root}", mount, root, pose(piece.position, piece.wxyz)))
+        whole.extend(part)
+    return whole
+
+
+def _taken(root: Element, piece: Piece, path: Path) -> Element:
+    """What a piece takes of its URDF, with its prefix."""
+    root = copy.deepcopy(root)
+    children = {child_of(joint): joint for joint in root.findall("joint")}
+    if piece.root:
+        keep = {piece.root} | {link for link in children if _is_below(link, piece.root, children)}
+        for element in list(root):
+            name = element.get("name")
+            link = child_of(element) if element.tag == "joint" else name
+            if element.tag in ("link", "joint") and (
+                link not in keep or (element.tag == "joint" and link == piece.root)
+            ):
+                root.remove(element)
+    for element in list(root):
+        if element.tag not in ("link", "joint", "material"):
+            root.remove(element)
+    for mesh in root.iter("mesh"):
+        mesh.set("filename", str(_mesh_path(mesh.get("filename", ""), piece, path)))
+    if piece.prefix:
+        for element in root:
+            element.set("name", piece.prefix + element.get("name", ""))
+            for child in element:
+                if attribute := _LINK_OF.get(child.tag) if element.tag == "joint" else None:
+                    child.set(attribute, piece.prefix + child.get(attribute, ""))
+        for material in root.iter("material"):
+            if material in list(root):
+                continue
+            material.set("name", piece.prefix + material.get("name", ""))
+    return root
+
+
+def _is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
+    while link in children:
+        link = parent_of(children[link])
+        if link == root:
+            return True
+    return False
+
+
+def _mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
+    """Where a mesh lies: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
+    name, _, inside = filename.removeprefix("package://").partition("/")
+    if not filename.startswith("package://"):
+        return urdf.parent / filename.removeprefix("file://")
+    if name == piece.package:
+        return package_folder(piece.package) / inside
+    around = next((folder for folder in urdf.resolve().parents if folder.name == name), urdf.parent / name)
+    return around / inside
+
+
+def _fixed_joint(name: str, parent: str, child: str, parent_T_child: Float) -> Element:
+    joint = Element("joint", name=name, type="fixed")
+    joint.append(Element("parent", link=parent))
+    joint.append(Element("child", link=child))
+    _set_origin(joint, parent_T_child)
+    return joint
+
+
+def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
+    """Make joints rigid at a position [rad, m]."""
+    for joint in root.findall("joint"):
+        name = joint.get("name", "")
+        if name not in positions:
+            continue
+        at, axis, value = origin_of(joint), axis_of(joint), positions[name]
+        moved = np.eye(4)
+        if joint.get("type") == "prismatic":
+            moved[:3, 3] = axis * value
+        else:
+            moved[:3, :3] = to_matrix(rotation_about(axis, value))
+        joint.set("type", "fixed")
+        for tag in ("limit", "mimic", "axis", "dynamics", "safety_controller", "origin"):
+            for element in joint.findall(tag):
+                joint.remove(element)
+        _set_origin(joint, at @ moved)
+
+
+def _set_origin(element: Element, matrix: Float) -> None:
+    """URDF turns about fixed x, y, z: the matrix is Rz Ry Rx."""
+    pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
+    if abs(matrix[2, 0]) < 1.0 - 1e-9:
+        roll, yaw = np.arctan2(matrix[2, 1], matrix[2, 2]), np.arctan2(matrix[1, 0], matrix[0, 0])
+    else:
+        roll, yaw = 0.0, np.arctan2(-matrix[0, 1], matrix[1, 1])
+    text = " ".join(f"{value:.12g}" for value in matrix[:3, 3])
+    element.append(Element("origin", xyz=text, rpy=f"{roll:.12g} {pitch:.12g} {yaw:.12g}"))
+
+
+def _numbers(text: str) -> Float:
+    return np.array([float(value) for value in text.split()])
+
+
+def origin_of(element: Element) -> Float:
+    """The (4, 4) pose of a URDF element."""
+    origin, matrix = element.find("origin"), np.eye(4)
+    if origin is not None:
+        roll, pitch, yaw = _numbers(origin.get("rpy", "0 0 0"))
+        turns = (
+            rotation_about(axis, angle) for axis, angle in (((0, 0, 1), yaw), ((0, 1, 0), pitch), ((1, 0, 0), roll))
+        )
+        for turn in turns:
+            matrix[:3, :3] = matrix[:3, :3] @ to_matrix(turn)
+        matrix[:3, 3] = _numbers(origin.get("xyz", "0 0 0"))
+    return matrix
+
+
+def axis_of(joint: Element) -> Float:
+    """The unit axis of a joint in its own frame."""
+    axis = joint.find("axis")
+    vector = _numbers(axis.get("xyz", "1 0 0")) if axis is not None else np.array([1.0, 0.0, 0.0])
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+
+def parent_of(joint: Element) -> str:
+    """The link that a joint hangs on."""
+    return _linked(joint, "parent")
+
+
+def child_of(joint: Element) -> str:
+    """The link that a joint moves."""
+    return _linked(joint, "child")
+
+
+def _linked(joint: Element, tag: str) -> str:
+    element = joint.find(tag)
+    link = None if element is None else element.get("link")
+    if not link:
+        raise InputError(f"not a URDF: joint '{joint.get('name')}' has no {tag} link", where="robot: urdf")
+    return link
+
+
+def limit_of(joint: Element, name: str) -> float | None:
+    """A joint's ``lower``, ``upper``, ``velocity`` or ``effort``, when the URDF gives it."""
+    limit = joint.find("limit")
+    text = None if limit is None else limit.get(name)
+    return None if text is None else float(text)
+
+
+def ratio_of(joint: Element) -> float:
+    """Travel per travel of the joint that it mimics; 1 of a joint that mimics none."""
+    mimic = joint.find("mimic")
+    return 1.0 if mimic is None else float(mimic.get("multiplier", "1"))
+
+
+def joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
+    """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2]."""
+    place = dict(_places(root, posture))
+    below: dict[str, float] = {}
+    children = {child_of(joint): joint for joint in root.findall("joint")}
+    for joint in root.findall("joint"):
+        name, child = joint.get("name", ""), child_of(joint)
+        if name not in posture:
+            continue
+        world_T_child = place[child]
+        axis, point, total = world_T_child[:3, :3] @ axis_of(joint), world_T_child[:3, 3], 0.0
+        for link in root.findall("link"):
+            label, inertial = link.get("name", ""), link.find("inertial")
+            if inertial is None or not (label == child or _is_below(label, child, children)):
+                continue
+            total += _inertia_about(inertial, place[label], axis, point)
+        below[name] = total
+    return below
+
+
+def _inertia_about(inertial: Element, world_T_link: Float, axis: Float, point: Float) -> float:
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    if mass is None or tensor is None:
+        return 0.0
+    frame = world_T_link @ origin_of(inertial)
+    ixx, ixy, ixz, iyy, iyz, izz = (float(tensor.get(name, "0")) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    local = frame[:3, :3].T @ axis
+    own = local @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ local
+    away = np.cross(axis, frame[:3, 3] - point)
+    return float(mass.get("value", "0")) * float(away @ away) + float(own)
+
+
+def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, Float]]:
+    """``base_T_link`` of every link."""
+    joints = root.findall("joint")
+    children = {child_of(joint) for joint in joints}
+    known = {link.get("name", ""): np.eye(4) for link in root.findall("link") if link.get("name") not in children}
+    waiting = list(joints)
+    while waiting:
+        ready = [joint for joint in waiting if parent_of(joint) in known]
+        if not ready:
+            break
+        for joint in ready:
+            moved, value = np.eye(4), posture.get(joint.get("name", ""), 0.0)
+            if joint.get("type") == "prismatic":
+                moved[:3, 3] = axis_of(joint) * value
+            elif value:
+                moved[:3, :3] = to_matrix(rotation_about(axis_of(joint), value))
+            parent = known[parent_of(joint)]
+            known[child_of(joint)] = parent @ origin_of(joint) @ moved
+        waiting = [joint for joint in waiting if joint not in ready]
+    yield from known.items()
