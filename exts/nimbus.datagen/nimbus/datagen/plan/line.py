@@ -40,9 +40,15 @@ def plan_line(
 
 
 def time_line(
-    planner: TimedPlanner, scene: PlanningScene, path: Float, *, speed: float, ik_time: float = 0.0
+    planner: TimedPlanner,
+    scene: PlanningScene,
+    path: Float,
+    *,
+    speed: float,
+    ik_time: float = 0.0,
+    length: float | None = None,
 ) -> MotionPlan:
-    """Check and time a traced line, (P, J) postures."""
+    """Check and time a traced line, (P, J) postures; a curve tells its length [m]."""
     checks, begin = scene.check_count, time.process_time()
     nearest = nearest_along(scene, path)
     is_free = free_along(scene, nearest)
@@ -52,7 +58,9 @@ def time_line(
         detail = " touches ".join(min(too_near, key=too_near.__getitem__))
         return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail=detail)
     spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
-    distance = float(np.linalg.norm(scene.tool_pose(path[-1])[:3, 3] - scene.tool_pose(path[0])[:3, 3]))
+    distance = length
+    if distance is None:
+        distance = float(np.linalg.norm(scene.tool_pose(path[-1])[:3, 3] - scene.tool_pose(path[0])[:3, 3]))
     plan = planner.time(thin_path(path), is_free, min_duration=distance / speed, spent=spent)
     if plan:
         plan.statistics["clearance"] = scene.clearance_along(plan.positions)

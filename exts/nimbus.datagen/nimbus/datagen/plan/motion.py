@@ -132,6 +132,12 @@ class MotionPlanner(Protocol):
         """A straight motion of the tool at most at ``speed`` [m/s]; what touches at the start may touch no deeper."""
         ...
 
+    def plan_curve(
+        self, scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike], *, speed: float = 0.15
+    ) -> MotionPlan:
+        """A motion of the tool through poses that follow each other closely, checked like a straight one."""
+        ...
+
     def plan_grasp(
         self,
         scene: PlanningScene,

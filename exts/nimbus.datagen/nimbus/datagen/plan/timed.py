@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.plan import line, pick
+from nimbus.datagen.plan import curve, line, pick
 from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import IsFree, path_length
 from nimbus.datagen.plan.scene import PlanningScene
@@ -61,6 +61,12 @@ class TimedPlanner(ABC):
     ) -> MotionPlan:
         """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
         return line.plan_line(self, scene, np.asarray(start_q, dtype=float), world_T_goal, speed=speed)
+
+    def plan_curve(
+        self, scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike], *, speed: float = 0.15
+    ) -> MotionPlan:
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        return curve.plan_curve(self, scene, np.asarray(start_q, dtype=float), poses, speed=speed)
 
     def plan_grasp(
         self,

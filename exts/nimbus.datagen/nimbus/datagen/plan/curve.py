@@ -1,0 +1,56 @@
+"""Motions of the tool along a curve: what swings, slides and turns with the hand that holds it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.plan.line import time_line
+from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
+from nimbus.datagen.plan.scene import PlanningScene
+
+if TYPE_CHECKING:
+    from nimbus.datagen.plan.timed import TimedPlanner
+
+_MOST_STEP = 0.15
+"""[rad] A longer move of a joint between two postures is a jump."""
+
+
+def plan_curve(
+    planner: TimedPlanner, scene: PlanningScene, start: Float, poses: Sequence[ArrayLike], *, speed: float
+) -> MotionPlan:
+    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    begin = time.process_time()
+    path = trace_curve(scene, start, poses)
+    ik_time = time.process_time() - begin
+    if path is None:
+        return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail="out of reach", statistics={"ik_time": ik_time})
+    points = np.array([scene.tool_pose(q)[:3, 3] for q in path])
+    length = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+    return time_line(planner, scene, path, speed=speed, ik_time=ik_time, length=length)
+
+
+def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike]) -> Float | None:
+    """Postures with the tool at one pose after another, whatever is in the way.
+
+    Args:
+        scene: Where the arm is.
+        start_q: (J,) first posture.
+        poses: (4, 4) ``world_T_tool``, so near to each other that a posture leads to the next: millimetres, degrees.
+
+    Returns:
+        (P + 1, J) joint positions, or ``None`` when the arm cannot follow.
+    """
+    path = [np.asarray(start_q, dtype=float)]
+    for pose in poses:
+        # A straight continuation of the last step is nearly the answer.
+        guess = 2 * path[-1] - path[-2] if len(path) > 1 else path[0]
+        following = scene.arm.solve(np.asarray(pose, dtype=float), guess, iterations=8)
+        if following is None or np.abs(following - path[-1]).max() > _MOST_STEP:
+            return None
+        path.append(following)
+    return np.array(path)
