@@ -82,6 +82,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_folder(scale)
     scale.add_argument("split", type=workers, metavar="PxR", help="planners and renderers, or auto: as there are cores")
     _add_export(add("export", "write the stored episodes in a format that training code reads"))
+    _add_convert(add("convert", "write a LeRobot dataset in another version or cut; no picture is encoded again"))
+    _add_filter(add("filter", "write the episodes that meet a condition as a dataset of their own"))
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
@@ -132,6 +134,27 @@ def _add_export(command: argparse.ArgumentParser) -> None:
     _add_folder(command)
     command.add_argument("--to", type=one_of(FORMATS), default=FORMATS[0], metavar="FORMAT", help=", ".join(FORMATS))
     command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the export")
+    _add_cut(command)
+
+
+def _add_convert(command: argparse.ArgumentParser) -> None:
+    formats = FORMATS[:2]
+    _add_folder(command)
+    command.add_argument("--to", type=one_of(formats), default=formats[0], metavar="FORMAT", help=", ".join(formats))
+    command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the new dataset")
+    _add_cut(command)
+
+
+def _add_filter(command: argparse.ArgumentParser) -> None:
+    _add_folder(command)
+    command.add_argument(
+        "--where", required=True, metavar="EXPR", help="such as 'success and length > 50'; unknown columns are answered"
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the new dataset")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_cut(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--episode-size", type=whole(1, 10**6), default=1000, metavar="N", help="episodes in a file at most (1000)"
     )

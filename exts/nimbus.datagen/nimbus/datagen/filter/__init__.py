@@ -1,0 +1,1 @@
+"""Some episodes of a dataset as a dataset of its own."""

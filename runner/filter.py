@@ -1,0 +1,42 @@
+"""``nimbus filter SRC --where EXPR --out OUT``: the episodes that meet a condition, as a dataset of the same kind."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import asdict
+
+from rich.console import Console
+
+from nimbus.datagen.convert.convert import Converted
+from nimbus.datagen.filter.expression import Condition
+from nimbus.datagen.store.info import INFO_NAME
+from nimbus.datagen.store.json_text import to_json
+from nimbus.runner import libraries as libraries  # one thread each
+from nimbus.runner.convert import print_converted, print_place, tell
+
+
+def command(args: argparse.Namespace) -> int:
+    """Filter and print what is left."""
+    begin = time.monotonic()
+    condition = Condition(args.where)
+    if (args.folder / INFO_NAME).exists():
+        from nimbus.datagen.filter.native import filter_native
+
+        made = filter_native(args.folder, args.out, condition, tell=tell)
+    else:
+        from nimbus.datagen.filter.lerobot import filter_lerobot
+
+        made = filter_lerobot(args.folder, args.out, condition, tell=tell)
+    if args.json:
+        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+    elif isinstance(made, Converted):
+        print_converted(made, time.monotonic() - begin)
+    else:
+        console = Console()
+        stood = "" if made.is_new else " (it stood here already)"
+        kept = f"{made.episode_count} of {made.of} episodes, {made.step_count} steps, {made.byte_count / 1e6:,.1f} MB"
+        console.print(f"kept: {kept}{stood}", soft_wrap=True, markup=False, highlight=False)
+        print_place(made.out, console)
+    return 0
