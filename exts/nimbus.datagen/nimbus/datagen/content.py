@@ -54,8 +54,7 @@ def content_inputs(
 
 
 def _plugged_in(task: Task) -> Iterator[tuple[str, str]]:
-    yield from (("skill", step.name) for step, _ in walk(task.steps))
-    yield from (("predicate", step.name) for step, _ in walk(task.success))
+    yield from ((step.kind, step.name) for steps in (task.steps, task.success) for step, _ in walk(steps))
     yield from (("randomizer", name) for name in task.randomize)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 
-PACKAGES = ("nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
-"""Where the skills, predicates and randomizers of Nimbus are; every module in them is imported."""
+PACKAGES = ("nimbus.datagen.composites", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
+"""Where the composites, skills, predicates and randomizers of Nimbus are; every module in them is imported."""
 
 
 COMPONENTS = (

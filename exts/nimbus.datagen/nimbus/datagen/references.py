@@ -64,7 +64,8 @@ class Place:
 
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(\d+)|'([^']*)'|\"([^\"]*)\"|([.\[\]]))")
-_LOOP = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)")
+LOOP = r"for\s+([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)"
+"""The form of a loop."""
 
 
 def parse_reference(text: str) -> Expression:
@@ -78,7 +79,7 @@ def parse_reference(text: str) -> Expression:
 
 def parse_loop(key: str) -> tuple[str, str] | None:
     """The variable and the group of ``for <variable> in <group>``; None for another key."""
-    match = _LOOP.fullmatch(key.strip())
+    match = re.fullmatch(LOOP, key.strip())
     return (match[1], match[2]) if match else None
 
 

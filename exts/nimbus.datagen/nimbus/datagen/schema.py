@@ -11,8 +11,6 @@ from nimbus.datagen.discover import discover
 from nimbus.datagen.skill import Statement
 from nimbus.datagen.task_file import TaskFile
 
-_LOOP = r"^for\s+[A-Za-z_]\w*\s+in\s+[A-Za-z_]\w*$"
-
 
 def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a task file, with every registered skill, predicate and randomizer."""
@@ -20,16 +18,27 @@ def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
     schema = TaskFile.model_json_schema()
     definitions: dict[str, Any] = schema.setdefault("$defs", {})
     properties = schema["properties"]
-    properties["steps"] |= _steps("skill", definitions)
-    properties["success"] |= _steps("predicate", definitions)
+    for kind in ("skill", "predicate"):
+        _define_entry(kind, definitions)
+    properties["steps"] |= _list("skill")
+    properties["success"] |= _list("predicate")
     properties["randomize"] |= _randomizers(definitions)
     schema["title"] = "Nimbus task"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
 
 
-def _steps(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A list of statements of a kind, and loops over such lists."""
-    steps = {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{kind}"}}
+def _list(kind: str) -> dict[str, Any]:
+    return {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{kind}"}}
+
+
+def _block(kind: str) -> dict[str, Any]:
+    """A list, or one entry alone."""
+    return {"anyOf": [{"$ref": f"#/$defs/{kind}"}, _list(kind)]}
+
+
+def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
+    """A statement of a kind, or a composite of such statements."""
+    composites = [registry.lookup("composite", name) for name in registry.names("composite")]
     models = {name: registry.lookup(kind, name) for name in registry.names(kind)}
     bare = [name for name, model in models.items() if not any(f.is_required() for f in model.model_fields.values())]
     entries = {name: _define(f"{kind}.{name}", model, definitions) for name, model in models.items()}
@@ -39,14 +48,17 @@ def _steps(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
             {
                 "type": "object",
                 "properties": {name: _forms(model, entries[name], definitions) for name, model in models.items()},
-                "patternProperties": {_LOOP: steps},
                 "additionalProperties": False,
                 "minProperties": 1,
                 "maxProperties": 1,
             },
+            *(
+                composite.schema(_block(kind), _block("predicate"))
+                for composite in composites
+                if kind in composite.kinds
+            ),
         ]
     }
-    return steps
 
 
 def _randomizers(definitions: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,24 @@
-"""The little language of ``steps:`` and ``success:``: statements, and loops over groups."""
+"""The little language of ``steps:`` and ``success:``: statements, and composites of them such as loops.
+
+A composite is one file in ``composites/``: what its keys mean, and how it is carried out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import nearest
-from nimbus.datagen.references import Group, parse_loop, resolve
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.scope import Scope
 from nimbus.datagen.skill import Statement
 from nimbus.datagen.strict_yaml import Document, Keys
+from nimbus.datagen.trajectory import Outcome
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.perform import Performer
 
 
 @dataclass(frozen=True)
@@ -21,27 +29,75 @@ class Step:
     statement: Any
     """A ``Skill`` or a ``Predicate``."""
     keys: Keys
+    kind: str
+    """As what it is registered: ``skill`` or ``predicate``."""
 
-    def canonical(self) -> Any:
-        """Plain data, the same for every way of writing it; a parameter that may be left out, and is, does not show."""
-        return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
-
-
-@dataclass(frozen=True)
-class Loop:
-    """Steps done once for each member of a group."""
-
-    variable: str
-    group: str
-    body: tuple[Step | Loop, ...]
-    keys: Keys
+    @property
+    def target(self) -> str:
+        """What it is about, where that is one thing."""
+        main = type(self.statement).main
+        value = getattr(self.statement, main) if main else ""
+        return value if isinstance(value, str) else ""
 
     def canonical(self) -> Any:
         """Plain data, the same for every way of writing it."""
-        return {f"for {self.variable} in {self.group}": [step.canonical() for step in self.body]}
+        # A parameter that a later version of Nimbus adds has None as its default, and changes no task that lacks it.
+        return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
 
 
-Steps = tuple[Step | Loop, ...]
+class Composite(ABC):
+    """Steps or conditions put together; registered as kind ``composite``."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("skill",)
+    """What it is made of in the file: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
+    words: ClassVar[tuple[str, ...]] = ()
+    """Its keys, the first one first."""
+    variable: str = ""
+    """The name that it gives to a member of ``group``, where it does."""
+    group: str = ""
+    keys: Keys
+
+    @classmethod
+    def claims(cls, entry: Any) -> bool:
+        """Whether an entry of the file is one of these."""
+        return isinstance(entry, dict) and next(iter(entry), None) == cls.words[0]
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+        """Read an entry that stands at ``keys``."""
+
+    @classmethod
+    @abstractmethod
+    def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+        """JSON Schema of an entry, from those of a step or a list of steps, and of a condition or a list of them."""
+
+    @abstractmethod
+    def canonical(self) -> Any:
+        """Plain data, the same for every way of writing it."""
+
+    @abstractmethod
+    def blocks(self) -> tuple[Steps, ...]:
+        """The lists inside."""
+
+    def draws(self, scope: Scope) -> tuple[str, list[float]] | None:
+        """What must be drawn for an episode: the address in ``scope.choices``, and the weights."""
+        return None
+
+    def scopes(self, scope: Scope) -> Iterator[Scope]:
+        """What names stand for inside, once for each time that the inside is done in a row."""
+        yield scope
+
+    def perform(self, performer: Performer, scope: Scope) -> None:
+        """Do its steps."""
+        raise NotImplementedError
+
+    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+        """Why it does not hold, or None when it does."""
+        raise NotImplementedError
+
+
+Steps: TypeAlias = tuple[Step | Composite, ...]
 
 
 def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Steps:
@@ -56,74 +112,90 @@ def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Step
     Raises:
         InputError: An unknown name, a wrong parameter, a list that is none.
     """
-    if not isinstance(data, tuple) or not data:
-        raise document.error(keys, "expected a list of steps", instead=f"begin each with '- ' and the name of a {kind}")
-    return tuple(_parse_step(document, (*keys, index), entry, kind) for index, entry in enumerate(data))
+    return Reader(document, kind).steps(keys, data)
 
 
-def _parse_step(document: Document, keys: Keys, entry: Any, kind: str) -> Step | Loop:
-    if isinstance(entry, str):
-        return Step(entry, _statement(document, keys, entry, kind, {}), keys)
-    if not isinstance(entry, dict) or len(entry) != 1:
-        what = "expected one name, or one 'name: parameters'"
-        raise document.error(keys, what, instead="begin every step with its own '- '")
-    (key, value), *_ = entry.items()
-    inside = (*keys, key)
-    if loop := parse_loop(key):
-        variable, group = loop
-        return Loop(variable, group, parse_steps(document, inside, value, kind=kind), inside)
-    if key.split()[0:1] == ["for"]:
-        raise document.error(inside, f"'{key}' is not a loop", instead="write 'for item in items:'", at_key=True)
-    return Step(key, _statement(document, inside, key, kind, value), inside)
+@dataclass(frozen=True)
+class Reader:
+    """Reads steps or conditions of a task file."""
+
+    document: Document
+    kind: str
+    recovering: bool = False
+    """Within ``recover:``."""
+
+    def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
+        """An error about one field of the file, ready to raise."""
+        return self.document.error(keys, what, instead=instead, at_key=at_key)
+
+    def steps(self, keys: Keys, data: Any) -> Steps:
+        """A list."""
+        if not isinstance(data, tuple) or not data:
+            instead = f"begin each with '- ' and the name of a {self.kind}"
+            raise self.error(keys, "expected a list of steps", instead=instead)
+        return tuple(self._entry((*keys, index), entry) for index, entry in enumerate(data))
+
+    def block(self, keys: Keys, data: Any) -> Steps:
+        """A list, or one entry alone."""
+        return self.steps(keys, data) if isinstance(data, tuple) else (self._entry(keys, data),)
+
+    def fields(self, keys: Keys, entry: dict[str, Any], known: Collection[str], *, needed: Collection[str]) -> None:
+        """Check the keys of a composite."""
+        for key in entry:
+            if key not in known:
+                raise self.error((*keys, key), f"unknown key '{key}'", instead=nearest(key, known), at_key=True)
+        for key in needed:
+            if key not in entry:
+                first = next(iter(entry))
+                raise self.error((*keys, first), f"'{key}' is missing", instead=f"add '{key}: …'", at_key=True)
+
+    def count(self, keys: Keys, value: Any) -> int:
+        """How many times something is done."""
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
+            raise self.error(keys, f"expected a whole number from 1 to 100, found {value!r}")
+        return value
+
+    def _entry(self, keys: Keys, entry: Any) -> Step | Composite:
+        for name in registry.names("composite"):
+            composite: type[Composite] = registry.lookup("composite", name)
+            if self.kind in composite.kinds and composite.claims(entry):
+                return composite.parse(self, keys, entry)
+        if isinstance(entry, str):
+            return Step(entry, self._statement(keys, entry, {}), keys, self.kind)
+        if not isinstance(entry, dict) or len(entry) != 1:
+            what = "expected one name, or one 'name: parameters'"
+            raise self.error(keys, what, instead="begin every step with its own '- '")
+        (key, value), *_ = entry.items()
+        inside = (*keys, key)
+        if key.split()[0:1] == ["for"]:
+            raise self.error(inside, f"'{key}' is not a loop", instead="write 'for item in items:'", at_key=True)
+        return Step(key, self._statement(inside, key, value), inside, self.kind)
+
+    def _statement(self, keys: Keys, name: str, value: Any) -> Statement:
+        if name not in registry.names(self.kind):
+            known = (*registry.names(self.kind), *_words(self.kind))
+            raise self.error(keys, f"unknown {self.kind} '{name}'", instead=nearest(name, known), at_key=True)
+        model: type[Statement] = registry.lookup(self.kind, name)
+        if not isinstance(value, dict):
+            if not model.main:
+                what = f"'{name}' takes no value" if not model.model_fields else f"'{name}' needs named parameters"
+                raise self.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
+            # A wrong value of the short form stands where the statement's own value stands.
+            value = {model.main: value}
+        return self.document.validate(model, data=value, at=keys)
 
 
-def _statement(document: Document, keys: Keys, name: str, kind: str, value: Any) -> Statement:
-    if name not in registry.names(kind):
-        hint = nearest(name, registry.names(kind))
-        raise document.error(keys, f"unknown {kind} '{name}'", instead=hint, at_key=True)
-    model: type[Statement] = registry.lookup(kind, name)
-    if not isinstance(value, dict):
-        if not model.main:
-            what = f"'{name}' takes no value" if not model.model_fields else f"'{name}' needs named parameters"
-            raise document.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
-        # A wrong value of the short form stands where the statement's own value stands.
-        value = {model.main: value}
-    return document.validate(model, data=value, at=keys)
+def _words(kind: str) -> list[str]:
+    """First words of the composites."""
+    composites = [registry.lookup("composite", name) for name in registry.names("composite")]
+    return [composite.words[0] for composite in composites if kind in composite.kinds and composite.words]
 
 
-def walk(steps: Steps, *, loops: tuple[Loop, ...] = ()) -> Iterator[tuple[Step, tuple[Loop, ...]]]:
-    """Every step with the loops around it, outermost first."""
-    for step in steps:
-        if isinstance(step, Loop):
-            yield from walk(step.body, loops=(*loops, step))
-        else:
-            yield step, loops
-
-
-def unroll(steps: Steps, names: Mapping[str, Any]) -> Iterator[Step]:
-    """The steps in the order they are done, every reference replaced by the name of what it leads to.
-
-    Args:
-        steps: Steps of a task.
-        names: What names stand for, from ``references.environment``.
-
-    Raises:
-        InputError: A reference leads to nothing.
-    """
+def walk(steps: Steps, *, loops: tuple[Composite, ...] = ()) -> Iterator[tuple[Step, tuple[Composite, ...]]]:
+    """Every step and condition with the composites around it that name a member of a group, outermost first."""
     for step in steps:
         if isinstance(step, Step):
-            yield Step(step.name, resolved(step.statement, names), step.keys)
+            yield step, loops
             continue
-        group = names.get(step.group, Group(step.group, ()))
-        for member in group.members:
-            yield from unroll(step.body, {**names, step.variable: member})
-
-
-def resolved(statement: Statement, names: Mapping[str, Any]) -> Statement:
-    """The statement with names of things in place of references."""
-    found = {
-        field: resolve(getattr(statement, field), names).name
-        for field in statement.references()
-        if getattr(statement, field) is not None
-    }
-    return statement.model_copy(update=found)
+        for block in step.blocks():
+            yield from walk(block, loops=(*loops, step) if step.variable else loops)

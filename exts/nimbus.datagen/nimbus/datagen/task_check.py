@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.pose_expression import is_tool, parse_pose, points_in
 from nimbus.datagen.references import (
     ATTRIBUTES,
     Attribute,
@@ -18,12 +19,13 @@ from nimbus.datagen.references import (
     Name,
     Place,
     environment,
+    evaluate,
     names_in,
     parse_reference,
     resolve,
 )
 from nimbus.datagen.skill import Reference
-from nimbus.datagen.steps import Loop, Step, Steps, walk
+from nimbus.datagen.steps import Composite, Step, Steps, walk
 
 if TYPE_CHECKING:
     from nimbus.datagen.strict_yaml import Keys
@@ -109,17 +111,25 @@ def check_task(task: Task, stage: Stage, links: Collection[str], libraries: Mapp
 
 def _references(task: Task, step: Step) -> Iterator[tuple[Keys, Reference, Expression]]:
     for field, mark in step.statement.references().items():
-        text = getattr(step.statement, field)
-        if text is None:
-            continue
-        keys = (*step.keys, field)
-        try:
-            yield keys, mark, parse_reference(text)
-        except InputError as error:
-            raise task.error(keys, error.what, instead=error.instead) from None
+        value, keys = getattr(step.statement, field), (*step.keys, field)
+        entries = {keys: value} if isinstance(value, str) else {(*keys, i): text for i, text in enumerate(value or ())}
+        for place, text in entries.items():
+            try:
+                yield place, mark, parse_reference(text)
+            except InputError as error:
+                raise task.error(place, error.what, instead=error.instead) from None
+    for field in step.statement.poses():
+        if isinstance(value := getattr(step.statement, field), str):
+            for point in points_in(parse_pose(value)):
+                if not is_tool(point.thing, task.objects):
+                    yield (*step.keys, field), _POINT, point.thing
 
 
-def _scope(task: Task, loops: tuple[Loop, ...]) -> dict[str, str]:
+_POINT = Reference(("object", "fixture", "region"))
+"""What a point can be of."""
+
+
+def _scope(task: Task, loops: tuple[Composite, ...]) -> dict[str, str]:
     """What kind of thing each name stands for: ``object``, ``objects`` or ``region``."""
     scope = dict.fromkeys(task.regions, "region")
     scope |= {name: "object" if group.count == (1, 1) else "objects" for name, group in task.objects.items()}
@@ -154,6 +164,8 @@ def _check_kind(expression: Expression, mark: Reference, scope: Mapping[str, str
         known = [name for name, thing in scope.items() if thing.removesuffix("s") in mark.kinds]
         name = sorted(names_in(expression))[0]
         raise InputError(f"unknown {' or '.join(mark.kinds)} '{name}'", instead=nearest(name, known))
+    if kind == "objects" and mark.many and isinstance(expression, Name):
+        return
     if kind == "objects" and "object" in mark.kinds and isinstance(expression, Name):
         name = expression.name
         raise InputError(f"'{name}' is a group of objects, one is needed", instead=f"loop with 'for item in {name}:'")
@@ -278,6 +290,9 @@ def _stand_in(task: Task, name: str, sample: _Sample) -> Any:
 
 def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression, names: Mapping[str, Any]) -> None:
     try:
+        thing = evaluate(expression, names)
+        if isinstance(thing, Group) and mark.many:
+            return
         thing = resolve(expression, names)
     except InputError as error:
         raise task.error(keys, error.what, instead=error.instead) from None

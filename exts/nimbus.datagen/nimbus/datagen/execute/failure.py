@@ -21,6 +21,10 @@ class SkillFailure(Exception):
         return cls(_REASONS[plan.status], plan.detail)
 
 
+class GivenUp(SkillFailure):
+    """The steps say that the attempt ends here; no recovery follows."""
+
+
 _REASONS = {
     MotionStatus.NO_IK: Reason.NO_IK,
     MotionStatus.NO_PATH: Reason.NO_PATH,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.perform import performer
 from nimbus.datagen.execute.planner import judge, make_motion_planner
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PhysicalLayout
-from nimbus.datagen.references import environment
 from nimbus.datagen.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.streams import stream
@@ -35,5 +35,4 @@ def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Traject
             cell.command(action[:-1], opening=float(action[-1]))
     except SkillFailure as failure:
         return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
-    names = environment(objects=layout.objects, fixtures=simulation.stage.fixtures.values(), regions=task.regions)
-    return cell.finish(judge(task, cell, names, patience=0))
+    return cell.finish(judge(task, performer(task, cell, layout), patience=0))

@@ -434,6 +434,15 @@ class Workcell:
         self.meter.carried = True
         self._carried_at = self.tool_T_held()
 
+    def regain(self) -> None:
+        """After a failure: the posture of the arm becomes its command, and what has slipped away is not held."""
+        self._command[:-1] = self.simulation.joint_positions()[self._joints]
+        if self.held is not None and not self.meter.touching(self.held, self.robot.gripper.fingers):
+            self.meter.held = self.meter.closing_on = None
+            self.meter.carried = False
+        elif self.meter.carried:
+            self.carry()
+
     def contact_extremes(self) -> dict[str, float]:
         """Largest contact depths so far [m], and the largest ``held_creep`` of a carry [m/s]."""
         depths = {name: self._recorder.largest(name) for name in ("held_penetration", "table_penetration")}

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, PlacedObject, Surface, VisualLayout
+from nimbus.datagen.randomize.choices import draw_choices
 from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.registry import register
@@ -58,6 +59,8 @@ def draw_physical(task: Task, assets: SceneAssets, *, seed: int, index: int) -> 
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     draft = Draft(objects=objects)
     values = {"objects": drawn} | _apply(task, "physical", draft, streams)
+    if choices := draw_choices(task, objects, partial(streams, "choices")):
+        values["choices"] = choices
     return PhysicalLayout(objects=tuple(draft.objects), drawn=values)
 
 

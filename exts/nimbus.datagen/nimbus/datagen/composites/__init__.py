@@ -1,0 +1,1 @@
+"""How steps and conditions are put together: one composite a file."""
