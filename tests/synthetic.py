@@ -185,11 +185,11 @@ def open_dataset(folder: Path, *, seed: int = 0) -> Dataset:
     return Dataset.create_or_open(folder, task=TASK, task_hash=TASK_HASH, seed=seed, robot="panda")
 
 
-def write_dataset(folder: Path, items: list[Rendered] | None = None) -> list[Stored]:
+def write_dataset(folder: Path, items: list[Rendered] | None = None, **options: Any) -> list[Stored]:
     """Write made-up episodes, by default two stored ones and a failed one."""
     items = items or [make_rendered(0), make_rendered(1), make_rendered(2, outcome=failure())]
     with open_dataset(folder) as dataset:
-        writer = Hdf5Writer(dataset)
+        writer = Hdf5Writer(dataset, **options)
         try:
             return list(writer(iter(items)))
         finally:

@@ -12,6 +12,22 @@ from nimbus.datagen.layout import Layout
 from nimbus.datagen.trajectory import Trajectory
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
+_VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Video:
+    """The file that holds what one camera saw in an episode."""
+
+    path: str
+    """Relative to the dataset."""
+    byte_count: int
+    sha256: str
+    """Of its bytes."""
+
+    def __post_init__(self) -> None:
+        if not _VIDEO_PATH.fullmatch(self.path):
+            raise ValueError(f"path '{self.path}' is none of a video")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +50,13 @@ class Attempt:
     duration: float = 0.0
     """[s] of the motion"""
     byte_count: int = 0
+    """Of the file at ``path``."""
     path: str = ""
     """Relative to the dataset; empty when nothing is stored."""
     sha256: str = ""
     """Content hash at level D1; empty when nothing is stored."""
+    videos: tuple[Video, ...] = ()
+    """Files that belong to it, where images are stored as video."""
     times: dict[str, float] = field(default_factory=dict)
     """CPU seconds by stage."""
     objects: tuple[dict[str, str], ...] = ()
@@ -50,21 +69,36 @@ class Attempt:
         if self.path and not _PATH.fullmatch(self.path):
             raise ValueError(f"path '{self.path}' is none of an episode")
 
+    @property
+    def files(self) -> dict[str, int]:
+        """Bytes of each of its files, by path; the one that makes it an episode comes last."""
+        return {video.path: video.byte_count for video in self.videos} | {self.path: self.byte_count}
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all its files."""
+        return sum(self.files.values())
+
     def is_in(self, folder: Path) -> bool:
-        """Whether its file is in a dataset's folder, with the size that was written."""
-        path = folder / self.path
-        return path.is_file() and path.stat().st_size == self.byte_count
+        """Whether its files are in a dataset's folder, with the sizes that were written."""
+        return all(has_size(folder / path, byte_count) for path, byte_count in self.files.items())
+
+
+def has_size(path: Path, byte_count: int) -> bool:
+    """Whether a file is there, as large as that."""
+    return path.is_file() and path.stat().st_size == byte_count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """The file that an attempt left."""
+    """The files that an attempt left."""
 
     path: str
     """Where it will be, relative to the dataset."""
     byte_count: int
     sha256: str
     """Content hash at level D1."""
+    videos: tuple[Video, ...] = ()
 
 
 def attempt_of(
@@ -106,6 +140,7 @@ def attempt_of(
         byte_count=written.byte_count if written else 0,
         path=written.path if written else "",
         sha256=written.sha256 if written else "",
+        videos=written.videos if written else (),
         times=dict(times),
         objects=_objects(layout),
         started=started,

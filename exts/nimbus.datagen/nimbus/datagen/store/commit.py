@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.folder import put_aside
 from nimbus.datagen.store.info import DatasetInfo
@@ -17,7 +17,8 @@ from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk, sync_folder
 from nimbus.datagen.store.records import EpisodeState, State, state_of
-from nimbus.datagen.store.rehash import is_whole
+from nimbus.datagen.store.rehash import is_whole, is_whole_video
+from nimbus.datagen.store.videos import staged_path
 
 ORPHANS = "orphans"
 """Folder of episode files that the ledger does not know."""
@@ -25,15 +26,21 @@ ORPHANS = "orphans"
 
 @dataclass(frozen=True, kw_only=True)
 class Staged:
-    """An episode whose file is written and synced, under another name."""
+    """An episode whose files are written and synced, under other names."""
 
     attempt: Attempt
     path: Path
-    """The staged file."""
+    """The staged HDF5 file; videos are beside it."""
     lease: int = 0
     """Lease under which it was made; 0 for none."""
     learned: DatasetInfo | None = None
     """What it tells about the dataset; None when that was known."""
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Where each file is staged, by its path in the dataset; the HDF5 file comes last."""
+        attempt = self.attempt
+        return {path: staged_path(self.path, attempt.episode_id, path) for path in attempt.files}
 
 
 class Publisher:
@@ -66,7 +73,7 @@ class Publisher:
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or state_of(staged.attempt, State.PENDING))
                     taken.append(staged)
-                    stage, detail = self._name(staged.path), to_json(vars(staged.attempt))
+                    stage, detail = self._name(staged.path), to_json(asdict(staged.attempt))
                     self._ledger.record(self._state(staged, State.INTENT, stage=stage, detail=detail))
         failpoint("after_intent")
         with self._undone_on_error(taken, before):
@@ -79,8 +86,9 @@ class Publisher:
         """From intent to done: link, sync the directory, tell the ledger."""
         with disk(self._folder / "episodes"):
             for staged in group:
-                self._link(staged)
-                failpoint("after_link")
+                for path, source in staged.files.items():
+                    self._link(staged, source, path)
+                    failpoint("after_link")
             if group:
                 sync_folder(self._folder / "episodes")
         failpoint("after_directory_sync")
@@ -91,20 +99,20 @@ class Publisher:
 
     def clear(self, group: Sequence[Staged]) -> None:
         """Remove staged files; one that cannot be removed is cleared when the dataset is next opened."""
-        for staged in group:
+        for path in (path for staged in group for path in staged.files.values()):
             with suppress(OSError):
-                staged.path.unlink()
+                path.unlink()
             failpoint("after_unlink")
 
-    def _link(self, staged: Staged) -> None:
+    def _link(self, staged: Staged, source: Path, path: str) -> None:
         """Give a file its name, over no other; one of the same content that is there already will do."""
-        attempt, final = staged.attempt, self._folder / staged.attempt.path
+        final = self._folder / path
         if final.exists():
-            is_ours = staged.path.exists() and final.samefile(staged.path)
-            if is_ours or is_whole(final, sha256=attempt.sha256, byte_count=attempt.byte_count):
+            is_ours = source.exists() and final.samefile(source)
+            if is_ours or is_whole_file(final, staged.attempt, path):
                 return
             self.orphans.append(put_aside(final, self._folder / ORPHANS))
-        os.link(staged.path, final)
+        os.link(source, final)
 
     def _state(self, staged: Staged, state: State, **values: Any) -> EpisodeState:
         attempt = staged.attempt
@@ -119,17 +127,32 @@ class Publisher:
         try:
             yield
         except Exception:
-            for staged in taken:
-                final = self._folder / staged.attempt.path
+            for path, source in ((path, source) for staged in taken for path, source in staged.files.items()):
+                final = self._folder / path
                 with suppress(OSError):
-                    if final.samefile(staged.path):
+                    if final.samefile(source):
                         final.unlink()
             self._ledger.defer(*before)
             raise
 
 
+def is_whole_file(found: Path, attempt: Attempt, path: str) -> bool:
+    """Whether a file is the one that an attempt wrote.
+
+    Args:
+        found: The file.
+        attempt: The attempt.
+        path: Which of its files, by its path in the dataset.
+    """
+    video = next((video for video in attempt.videos if video.path == path), None)
+    if video is not None:
+        return is_whole_video(found, video)
+    return is_whole(found, sha256=attempt.sha256, byte_count=attempt.byte_count)
+
+
 def _is_there(staged: Staged) -> bool:
-    return staged.path.is_file() and staged.path.stat().st_size == staged.attempt.byte_count
+    sizes = staged.attempt.files
+    return all(has_size(source, sizes[path]) for path, source in staged.files.items())
 
 
 def _may_commit(known: EpisodeState | None, lease: int) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.commit import ORPHANS, Publisher, Staged
 from nimbus.datagen.store.folder import open_folder, put_aside
 from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
@@ -152,7 +152,7 @@ class Dataset:
                     merge(self.info, item.learned) if item.learned else self.info,
                     episode_count=self.info.episode_count + 1,
                     step_count=self.info.step_count + item.attempt.step_count,
-                    byte_count=self.info.byte_count + item.attempt.byte_count,
+                    byte_count=self.info.byte_count + item.attempt.stored_bytes,
                 )
             is_first = not self._written.features
             if is_first or time.monotonic() - self._written_at >= _INFO_PERIOD:
@@ -246,8 +246,9 @@ class Dataset:
         if self.recovered.rolled_forward:
             stored = self.ledger.stored()
         with disk(self.folder):
-            known = {attempt.path for attempt in stored}
-            strays = [path for path in self.episodes.glob("*.hdf5") if f"episodes/{path.name}" not in known]
+            known = {path for attempt in stored for path in attempt.files}
+            files = (path for kind in ("*.hdf5", "*.mp4") for path in self.episodes.glob(kind))
+            strays = [path for path in files if f"episodes/{path.name}" not in known]
             self._publisher.orphans += [put_aside(path, self.folder / ORPHANS) for path in sorted(strays)]
             sync_folder(self.folder)
         self._recount(stored)
@@ -265,7 +266,7 @@ class Dataset:
             outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
             self._recount(there)
             self.ledger.forget(outdated)
-            self.outdated = tuple(self.folder / attempt.path for attempt in outdated)
+            self.outdated = tuple(_first_outdated(self.folder, attempt) for attempt in outdated)
         return there
 
     def _recount(self, stored: list[Attempt]) -> None:
@@ -279,9 +280,14 @@ class Dataset:
             info,
             episode_count=len(stored),
             step_count=sum(attempt.step_count for attempt in stored),
-            byte_count=sum(attempt.byte_count for attempt in stored),
+            byte_count=sum(attempt.stored_bytes for attempt in stored),
         )
         self._write_info()
+
+
+def _first_outdated(folder: Path, attempt: Attempt) -> Path:
+    """The file of an episode that is gone or changed."""
+    return next(folder / path for path, size in attempt.files.items() if not has_size(folder / path, size))
 
 
 def _latest(stored: list[Attempt], count: int) -> list[Attempt]:

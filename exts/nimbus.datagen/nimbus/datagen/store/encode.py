@@ -1,9 +1,9 @@
-"""One episode into one HDF5 file, chunk by chunk, hashed on the way."""
+"""One episode into one HDF5 file and its cameras' videos, chunk by chunk, hashed on the way."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +21,7 @@ from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import storage_error
 from nimbus.datagen.store.schema import CAMERA_FIELDS, FORMAT_VERSION, Field, feature, field_of
 from nimbus.datagen.store.sink import Sink
+from nimbus.datagen.store.videos import CameraVideo, VideoRecord
 from nimbus.datagen.trajectory import SkillSegment, Trajectory
 
 _CHUNKED_BYTES = 1 << 16
@@ -39,14 +40,28 @@ class EpisodeEncoder:
     Args:
         path: The file to make; must not exist.
         compression: Level of gzip, 1 (fast) to 9 (small).
+        lossless: Store sRGB images here, bit for bit.
+        video: Where the video of a camera goes, by its name; none is made when not given.
     """
 
-    def __init__(self, path: Path, *, compression: int = 1) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        compression: int = 1,
+        lossless: bool = True,
+        video: Callable[[str], Path] | None = None,
+    ) -> None:
         self.hash = ContentHash()
         self.features: dict[str, dict[str, Any]] = {}
         self._compression = compression
         self._next_step = 0
         self._path = path
+        self._rate = 0.0
+        self._is_closed = False
+        self._lossless = lossless
+        self._video = video
+        self._videos: dict[str, CameraVideo] = {}
         self._sink = Sink(path)
         self._file = h5py.File(self._sink, "w")
 
@@ -54,19 +69,32 @@ class EpisodeEncoder:
         """Ask whether all went well so far; after :meth:`close`, whether the file is good.
 
         Raises:
-            StorageError: A write failed; the file is worthless.
+            StorageError: A write failed; the files are worthless.
         """
         if self._sink.error is not None:
             raise storage_error(self._sink.error, self._path)
+        for video in self._videos.values():
+            video.check()
+
+    def discard(self) -> None:
+        """Close, and remove all files; a second time does nothing."""
+        self.close()
+        for video in self._videos.values():
+            video.discard()
+        self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Flush and sync; raises no write error, :meth:`check` does."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         with suppress(*((OSError, RuntimeError) if self._sink.error else ())):
             self._file.close()
         self._sink.close()
 
     def episode(self, layout: Layout, trajectory: Trajectory, labels: Labels | None, provenance: Provenance) -> None:
         """Write everything but the images."""
+        self._rate = trajectory.rate
         self._attributes(layout, trajectory)
         self._trajectory(trajectory)
         self._skills(trajectory.segments, trajectory.step_count)
@@ -87,17 +115,39 @@ class EpisodeEncoder:
             raise ValueError(f"observations start at step {observation.start}, expected {self._next_step}")
         self._next_step += observation.step_count
         for name, frames in observation.cameras.items():
+            if self._video is not None:
+                self._film(name, frames, self._video)
             for group, values in _camera_arrays(frames).items():
                 path = f"observations/{group}/{name}"
+                if group == "images" and not self._lossless:
+                    continue
                 if "T" in CAMERA_FIELDS[group].dims:
                     self._rows(path, observation.start, values, step_count)
                 elif observation.start == 0:
                     self._array(path, values)
 
-    def finish(self, *, step_count: int) -> None:
-        """Check that the images cover the whole episode; an episode without cameras has none."""
+    def finish(self, *, step_count: int) -> dict[str, VideoRecord]:
+        """End the videos; the file is yet to be closed.
+
+        Returns:
+            What is known of each camera's video.
+
+        Raises:
+            ValueError: The images do not cover the whole episode; one without cameras has none.
+        """
         if self._next_step not in (0, step_count):
             raise ValueError(f"observations cover {self._next_step} of {step_count} steps")
+        records = {name: video.finish() for name, video in self._videos.items()}
+        for name, record in records.items():
+            self._text(f"observations/video/{name}", to_json(asdict(record)))
+            self._array(f"observations/histogram/{name}", self._videos[name].histogram)
+        return records
+
+    def _film(self, name: str, frames: CameraFrames, place: Callable[[str], Path]) -> None:
+        if name not in self._videos:
+            height, width = frames.rgb.shape[1:3]
+            self._videos[name] = CameraVideo(place(name), name, rate=self._rate, size=(width, height))
+        self._videos[name].write(frames.rgb)
 
     def _attributes(self, layout: Layout, trajectory: Trajectory) -> None:
         key = layout.key

@@ -1,4 +1,4 @@
-"""One episode on its way into its file: the jobs that encode, stage and commit it."""
+"""One episode on its way into its files: the jobs that encode, stage and commit it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from nimbus.datagen.observation import Observation
 from nimbus.datagen.stages import Rendered, named_errors
@@ -18,24 +19,38 @@ from nimbus.datagen.store.info import DatasetInfo, merge
 from nimbus.datagen.store.learn import learned
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.shelf import Shelf
+from nimbus.datagen.store.videos import VideoRecord, staged_path, stored_video, video_path
+
+Images = Literal["lossless", "video", "both"]
+"""How sRGB images are stored: bit for bit in the HDF5 file, as H.264 beside it, or both."""
 
 
 class EpisodeJobs:
     """Writes one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and has it committed.
 
-    A job that fails removes the file, and those behind it are skipped.
+    Videos of its cameras are ``stage/<episode_id>.<camera>.<lease>.<pid>.tmp``. A job that fails removes the files, and
+    those behind it are skipped.
 
     Args:
         item: The attempt; its observations come through :meth:`observe`.
         shelf: Where it goes.
         io: Runs the jobs.
         compression: Level of gzip.
+        images: How sRGB images are stored.
 
     Raises:
         StorageError: The disk is full.
     """
 
-    def __init__(self, item: Rendered, shelf: Shelf, io: Background | AtOnce, *, compression: int) -> None:
+    def __init__(
+        self,
+        item: Rendered,
+        shelf: Shelf,
+        io: Background | AtOnce,
+        *,
+        compression: int,
+        images: Images = "lossless",
+    ) -> None:
         self._item = item
         self._shelf = shelf
         self._io = io
@@ -46,8 +61,14 @@ class EpisodeJobs:
         key = item.layout.key
         self._lease = shelf.lease_of(key.index, key.variant)
         self._path = shelf.stage / f"{key.id}.{self._lease}.{os.getpid()}.tmp"
+        self._videos: dict[str, VideoRecord] = {}
         with disk(self._path):
-            self._encoder = EpisodeEncoder(self._path, compression=compression)
+            self._encoder = EpisodeEncoder(
+                self._path,
+                compression=compression,
+                lossless=images != "video",
+                video=self._staged_video if images != "lossless" else None,
+            )
 
     def begin(self) -> None:
         """Queue everything but the images."""
@@ -100,14 +121,14 @@ class EpisodeJobs:
         self._commit(render_time, cpu_time + time.thread_time() - begin)
 
     def _seal(self) -> None:
-        """Close and sync the file."""
-        self._encoder.finish(step_count=self._item.trajectory.step_count)
+        """Close and sync the files."""
+        self._videos = self._encoder.finish(step_count=self._item.trajectory.step_count)
         self._is_open = False
         self._encoder.close()
         self._encoder.check()
 
     def _commit(self, render_time: float, cpu_time: float) -> list[Attempt]:
-        item, path = self._item, f"episodes/{self._item.layout.key.id}.hdf5"
+        item, name = self._item, self._item.layout.key.id
         times = item.times | {
             "render": item.times.get("render", 0.0) + render_time,
             "store": self._cpu_time + cpu_time,
@@ -120,7 +141,12 @@ class EpisodeJobs:
             final=item.final,
             times=times,
             started=self._started,
-            written=Written(path=path, byte_count=self._path.stat().st_size, sha256=self._encoder.hash.hexdigest()),
+            written=Written(
+                path=f"episodes/{name}.hdf5",
+                byte_count=self._path.stat().st_size,
+                sha256=self._encoder.hash.hexdigest(),
+                videos=tuple(stored_video(video, episode=name, camera=at) for at, video in self._videos.items()),
+            ),
         )
         staged = Staged(attempt=attempt, path=self._path, lease=self._lease, learned=self._learned())
         return self._shelf.commit([staged])
@@ -131,11 +157,13 @@ class EpisodeJobs:
         return None if merge(known, told) == known else told
 
     def _discard(self) -> None:
-        """Close and remove the file; a second time does nothing."""
-        if self._is_open:
-            self._is_open = False
-            self._encoder.close()
-        self._path.unlink(missing_ok=True)
+        """Close and remove the files; a second time does nothing."""
+        self._is_open = False
+        self._encoder.discard()
+
+    def _staged_video(self, camera: str) -> Path:
+        name = self._item.layout.key.id
+        return staged_path(self._path, name, video_path(name, camera))
 
     def _beside(self, cpu_time: float) -> float:
         """What the caller took beside the jobs that ran in its own thread."""

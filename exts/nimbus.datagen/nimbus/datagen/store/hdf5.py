@@ -9,7 +9,7 @@ from nimbus.datagen.registry import register
 from nimbus.datagen.stages import OnDemand, Rendered, Stored, Writer
 from nimbus.datagen.store.attempt import Attempt, attempt_of
 from nimbus.datagen.store.background import AtOnce, Background
-from nimbus.datagen.store.episode import EpisodeJobs
+from nimbus.datagen.store.episode import EpisodeJobs, Images
 from nimbus.datagen.store.shelf import Shelf
 
 
@@ -23,6 +23,7 @@ class Hdf5Writer(Writer):
         queue_length: Chunks of observations that may wait for the disk; more waiting holds the renderer up.
         overlap: Let the end of an episode (its last chunks, syncing, the commit) go on while the next one renders:
             :meth:`process` then yields nothing for it, and an error is raised by the next call.
+        images: Store sRGB images bit for bit in the episode's file, as H.264 in an MP4 for each camera, or both.
         synchronous: Encode each chunk before the next one is rendered, without a thread.
     """
 
@@ -33,9 +34,11 @@ class Hdf5Writer(Writer):
         compression: int = 1,
         queue_length: int = 2,
         overlap: bool = False,
+        images: Images = "lossless",
         synchronous: bool = False,
     ) -> None:
         self.dataset = dataset
+        self._images: Images = images
         self._compression = compression
         self._overlap = overlap
         self._io = AtOnce() if synchronous else Background(length=queue_length)
@@ -61,7 +64,7 @@ class Hdf5Writer(Writer):
 
     def _write(self, item: Rendered) -> list[Attempt]:
         begin, shown = time.thread_time(), OnDemand(item)
-        jobs = EpisodeJobs(item, self.dataset, self._io, compression=self._compression)
+        jobs = EpisodeJobs(item, self.dataset, self._io, compression=self._compression, images=self._images)
         try:
             jobs.begin()
             for observation in shown:
@@ -100,6 +103,6 @@ def _stored(item: Rendered, attempt: Attempt) -> Stored:
         final=attempt.final,
         path=attempt.path,
         step_count=attempt.step_count,
-        byte_count=attempt.byte_count,
+        byte_count=attempt.stored_bytes,
         times=attempt.times,
     )

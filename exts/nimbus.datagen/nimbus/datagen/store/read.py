@@ -17,7 +17,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Layout
 from nimbus.datagen.observation import CameraFrames, Labels
 from nimbus.datagen.stages import StoredPlan
+from nimbus.datagen.store.decode import VideoReader
 from nimbus.datagen.store.json_text import from_json
+from nimbus.datagen.store.videos import VideoRecord
 from nimbus.datagen.trajectory import Outcome, SkillSegment, StartState, Trajectory
 
 T = TypeVar("T")
@@ -37,6 +39,7 @@ class EpisodeFile:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self._readers: dict[str, VideoReader] = {}
         try:
             self.file = h5py.File(self.path, "r")
         except FileNotFoundError:
@@ -72,7 +75,13 @@ class EpisodeFile:
     @property
     def cameras(self) -> tuple[str, ...]:
         """Names of its cameras, sorted."""
-        return tuple(self.members("observations/images"))
+        return tuple(sorted({*self.members("observations/images"), *self.members("observations/video")}))
+
+    @cached_property
+    def videos(self) -> dict[str, VideoRecord]:
+        """What is known of the video of each camera, where images are stored so."""
+        names = self.members("observations/video")
+        return {name: self._json(VideoRecord, f"observations/video/{name}") for name in names}
 
     @property
     def outcome(self) -> Outcome:
@@ -160,9 +169,18 @@ class EpisodeFile:
             return dataset
 
     def rows(self, path: str, which: slice | int) -> NDArray[Any]:
-        """Some rows of a dataset, or one."""
+        """Some rows of a dataset, or one; images that are stored as video are decoded."""
+        if self._is_video(path):
+            return self._decoded(path.rpartition("/")[2], which)
         with self._reading(path):
             return self[path][which]
+
+    def shape(self, path: str) -> tuple[int, ...]:
+        """Shape of a dataset, or of images that are stored as video."""
+        if self._is_video(path):
+            record = self.videos[path.rpartition("/")[2]]
+            return record.frame_count, record.height, record.width, 3
+        return self[path].shape
 
     def array(self, path: str) -> NDArray[Any]:
         """A whole dataset."""
@@ -191,6 +209,29 @@ class EpisodeFile:
             self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
         return iter(sorted(found))
 
+    def video_file(self, camera: str) -> Path:
+        """The MP4 that holds what a camera saw."""
+        return self.path.with_name(f"{self.path.stem}.{camera}.mp4")
+
+    def _is_video(self, path: str) -> bool:
+        group, _, camera = path.rpartition("/")
+        return group == "observations/images" and camera in self.videos and path not in self.file
+
+    def _decoded(self, camera: str, which: slice | int) -> NDArray[Any]:
+        count = self.videos[camera].frame_count
+        rows = range(count)[which]
+        reader = self._reader(camera)
+        if isinstance(rows, int):
+            return reader.frame(rows)
+        if rows.step == 1:
+            return reader.read(rows.start, max(rows.start, rows.stop))
+        return np.stack([reader.frame(row) for row in rows]) if rows else reader.read(0, 0)
+
+    def _reader(self, camera: str) -> VideoReader:
+        if camera not in self._readers:
+            self._readers[camera] = VideoReader(self.video_file(camera), fps=self.videos[camera].fps)
+        return self._readers[camera]
+
     def _json(self, kind: type[T], path: str) -> T:
         with self._reading(path):
             return from_json(kind, self.text(path))
@@ -204,7 +245,9 @@ class EpisodeFile:
             raise InputError(what, where=str(self.path), instead=_MEND) from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close its files."""
+        while self._readers:
+            self._readers.popitem()[1].close()
         self.file.close()
 
     def __enter__(self) -> EpisodeFile:

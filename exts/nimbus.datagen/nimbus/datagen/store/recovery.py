@@ -8,13 +8,12 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.commit import Publisher, Staged
+from nimbus.datagen.store.commit import Publisher, Staged, is_whole_file
 from nimbus.datagen.store.info import RESTORE
 from nimbus.datagen.store.json_text import from_json
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk, sync_folder
 from nimbus.datagen.store.records import EpisodeState, State
-from nimbus.datagen.store.rehash import is_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +21,9 @@ class Recovery:
     """What was done when a dataset was opened."""
 
     rolled_forward: int = 0
-    """Commits that had been begun, whose file was whole: finished."""
+    """Commits that had been begun, whose files were whole: finished."""
     rolled_back: int = 0
-    """Commits that had been begun, whose file was not: undone, to be made again."""
+    """Commits that had been begun, of which a file was not: undone, to be made again."""
     cleared: int = 0
     """Files under ``stage/`` that no commit claimed: removed."""
 
@@ -36,7 +35,7 @@ def recover(folder: Path, ledger: Ledger, publisher: Publisher) -> Recovery:
     claimed = set()
     for state in ledger.episodes(State.INTENT):
         staged = Staged(attempt=_attempt(ledger, state), path=folder / state.stage, lease=state.lease)
-        claimed.add(staged.path)
+        claimed.update(staged.files.values())
         if _is_whole(folder, staged):
             whole.append(staged)
         else:
@@ -52,10 +51,9 @@ def recover(folder: Path, ledger: Ledger, publisher: Publisher) -> Recovery:
 
 
 def _is_whole(folder: Path, staged: Staged) -> bool:
-    attempt = staged.attempt
-    return any(
-        is_whole(path, sha256=attempt.sha256, byte_count=attempt.byte_count)
-        for path in (folder / attempt.path, staged.path)
+    return all(
+        any(is_whole_file(found, staged.attempt, path) for found in (folder / path, source))
+        for path, source in staged.files.items()
     )
 
 

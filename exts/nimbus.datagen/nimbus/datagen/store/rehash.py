@@ -8,9 +8,11 @@ from pathlib import Path
 import h5py
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.attempt import Video, has_size
 from nimbus.datagen.store.hash import ContentHash
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.schema import TEXT, field_of
+from nimbus.datagen.store.videos import file_hash
 
 _ROWS_BYTES = 8 << 20
 
@@ -31,13 +33,21 @@ def content_hash(episode: EpisodeFile) -> ContentHash:
 
 
 def is_whole(path: Path, *, sha256: str, byte_count: int) -> bool:
-    """Whether a file is there with this size and this content."""
-    if not path.is_file() or path.stat().st_size != byte_count:
+    """Whether an episode's HDF5 file is there with this size and this content."""
+    if not has_size(path, byte_count):
         return False
     try:
         with EpisodeFile(path) as episode:
             return content_hash(episode).hexdigest() == sha256
     except (InputError, OSError, RuntimeError, KeyError, ValueError):  # whatever a damaged file may raise
+        return False
+
+
+def is_whole_video(path: Path, video: Video) -> bool:
+    """Whether a video is there, byte for byte."""
+    try:
+        return has_size(path, video.byte_count) and file_hash(path)[1] == video.sha256
+    except OSError:
         return False
 
 

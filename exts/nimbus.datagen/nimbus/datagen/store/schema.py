@@ -59,6 +59,10 @@ FIELDS = (
     _field("observations/body_positions", "T B 3", "float64", "m", "origin of each body in the world frame"),
     _field("observations/body_wxyz", "T B 4", "float64", "", "orientation of each body, unit quaternion wxyz"),
     _image("images", "T H W 3", "uint8", "", "sRGB image"),
+    _image("video", "", TEXT, "", "JSON: the MP4 file beside this one that holds the camera's sRGB images"),
+    _image(
+        "histogram", "3 256", "int64", "", "how often red, green, blue values occur in a grid of pixels of all images"
+    ),
     _image("depth", "T H W", "uint16", "mm", "distance along the optical axis; 0 where nothing was hit"),
     _image("instance", "T H W", "uint8", "", "index into labels/instance_names"),
     _image("semantic", "T H W", "uint8", "", "index into labels/semantic_names"),

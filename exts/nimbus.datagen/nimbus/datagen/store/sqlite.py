@@ -6,9 +6,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.tables import TABLES
+from nimbus.datagen.store.tables import TABLES, Table
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
@@ -51,6 +52,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         address = f"{path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
         try:
+            _complete(connection)
             _check_columns(connection)
         except sqlite3.Error as failure:
             connection.close()
@@ -87,10 +89,25 @@ def _create(connection: sqlite3.Connection) -> None:
         for table in TABLES:
             for statement in table.create.split(";"):
                 connection.execute(statement)
+            for name, value in _lacking(connection, table).items():
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} TEXT NOT NULL DEFAULT {value}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    """Let a ledger of an earlier version be read like one of today, without writing to its file."""
+    for table in TABLES:
+        if lacking := _lacking(connection, table):
+            columns = ", ".join(f"{value} AS {name}" for name, value in lacking.items())
+            connection.execute(f"CREATE TEMP VIEW {table.name} AS SELECT *, {columns} FROM main.{table.name}")
+
+
+def _lacking(connection: sqlite3.Connection, table: Table[Any]) -> dict[str, str]:
+    there = {row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")}
+    return {name: value for name, value in table.later.items() if there and name not in there}
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:

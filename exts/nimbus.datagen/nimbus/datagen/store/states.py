@@ -30,8 +30,8 @@ def unfinished(states: list[EpisodeState]) -> Iterator[str]:
 
 
 def intended(states: list[EpisodeState]) -> set[str]:
-    """Files that may be in place already, though the ledger does not call them done."""
-    return {f"episodes/{state.episode_id}.hdf5" for state in states if state.state is State.INTENT}
+    """Episodes whose files may be in place already, though the ledger does not call them done."""
+    return {state.episode_id for state in states if state.state is State.INTENT}
 
 
 def name_of(state: EpisodeState) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -24,6 +24,8 @@ class Table(Generic[T]):
     key: tuple[str, ...] = ()
     index: str = ""
     """Column to find rows by."""
+    later: dict[str, str] = field(default_factory=dict)
+    """Columns that ledgers of earlier versions lack, with the SQL of what they would hold."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -61,7 +63,8 @@ class Table(Generic[T]):
     def values(self, row: T) -> list[Any]:
         """What :attr:`insert` takes."""
         json_columns = self._json
-        return [json.dumps(getattr(row, name)) if name in json_columns else getattr(row, name) for name in self.columns]
+        values = {name: getattr(row, name) for name in self.columns}
+        return [json.dumps(value, default=vars) if name in json_columns else value for name, value in values.items()]
 
     def parse(self, values: tuple[Any, ...]) -> T:
         """The row of a tuple of columns; ``ValueError`` when it is none."""
@@ -69,7 +72,7 @@ class Table(Generic[T]):
         return from_plain(self.row, named | {name: parse_json(named[name]) for name in self._json})
 
 
-ATTEMPTS = Table("attempts", Attempt, key=("episode_id", "attempt"), index="idx")
+ATTEMPTS = Table("attempts", Attempt, key=("episode_id", "attempt"), index="idx", later={"videos": "'[]'"})
 EPISODES = Table("episodes", EpisodeState, key=("idx", "variant"))
 FAULTS = Table("faults", Fault)
 SPANS = Table("spans", Span)

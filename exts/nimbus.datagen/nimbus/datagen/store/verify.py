@@ -18,9 +18,10 @@ from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import State
-from nimbus.datagen.store.rehash import content_hash
+from nimbus.datagen.store.rehash import content_hash, is_whole_video
 from nimbus.datagen.store.schema import FIELDS, field_of, is_dtype, unify
 from nimbus.datagen.store.states import check_states, intended, name_of, unfinished
+from nimbus.datagen.store.videos import stored_video
 
 _REQUIRED = tuple(
     field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
@@ -56,9 +57,10 @@ def verify(folder: Path) -> Verification:
     with _reading(folder) as ledger:
         info, attempts, states, faults = read_info(folder), ledger.attempts(), ledger.episodes(), ledger.faults()
     stored = [attempt for attempt in attempts if attempt.path]
-    known = {*(attempt.path for attempt in stored), *intended(states)}
+    known = {path for attempt in stored for path in attempt.files}
+    under_commit = intended(states)
     under_way = [*_counts(info, stored), *unfinished(states)]
-    problems = [*check_states(states, attempts), *_strays([path for path in files if path not in known])]
+    problems = [*check_states(states, attempts), *_strays(_unknown(files, known, under_commit))]
     problems += [] if under_way and is_in_use(folder) else under_way
     for attempt in stored:
         problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
@@ -66,7 +68,7 @@ def verify(folder: Path) -> Verification:
         info=info,
         episode_count=len(stored),
         step_count=sum(attempt.step_count for attempt in stored),
-        byte_count=sum(attempt.byte_count for attempt in stored),
+        byte_count=sum(attempt.stored_bytes for attempt in stored),
         failed_count=sum(not attempt.success for attempt in attempts),
         problems=tuple(problems),
         faults=dict(Counter(fault.kind for fault in faults).most_common()),
@@ -98,6 +100,8 @@ def dataset_hashes(folder: Path) -> dict[str, str]:
     for attempt in stored:
         with EpisodeFile(folder / attempt.path) as episode:
             content = content_hash(episode)
+            if problem := next(_videos(episode, attempt), ""):
+                raise InputError(problem, where=str(episode.path), instead="see what 'nimbus verify' says")
         for level in LEVELS:
             hashes[level][attempt.episode_id] = content.hexdigest(level)
     return {level: combine(episodes) for level, episodes in hashes.items()}
@@ -113,6 +117,7 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
         try:
             problems = [*_identity(episode, attempt), *_structure(episode, info)]
             problems += [] if problems else _numbers(episode)
+            problems += _videos(episode, attempt)
             if content_hash(episode).hexdigest() != attempt.sha256:
                 problems.append("the content differs from what was written (sha256)")
         except InputError as error:
@@ -128,7 +133,7 @@ def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:
     found = {
         "episode_count": len(stored),
         "step_count": sum(attempt.step_count for attempt in stored),
-        "byte_count": sum(attempt.byte_count for attempt in stored),
+        "byte_count": sum(attempt.stored_bytes for attempt in stored),
     }
     for name, count in found.items():
         if getattr(info, name) != count:
@@ -140,8 +145,28 @@ def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:
 
 def _strays(files: list[str]) -> Iterator[str]:
     for path in files:
-        fate = f"the next run moves it to {ORPHANS}/" if path.endswith(".hdf5") else "no file of Nimbus"
+        fate = f"the next run moves it to {ORPHANS}/" if path.endswith((".hdf5", ".mp4")) else "no file of Nimbus"
         yield f"{path}: not in the ledger; {fate}"
+
+
+def _unknown(files: list[str], known: set[str], under_commit: set[str]) -> list[str]:
+    """Files of no stored episode, and of none whose commit is under way."""
+    others = [path for path in files if path not in known]
+    begun = tuple(f"episodes/{episode}." for episode in under_commit)
+    return [path for path in others if not path.startswith(begun)] if begun else others
+
+
+def _videos(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
+    """Whether an episode's videos are those that were written, byte for byte."""
+    told = [stored_video(record, episode=attempt.episode_id, camera=name) for name, record in episode.videos.items()]
+    if sorted(told, key=lambda video: video.path) != sorted(attempt.videos, key=lambda video: video.path):
+        yield "tells of other videos than the ledger"
+    for video in attempt.videos:
+        path = episode.path.with_name(video.path.rpartition("/")[2])
+        if not path.is_file():
+            yield f"its video {path.name} is missing"
+        elif not is_whole_video(path, video):
+            yield f"its video {path.name} differs from what was written (sha256)"
 
 
 def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
@@ -156,7 +181,8 @@ def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
 def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
     sizes: dict[str, int] = {}
     found = set(episode.paths())
-    cameras = {f"observations/{group}/{name}" for group in ("images", "depth", "instance") for name in info.cameras}
+    images = "video" if episode.videos else "images"
+    cameras = {f"observations/{group}/{name}" for group in (images, "depth", "instance") for name in info.cameras}
     for path in sorted({*_REQUIRED, *(cameras if episode.labels else ())} - found):
         yield f"{path}: missing"
     for path in sorted(found):

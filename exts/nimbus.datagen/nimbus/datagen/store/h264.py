@@ -1,0 +1,114 @@
+"""H.264 that every reader takes: one encoder's settings for stored episodes and exports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+
+GROUP = 10
+"""Frames from one keyframe to the next: what a random read decodes at most."""
+CODEC = "h264"
+PIXELS = "yuv420p"
+ENCODER = {
+    "preset": "superfast",
+    "crf": "20",
+    "g": str(GROUP),
+    "keyint_min": str(GROUP),
+    "sc_threshold": "0",
+    "bf": "0",
+    "threads": "1",  # another number of threads makes other bytes
+}
+TICKS = 1000
+"""Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
+PLAIN = "+faststart"
+FRAGMENTED = "frag_keyframe+delay_moov+default_base_moof"
+"""A fragment a group of frames: what is written once is never touched again."""
+INDEXED = f"{FRAGMENTED}+global_sidx"
+"""Fragments with one index before them: a long file opens as fast as a short one. Wants a file that can be moved in."""
+
+
+class File(Protocol):
+    """What a video may be written to beside a path."""
+
+    def write(self, data: bytes) -> int:
+        """Write at the position."""
+        ...
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move."""
+        ...
+
+    def tell(self) -> int:
+        """The position."""
+        ...
+
+
+class Encoder:
+    """Encodes pictures of one size into an MP4.
+
+    Args:
+        target: The file: a path, or an open one.
+        fps: Frames a second.
+        size: Width and height, both even.
+        flags: How the file is laid out: :data:`PLAIN`, :data:`FRAGMENTED` or :data:`INDEXED`.
+    """
+
+    def __init__(self, target: Path | File, *, fps: int, size: tuple[int, int], flags: str = PLAIN) -> None:
+        import av
+
+        file: Any = str(target) if isinstance(target, Path) else target
+        self._container: Any = av.open(file, "w", format="mp4", options=container_options(fps, flags))
+        self._stream: Any = self._container.add_stream("libx264", rate=fps)
+        self._stream.width, self._stream.height = size
+        self._stream.pix_fmt = PIXELS
+        self._stream.options = ENCODER
+
+    def write(self, images: NDArray[np.uint8]) -> None:
+        """Append (T, H, W, 3) sRGB images."""
+        import av
+
+        for image in images:
+            self._container.mux(self._stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+
+    def finish(self) -> None:
+        """Write what the encoder still holds, and the end of the file."""
+        self._container.mux(self._stream.encode())
+        self._container.close()
+
+    def abandon(self) -> None:
+        """Close; the file is worthless."""
+        self._container.close()
+
+
+def container_options(fps: int, flags: str) -> dict[str, str]:
+    """Options of an MP4 whose clock has whole numbers for frames."""
+    return {"movflags": flags, "video_track_timescale": str(fps * TICKS)}
+
+
+def check_size(camera: str, size: tuple[int, int], *, where: Path | str) -> None:
+    """Refuse what H.264 with halved colour cannot hold.
+
+    Raises:
+        InputError: Width or height is odd.
+    """
+    if size[0] % 2 or size[1] % 2:
+        even = ", ".join(str(side + side % 2) for side in size)
+        what = f"camera '{camera}' is {size[0]} x {size[1]}: H.264 wants even sizes"
+        raise InputError(what, where=str(where), instead=f"make the dataset with size: [{even}]")
+
+
+def whole_rate(rate: float, *, where: Path | str) -> int:
+    """Frames a second.
+
+    Raises:
+        InputError: The rate is no whole number.
+    """
+    if rate < 1 or rate != round(rate):
+        what = f"{rate:g} steps a second: frames of a video come at a whole rate"
+        raise InputError(what, where=str(where), instead="make the dataset at a whole rate")
+    return round(rate)
