@@ -27,14 +27,14 @@ def plan_curve(
     begin = time.process_time()
     path = trace_curve(scene, start, poses)
     ik_time = time.process_time() - begin
-    if path is None:
+    if len(path) <= len(poses):
         return MotionPlan(status=MotionStatus.LINE_BLOCKED, detail="out of reach", statistics={"ik_time": ik_time})
     points = np.array([scene.tool_pose(q)[:3, 3] for q in path])
     length = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
     return time_line(planner, scene, path, speed=speed, ik_time=ik_time, length=length)
 
 
-def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike]) -> Float | None:
+def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike]) -> Float:
     """Postures with the tool at one pose after another, whatever is in the way.
 
     Args:
@@ -43,7 +43,7 @@ def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayL
         poses: (4, 4) ``world_T_tool``, so near to each other that a posture leads to the next: millimetres, degrees.
 
     Returns:
-        (P + 1, J) joint positions, or ``None`` when the arm cannot follow.
+        (P + 1, J) joint positions; fewer when the arm cannot follow to the end.
     """
     path = [np.asarray(start_q, dtype=float)]
     for pose in poses:
@@ -51,6 +51,6 @@ def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayL
         guess = 2 * path[-1] - path[-2] if len(path) > 1 else path[0]
         following = scene.arm.solve(np.asarray(pose, dtype=float), guess, iterations=8)
         if following is None or np.abs(following - path[-1]).max() > _MOST_STEP:
-            return None
+            break
         path.append(following)
     return np.array(path)

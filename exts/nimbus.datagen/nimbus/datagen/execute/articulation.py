@@ -1,0 +1,207 @@
+"""Parts of objects that move: where they are, where a hand can take them, and the way of a hand that moves them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.layout import part_label
+from nimbus.datagen.objects.articulated.pose import object_T_part
+from nimbus.datagen.objects.model import Handle, MovingPart, Pressing
+from nimbus.datagen.rotations import rotation_about, to_matrix
+from nimbus.datagen.trajectory import Reason
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_TURN_STEP, _TILTS = 0.26, np.radians([0, 20, 40])
+"""[rad] Between two turns of the hand about a handle, and its tilts along it, away from what is below."""
+_CURVE_STEP, _CURVE_TURN = 0.005, np.radians(1.5)
+"""[m, rad] Between two poses of a hand that moves a part."""
+_COMFORT = np.array([0.6, 0.0, -0.8])
+"""Approach that an arm on a table likes best: away from its base, and down."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grip:
+    """One way to put the hand to a part."""
+
+    world_T_tool: Float
+    """(4, 4)"""
+    width: float
+    """Distance of the pads when they hold it [m]; 0: the closed fingers press on it."""
+    round: bool
+    """What is held may turn between the fingers."""
+    cost: float
+
+
+class Part:
+    """A moving part of an object in the cell, for example the lid of a box.
+
+    Args:
+        cell: The scene.
+        item: Name of the object.
+        name: Name of the part; empty: the first that no spring holds, or the first.
+
+    Raises:
+        SkillFailure: The object has no such part.
+    """
+
+    def __init__(self, cell: Workcell, item: str, name: str = "") -> None:
+        self._cell, self.item = cell, item
+        self.model = _find(cell.model(item).parts, item, name)
+        self.label = part_label(item, self.model.name)
+        """Of its body and of its joint."""
+
+    @property
+    def position(self) -> float:
+        """Of its joint [rad or m]."""
+        data = self._cell.simulation.data
+        return float(data.joint(self.label).qpos[0])
+
+    @property
+    def fraction(self) -> float:
+        """Of its range: 0 closed or at rest, 1 as far as it goes."""
+        low, high = self.model.joint.range
+        return (self.position - low) / (high - low)
+
+    @property
+    def pose(self) -> Float:
+        """``world_T_part`` (4, 4)."""
+        return self._cell.pose(self.label)
+
+    def position_at(self, fraction: float) -> float:
+        """The joint position [rad or m] of a fraction of the range."""
+        low, high = self.model.joint.range
+        return low + fraction * (high - low)
+
+    def motion(self, start: float, end: float) -> Float:
+        """The motion (4, 4) in the world that takes the part from one joint position to another."""
+        world = self._cell.pose(self.item)
+        start_pose, end_pose = (object_T_part(self.model, position) for position in (start, end))
+        return world @ end_pose @ np.linalg.inv(world @ start_pose)
+
+    def hand_path(self, world_T_tool: Float, start: float, end: float, *, share: float = 1.0) -> list[Float]:
+        """Poses of a hand that moves the part, from just after the first to the last.
+
+        Args:
+            world_T_tool: (4, 4) where it holds or touches the part.
+            start: Joint position there [rad or m].
+            end: Joint position at the end.
+            share: How much of the part's turn the hand makes; the rest of it the part turns between the fingers.
+        """
+        count = self._step_count(world_T_tool, start, end)
+        axis = self._cell.pose(self.item)[:3, :3] @ self.model.joint.axis
+        poses = []
+        for position in np.linspace(start, end, count + 1)[1:]:
+            pose = self.motion(start, float(position)) @ world_T_tool
+            if self.model.joint.kind == "hinge" and share != 1.0:
+                turn = rotation_about(axis, share * (float(position) - start))
+                pose[:3, :3] = to_matrix(turn) @ world_T_tool[:3, :3]
+            poses.append(pose)
+        return poses
+
+    def _step_count(self, world_T_tool: Float, start: float, end: float) -> int:
+        if self.model.joint.kind == "slide":
+            return max(1, int(np.ceil(abs(end - start) / _CURVE_STEP)))
+        arm = np.linalg.norm(world_T_tool[:3, 3] - self.pose[:3, 3])
+        return max(1, int(np.ceil(abs(end - start) * max(arm / _CURVE_STEP, 1 / _CURVE_TURN))))
+
+    def grips(self) -> list[Grip]:
+        """Ways to close the fingers on its handles, the most comfortable first."""
+        grips = [grip for handle in self.model.handles for grip in _grips_of(handle, self.pose)]
+        return _by_comfort(self._cell, grips)
+
+    def presses(self) -> list[Grip]:
+        """Ways to touch it with closed fingers where it can be pressed, the most comfortable first.
+
+        The tool's origin is in the surface: how far the fingers reach beyond it the planning scene knows.
+        """
+        grips = [grip for place in self.model.pressings for grip in _presses_of(place, self.pose)]
+        return _by_comfort(self._cell, grips)
+
+
+def cavity(cell: Workcell, item: str) -> tuple[Float, Float]:
+    """The room inside an object: frame (4, 4) in the world, and its lower and upper corner (2, 3) in that frame [m].
+
+    Of an object whose parts have the rooms, such as a cabinet, it is the room of the part that stands open furthest.
+
+    Raises:
+        SkillFailure: It has none.
+    """
+    model = cell.model(item)
+    if model.cavities:
+        return cell.pose(item), model.cavities.get("opening", next(iter(model.cavities.values())))
+    rooms = [Part(cell, item, part.name) for part in model.parts if part.cavities]
+    if not rooms:
+        raise SkillFailure(Reason.NO_ROOM, f"{item} has no room inside")
+    part = max(rooms, key=lambda one: one.fraction)
+    return part.pose, next(iter(part.model.cavities.values()))
+
+
+def _find(parts: tuple[MovingPart, ...], item: str, name: str) -> MovingPart:
+    free = [part for part in parts if part.joint.stiffness == 0.0]
+    wanted = [part for part in parts if part.name == name] if name else (free or list(parts))
+    if not wanted:
+        known = ", ".join(part.name for part in parts) or "none"
+        raise SkillFailure(Reason.NO_GRASP, f"{item} has no part '{name}' that moves; it has {known}")
+    return wanted[0]
+
+
+def _grips_of(handle: Handle, pose: Float) -> Iterator[Grip]:
+    turn = pose[:3, :3]
+    along, straight = turn @ handle.along, turn @ handle.approach
+    low, high = handle.turns
+    turns = np.linspace(low, high, max(1, int(np.ceil((high - low) / _TURN_STEP)) + 1))
+    shifts = np.unique([-handle.length / 2, 0.0, handle.length / 2])
+    for angle, tilt, shift in itertools.product(turns, _TILTS, shifts):
+        approach = to_matrix(rotation_about(along, float(angle))) @ straight
+        closing = np.cross(along, approach)
+        # Tilted so that the hand is above what it holds.
+        tilted = [to_matrix(rotation_about(closing, sign * float(tilt))) @ approach for sign in (1, -1)]
+        approach = min(tilted, key=lambda way: round(float(way[2]), 6))
+        position = pose[:3, :3] @ (handle.position + shift * handle.along) + pose[:3, 3]
+        cost = 0.1 * abs(float(shift)) + 0.2 * float(tilt)
+        yield Grip(world_T_tool=_hand(position, approach, closing), width=handle.width, round=handle.round, cost=cost)
+
+
+def _presses_of(place: Pressing, pose: Float) -> Iterator[Grip]:
+    normal = pose[:3, :3] @ place.normal
+    position = pose[:3, :3] @ place.position + pose[:3, 3]
+    level = np.cross(normal, (0.0, 0.0, 1.0)) if abs(normal[2]) < 0.9 else np.array((0.0, 1.0, 0.0))
+    level = level / np.linalg.norm(level)
+    for angle, across in itertools.product(np.radians([0, 25, -25, 50, -50]), (False, True)):
+        approach = to_matrix(rotation_about(level, float(angle))) @ -normal
+        closing = np.cross(level, approach) if across else level
+        yield Grip(world_T_tool=_hand(position, approach, closing), width=0.0, round=False, cost=0.2 * abs(angle))
+
+
+def _hand(position: Float, approach: Float, closing: Float) -> Float:
+    """Tool frame (4, 4): z along the approach, y along the closing direction."""
+    hand = np.eye(4)
+    hand[:3, 2] = approach / np.linalg.norm(approach)
+    hand[:3, 0] = np.cross(closing / np.linalg.norm(closing), hand[:3, 2])
+    hand[:3, 0] /= np.linalg.norm(hand[:3, 0])
+    hand[:3, 1] = np.cross(hand[:3, 2], hand[:3, 0])
+    hand[:3, 3] = position
+    return hand
+
+
+def _by_comfort(cell: Workcell, grips: list[Grip]) -> list[Grip]:
+    base = np.array(cell.stage.robot_position)
+
+    def cost(grip: Grip) -> float:
+        outward = grip.world_T_tool[:2, 3] - base[:2]
+        outward = outward / max(float(np.linalg.norm(outward)), 1e-6)
+        best = np.array([*(_COMFORT[0] * outward), _COMFORT[2]])
+        return grip.cost + 1.0 - float(grip.world_T_tool[:3, 2] @ best)
+
+    return sorted(grips, key=cost)
