@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nimbus.datagen.execute.articulation import Part, cavity
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.grasps import grasp_axes
@@ -178,6 +179,26 @@ class Workcell:
         """Whether an object is clearly below what it lay on at the start."""
         return self.lowest_point(name) < self._start_heights[name] - 0.1
 
+    def part(self, name: str, part: str = "") -> Part:
+        """A moving part of an object: its first one, when none is named."""
+        return Part(self, name, part)
+
+    def joint_fraction(self, name: str, joint: str = "") -> float:
+        """Where a part is in its range: 0 closed or at rest, 1 as far as it goes."""
+        return self.part(name, joint).fraction
+
+    def joint_position(self, name: str, joint: str = "") -> float:
+        """Of a part's joint [rad or m]."""
+        return self.part(name, joint).position
+
+    def part_pose(self, name: str, part: str = "") -> Float:
+        """``world_T_part`` (4, 4)."""
+        return self.part(name, part).pose
+
+    def cavity(self, name: str) -> tuple[Float, Float]:
+        """The room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`."""
+        return cavity(self, name)
+
     def grasps(self, name: str) -> list[Grasp]:
         """Ways to grasp an object where it is now, best first."""
         return rank_grasps(
@@ -222,7 +243,9 @@ class Workcell:
         """The planning scene with everything where it is now."""
         progress()
         self.scene.set_world(self.simulation.data.qpos)
-        self.scene.hold(self.held, self.tool_T_held() if self.held else None)
+        # A part that is held stays in its joint: it does not move with the hand as it likes.
+        carried = self.held if self.held in self.objects else None
+        self.scene.hold(carried, self.tool_T_held() if carried else None)
         return self.scene
 
     def move_to(self, goals: Sequence[ArrayLike]) -> MotionPlan:
@@ -329,7 +352,7 @@ class Workcell:
             way = np.sign(gripper.travel_per_metre)
             widest = float((way * self._finger_positions()).max())
             target = float(way * min(way * target, widest + room * abs(gripper.travel_per_metre)))
-        if self.held:
+        if self.held in self.objects:
             self.released.add(self.held)
         self.meter.held, self.meter.carried, self.meter.closing_on = None, False, None
         for value in np.linspace(self.opening, target, steps + 1)[1:]:
