@@ -47,8 +47,8 @@ def numbers(episode: int, length: int) -> dict[str, NDArray[Any]]:
     return {"observation.state": state, "action": np.roll(state, -1, axis=0)}
 
 
-def write_v21(folder: Path, lengths: Sequence[int] = (20, 13, 27, 16), **video: Any) -> Path:
-    """A dataset of some episodes, with a file of the user's and one of a tool's beside it."""
+def write_v21(folder: Path, lengths: Sequence[int] = (20, 13, 27, 16), *, encode: bool = True, **video: Any) -> Path:
+    """A dataset of some episodes, with a file of the user's and one of a tool's beside it; videos may come later."""
     meta = folder / "meta"
     meta.mkdir(parents=True)
     features = {
@@ -68,8 +68,9 @@ def write_v21(folder: Path, lengths: Sequence[int] = (20, 13, 27, 16), **video: 
         _write_rows(folder / _DATA.format(**place), columns, episode, start)
         found = {name: _stats(values) for name, values in columns.items()}
         for camera, name in enumerate(CAMERAS):
-            images = pictures(episode, camera, length)
-            write_video(folder / _VIDEO.format(video_key=name, **place), images, **video)
+            images = pictures(episode, camera, length if encode else 1)
+            if encode:
+                write_video(folder / _VIDEO.format(video_key=name, **place), images, **video)
             found[name] = _image_stats(images)
         rows.append(
             {"episode_index": episode, "tasks": [TEXTS[episode % 2]], "length": length, "success": episode != 1}
