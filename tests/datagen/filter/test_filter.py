@@ -79,7 +79,7 @@ def test_a_dataset_of_nimbus_keeps_ids_contents_and_what_failed_is_gone(data: Pa
     words = ["filter", str(data), "--where", "length > 30 and 'can' in kinds", "--out", str(tmp_path / "out")]
     assert main(words) == 0
     found = verify(tmp_path / "out")
-    assert (found.problems, found.episode_count, found.failed_count) == ((), 2, 0)
+    assert (found.problems, found.episode_count, found.failed_count) == ((), 1, 0)
     names = sorted(path.name for path in (tmp_path / "out/episodes").glob("*.hdf5"))
     for name in names:
         with EpisodeFile(data / "episodes" / name) as one, EpisodeFile(tmp_path / "out/episodes" / name) as other:

@@ -15,9 +15,9 @@ from nimbus.datagen.convert.jobs import Job, Jobs, Made
 from nimbus.datagen.convert.plan import Plan
 from nimbus.datagen.convert.row_stats import RowTotals, by_feature, joint_image_stats
 from nimbus.datagen.convert.rows import numbers_of
-from nimbus.datagen.store.export.processes import core_count, make_all
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parquet import INT, TEXT, write_index
+from nimbus.datagen.store.export.processes import core_count, make_all
 from nimbus.datagen.store.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
 from nimbus.datagen.store.json_text import to_json
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ Value = Any
 Row = Mapping[str, Value]
 Test = Callable[[Row], Value]
 
-_LONGEST = 1000
+_LONGEST, _SHOWN = 1000, 100
 _COMPARE: dict[type[ast.cmpop], Callable[[Value, Value], Value]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -51,9 +52,12 @@ class Condition:
         try:
             if len(text) > _LONGEST:
                 raise ValueError(f"longer than {_LONGEST} letters")
-            self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what Python thinks of a text that it does not run
+                self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            what = f"'{text}' is no condition: {getattr(error, 'msg', None) or error}"
+            shown = text if len(text) < _SHOWN else f"{text[:_SHOWN]}…"
+            what = f"'{shown}' is no condition: {getattr(error, 'msg', None) or error}"
             raise InputError(what, where="--where", instead=f"it may hold {_WHAT}") from None
 
     def check(self, columns: Mapping[str, Value]) -> None:
