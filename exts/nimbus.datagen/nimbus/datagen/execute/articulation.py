@@ -205,3 +205,32 @@ def _by_comfort(cell: Workcell, grips: list[Grip]) -> list[Grip]:
         return grip.cost + 1.0 - float(grip.world_T_tool[:3, 2] @ best)
 
     return sorted(grips, key=cost)
+
+
+class FurthestParts:
+    """How far each part has been, at any instant: a button springs back before anybody judges.
+
+    Args:
+        cell: The scene.
+    """
+
+    def __init__(self, cell: Workcell) -> None:
+        parts = [Part(cell, item, part.name) for item in cell.objects for part in cell.model(item).parts]
+        model = cell.simulation.model
+        self._data, self._labels = cell.simulation.data, tuple(part.label for part in parts)
+        self._address = np.array([model.joint(label).qposadr[0] for label in self._labels], dtype=int)
+        ranges = np.array([part.model.joint.range for part in parts], dtype=float).reshape(-1, 2)
+        self._low, self._size = ranges[:, 0], ranges[:, 1] - ranges[:, 0]
+        self._furthest = self._fractions()
+
+    def _fractions(self) -> Float:
+        return (self._data.qpos[self._address] - self._low) / self._size
+
+    def observe(self) -> None:
+        """Take note of this instant."""
+        if self._labels:
+            np.maximum(self._furthest, self._fractions(), out=self._furthest)
+
+    def fraction(self, label: str) -> float:
+        """The largest fraction of its range that a part has been at."""
+        return float(self._furthest[self._labels.index(label)])

@@ -1,0 +1,48 @@
+"""Close: push a drawer, a door or a lid shut."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.handling import Handling
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_SHUT = 0.03
+"""Share of the range at which it counts as shut."""
+
+
+@register("skill", "close")
+class Close(Skill):
+    """Push a drawer, a door or a lid shut with closed fingers.
+
+    Needs an empty gripper. Presses on the outside and follows the joint; where no place to press on can be reached, or
+    it does not come shut, takes the handle instead. Fails with ``no_grasp``, ``missed_grasp`` or ``not_closed``.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What to close.")
+    part: str = Field("", description="Which part of it: drawer_1, door, lid; left out: the first.")
+    approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
+
+    def run(self, arm: Workcell) -> None:
+        """Reach, push, retreat; or by the handle."""
+        part = arm.part(self.object, self.part)
+        handling = Handling(arm, part, approach=self.approach)
+        for _ in range(2):
+            try:
+                handling.by_pressing(0.0, phase="push")
+            except SkillFailure as failure:
+                if failure.reason is not Reason.NO_GRASP or not part.model.handles:
+                    raise
+                break
+            if part.fraction <= _SHUT:
+                return
+        if part.model.handles:
+            handling.by_handle(0.0, phase="push", tolerance=_SHUT)
+        if part.fraction > _SHUT:
+            raise SkillFailure(Reason.NOT_CLOSED, f"{part.label} is still open by {part.fraction:.0%}")

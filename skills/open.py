@@ -1,0 +1,33 @@
+"""Open: pull a drawer, a door or a lid by its handle."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from nimbus.datagen.execute.handling import Handling
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+
+
+@register("skill", "open")
+class Open(Skill):
+    """Pull a drawer, a door or a lid open by its handle, and let go.
+
+    Needs an empty gripper and a part with a handle. Takes the handle, moves it along its joint, changes the grip where
+    the arm gets no further. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What to open.")
+    part: str = Field("", description="Which part of it: drawer_1, door, lid; left out: the first.")
+    to: Annotated[Ratio, Field(gt=0, le=1)] = Field(0.8, description="How far, as a share of what it can open.")
+    approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
+
+    def run(self, arm: Workcell) -> None:
+        """Reach, grasp, pull, release, retreat."""
+        part = arm.part(self.object, self.part)
+        Handling(arm, part, approach=self.approach).by_handle(self.to, phase="pull")

@@ -1,0 +1,41 @@
+"""Press: a button."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.handling import Handling
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_ENOUGH = 0.9
+"""Share of the asked depth that counts as pressed."""
+
+
+@register("skill", "press")
+class Press(Skill):
+    """Press a button with closed fingers, and draw back.
+
+    Needs an empty gripper. Fails with ``no_grasp`` when no finger gets to it, and with ``not_moved`` when it did not go
+    down far enough.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What to press.")
+    part: str = Field("", description="Which part of it: button, start; left out: the first.")
+    depth: Annotated[Ratio, Field(gt=0, le=1)] = Field(1.0, description="How deep, as a share of its travel.")
+    approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
+
+    def run(self, arm: Workcell) -> None:
+        """Reach, press, retreat."""
+        part = arm.part(self.object, self.part)
+        Handling(arm, part, approach=self.approach).by_pressing(self.depth, phase="press")
+        deepest = arm.largest_fraction(self.object, self.part)
+        if deepest < _ENOUGH * self.depth:
+            raise SkillFailure(Reason.NOT_MOVED, f"{part.label} went down by {deepest:.0%} of its travel")

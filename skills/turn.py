@@ -1,0 +1,33 @@
+"""Turn: a knob, a valve or a lever."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from nimbus.datagen.execute.handling import Handling
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+
+
+@register("skill", "turn")
+class Turn(Skill):
+    """Turn a knob, a handwheel or a lever, and let go.
+
+    Needs an empty gripper and a part that can be taken hold of. Grips it, turns with it, and grips anew where the wrist
+    gets no further. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What to turn.")
+    part: str = Field("", description="Which part of it: knob, wheel, lever; left out: the first.")
+    to: Annotated[Ratio, Field(ge=0, le=1)] = Field(0.8, description="Where to, as a share of its range.")
+    approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
+
+    def run(self, arm: Workcell) -> None:
+        """Reach, grasp, turn, release, retreat; several times where one stroke is too short."""
+        part = arm.part(self.object, self.part)
+        Handling(arm, part, approach=self.approach).by_handle(self.to, phase="turn", strokes=4)
