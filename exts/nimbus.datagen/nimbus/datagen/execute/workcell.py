@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nimbus.datagen.execute.articulation import Part, cavity
+from nimbus.datagen.execute.articulation import FurthestParts, Part, cavity
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.grasps import grasp_axes
@@ -83,6 +83,7 @@ class Workcell:
         self._meters: list[ContactMeter] = []
         self._recorder = Recorder(simulation, self._meters)
         self._labels: dict[str, tuple[str, str, str]] = {}
+        self._furthest = FurthestParts(self)
         self._action = simulation.present_action()
         self.arms: dict[str, Workcell] = {}
         planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
@@ -186,6 +187,10 @@ class Workcell:
     def joint_fraction(self, name: str, joint: str = "") -> float:
         """Where a part is in its range: 0 closed or at rest, 1 as far as it goes."""
         return self.part(name, joint).fraction
+
+    def largest_fraction(self, name: str, joint: str = "") -> float:
+        """The furthest that a part has been in its range so far, at any instant."""
+        return self._furthest.fraction(self.part(name, joint).label)
 
     def joint_position(self, name: str, joint: str = "") -> float:
         """Of a part's joint [rad or m]."""
@@ -324,6 +329,7 @@ class Workcell:
             arm._check()
 
     def _observe(self) -> None:
+        self._furthest.observe()
         for meter in self._meters:
             meter.observe()
 
