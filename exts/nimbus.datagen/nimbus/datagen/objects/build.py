@@ -6,12 +6,14 @@ import zlib
 
 import numpy as np
 
+from nimbus.datagen.objects.articulated import AnyArticulated
+from nimbus.datagen.objects.articulated.build import build_articulated
 from nimbus.datagen.objects.contact import piece_triangles
 from nimbus.datagen.objects.declaration import ObjectKind, Size
 from nimbus.datagen.objects.mass import mass_properties
-from nimbus.datagen.objects.model import Float, ObjectModel
+from nimbus.datagen.objects.model import Float, ObjectModel, RestPose
 from nimbus.datagen.objects.rest import rest_poses
-from nimbus.datagen.objects.shape import Shape, smooth_normals
+from nimbus.datagen.objects.shape import Piece, Shape, frame_at, smooth_normals
 from nimbus.datagen.objects.texture import paint
 from nimbus.datagen.streams import stream
 
@@ -32,6 +34,10 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
     texture_size, look = _texture_size(name, variant), stream(_SEED, *address, "look")
     size = _draw_size(kind.size, stream(_SEED, *address, "size"))
     settings = kind.shapes[variant % len(kind.shapes)]
+    if isinstance(settings, AnyArticulated):
+        return build_articulated(
+            library, name, kind, variant, settings.assemble(size, stream(_SEED, *address, "shape"))
+        )
     shape = settings.build(size, stream(_SEED, *address, "shape"))
     physics = stream(_SEED, *address, "physics")
     mass, friction = float(physics.uniform(*kind.mass)), float(physics.uniform(*kind.friction))
@@ -39,7 +45,9 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
     bounds = np.array([vertices.min(axis=0), vertices.max(axis=0)])
     origin = bounds.mean(axis=0)
     pieces = tuple((points - origin, triangles) for points, triangles in shape.pieces)
-    center, inertia = mass_properties(vertices - origin, faces, mass=mass, shell=kind.fill == "shell")
+    shell = kind.fill == "shell"
+    center, inertia = mass_properties(vertices - origin, faces, mass=mass, shell=shell, density=shape.weights)
+    color, value = next(iter(kind.colors.items()), ("", "#808080"))
     return ObjectModel(
         library=library,
         kind=name,
@@ -50,7 +58,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         faces=faces,
         normals=normals,
         uvs=uvs,
-        texture=paint(kind.texture, shape.regions, size=texture_size, rng=look),
+        texture=paint(kind.texture, shape.regions, size=texture_size, rng=look, color=value),
         convex_pieces=pieces,
         mass=mass,
         center_of_mass=center,
@@ -58,10 +66,30 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         friction=friction,
         symmetry=kind.symmetry,
         keypoints=_keypoints(kind, shape, bounds),
-        rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=kind.rests, lies_on=kind.lies_on),
+        rest_poses=_rest_poses(kind, shape, pieces, center),
         bounds=bounds - origin,
-        rolling=kind.symmetry == "revolution",
+        rolling=kind.symmetry == "revolution" or shape.ball > 0,
+        color=color,
+        frames=_frames(kind, shape, bounds),
+        cavities={name: box - origin for name, box in shape.cavities.items()},
+        ball=shape.ball,
     )
+
+
+def _rest_poses(kind: ObjectKind, shape: Shape, pieces: tuple[Piece, ...], center: Float) -> tuple[RestPose, ...]:
+    if shape.ball:
+        return (RestPose(name="lying", wxyz=(1.0, 0.0, 0.0, 0.0), height=shape.ball, tilt_margin=0.0),)
+    return rest_poses(piece_triangles(pieces)[0], center, names=kind.rests, lies_on=kind.lies_on)
+
+
+def _frames(kind: ObjectKind, shape: Shape, bounds: Float) -> dict[str, Float]:
+    """The shape's frames, and those that the file places on the bounds."""
+    origin, extent = bounds.mean(axis=0), np.ptp(bounds, axis=0)
+    frames = {}
+    for name, frame in shape.frames.items():
+        frames[name] = frame.copy()
+        frames[name][:3, 3] -= origin
+    return frames | {name: frame_at(extent * said.at, z=said.z, x=said.x) for name, said in kind.frames.items()}
 
 
 def _draw_size(size: Size, rng: np.random.Generator) -> Float:

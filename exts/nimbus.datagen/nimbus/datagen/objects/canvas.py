@@ -15,6 +15,7 @@ from nimbus.datagen.objects.shape import Region
 
 Color = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
 """sRGB, ``#rrggbb``."""
+_GREY = "#808080"
 Palette = Annotated[tuple[Color, ...], Field(min_length=1)]
 
 
@@ -29,9 +30,11 @@ class Canvas:
     Args:
         size: Width and height [px].
         regions: By name, at least one; ``all`` is added, at the scale of the first.
+        color: Of layers that name none.
     """
 
-    def __init__(self, size: tuple[int, int], regions: Mapping[str, Region]) -> None:
+    def __init__(self, size: tuple[int, int], regions: Mapping[str, Region], color: str = _GREY) -> None:
+        self.color = color
         self.pixels = np.full((size[1], size[0], 3), 0.5)
         self._regions = {"all": _whole(next(iter(regions.values()))), **regions}
 

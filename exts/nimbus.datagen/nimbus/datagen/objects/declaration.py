@@ -6,15 +6,31 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from nimbus.datagen.objects.articulated import AnyArticulated
+from nimbus.datagen.objects.ball import Ball
+from nimbus.datagen.objects.block import Block
+from nimbus.datagen.objects.canvas import Color
+from nimbus.datagen.objects.compound import Compound
 from nimbus.datagen.objects.crumpled import Crumpled
+from nimbus.datagen.objects.hole_board import HoleBoard
+from nimbus.datagen.objects.hollow import Hollow
 from nimbus.datagen.objects.loft import Loft
 from nimbus.datagen.objects.peel import Peel
+from nimbus.datagen.objects.ring import Ring
 from nimbus.datagen.objects.texture import Layer
 from nimbus.datagen.quantities import Kilograms, Metres, Range, Ratio
 from nimbus.datagen.strict_yaml import StrictModel
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-AnyShape = Annotated[Loft | Crumpled | Peel, Field(discriminator="family")]
+AnyShape = Annotated[
+    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Compound | AnyArticulated,
+    Field(discriminator="family"),
+]
+
+
+BY_COLOR = "color"
+"""As the class of a kind: the name of its colour."""
+Direction = tuple[float, float, float]
 
 
 class Size(StrictModel):
@@ -23,6 +39,16 @@ class Size(StrictModel):
     width: Range[Metres]
     depth: Range[Metres] | None = None
     height: Range[Metres]
+
+
+class Frame(StrictModel):
+    """A place on an object that skills look for, and which way it points."""
+
+    at: tuple[Ratio, Ratio, Ratio] = Field(
+        description="shares of width, depth and height from the middle of the bounds: 50 % is on the surface"
+    )
+    z: Direction = Field((0.0, 0.0, 1.0), description="out of an opening, along a handle, out of a tip")
+    x: Direction = Field((1.0, 0.0, 0.0), description="as near to it as z allows")
 
 
 class ObjectKind(StrictModel):
@@ -44,8 +70,23 @@ class ObjectKind(StrictModel):
         default="side", description="what lying means: flat things lie on their base"
     )
     keypoints: dict[Name, Ratio] = Field(default={}, description="points on the axis, as shares of the height")
+    frames: dict[Name, Frame] = Field(default={}, description="beside those that the shape brings along")
+    colors: dict[Name, Color] = Field(
+        default={}, description="makes a kind of each, 'red_block' of 'block'; layers without colors take it"
+    )
     shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(description="variants take them in turn")
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]
+    anchored: bool = Field(False, description="fixed where it stands, as what is heavy or screwed down")
+
+    def in_color(self, name: str) -> ObjectKind:
+        """The same kind in one of its colours only."""
+        only, said = {name: self.colors[name]}, self.object_class
+        changes = {
+            "colors": only,
+            "category": f"{name} {self.category}",
+            "object_class": name if said == BY_COLOR else said,
+        }
+        return self.model_copy(update=changes)
 
 
 class LibraryFile(StrictModel):
@@ -57,7 +98,18 @@ class LibraryFile(StrictModel):
     @model_validator(mode="after")
     def _classes_are_known(self) -> LibraryFile:
         for name, kind in self.kinds.items():
-            if kind.object_class not in self.classes:
+            if kind.object_class == BY_COLOR and kind.colors:
+                if missing := [color for color in kind.colors if color not in self.classes]:
+                    raise ValueError(f"kind '{name}' comes in '{missing[0]}', which is none of the classes")
+            elif kind.object_class not in self.classes:
                 known = ", ".join(self.classes)
                 raise ValueError(f"kind '{name}' is of class '{kind.object_class}'; known: {known}")
         return self
+
+    def expanded(self) -> dict[str, ObjectKind]:
+        """The kinds, each that comes in several colours as one kind a colour."""
+        kinds: dict[str, ObjectKind] = {}
+        for name, kind in self.kinds.items():
+            named = {f"{color}_{name}": kind.in_color(color) for color in kind.colors}
+            kinds |= named or {name: kind}
+        return kinds

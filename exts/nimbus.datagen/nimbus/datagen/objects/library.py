@@ -32,6 +32,7 @@ class ObjectLibrary:
         self.content_hash = content_hash
         """Of the file and of the generator: equal hashes give equal objects."""
         self._file = file
+        self._kinds = file.expanded()
         self._model = lru_cache(maxsize=_MODELS_KEPT)(self._build)
 
     @classmethod
@@ -58,7 +59,7 @@ class ObjectLibrary:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the kinds, in the file's order."""
-        return tuple(self._file.kinds)
+        return tuple(self._kinds)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ class ObjectLibrary:
             InputError: No such kind.
         """
         try:
-            return self._file.kinds[name]
+            return self._kinds[name]
         except KeyError:
             where = f"object library '{self.name}'"
             raise InputError(f"unknown kind '{name}'", where=where, instead=nearest(name, self.kinds)) from None
@@ -121,5 +122,5 @@ def _open(path: Path) -> ObjectLibrary:
 @lru_cache
 def _generator_hash() -> str:
     """Of the code that makes objects: generated files of other code are left alone."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"\0".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()

@@ -7,14 +7,17 @@ import numpy as np
 from nimbus.datagen.objects.model import Float, Int
 
 
-def mass_properties(vertices: Float, faces: Int, *, mass: float, shell: bool) -> tuple[Float, Float]:
-    """Centre of mass (3,) and inertia (3, 3) about it, for evenly spread mass.
+def mass_properties(
+    vertices: Float, faces: Int, *, mass: float, shell: bool, density: Float | None = None
+) -> tuple[Float, Float]:
+    """Centre of mass (3,) and inertia (3, 3) about it.
 
     Args:
         vertices: (n, 3) [m].
         faces: (m, 3); closed unless ``shell``.
         mass: [kg]
         shell: The mass lies in the surface, as in a bottle or a can.
+        density: (m,) of what each face bounds, relative; even when left out.
     """
     corners = vertices[faces]
     total = corners.sum(axis=1)
@@ -26,6 +29,8 @@ def mass_properties(vertices: Float, faces: Int, *, mass: float, shell: bool) ->
     else:
         weight = np.einsum("fi,fi->f", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))
         first, second = total / 4, outer / 20
+    if density is not None:
+        weight = weight * density
     weight = weight / weight.sum() * mass
     center = (weight @ first) / mass
     moments = np.einsum("f,fij->ij", weight, second) - mass * np.outer(center, center)

@@ -18,17 +18,17 @@ Count = Annotated[int, Field(ge=0, le=3000)]
 
 
 class Plain(StrictModel):
-    """One colour of a palette, slightly uneven."""
+    """One colour of a palette, or the colour that the kind is named for, slightly uneven."""
 
     paint: Literal["plain"]
     on: str = "all"
-    colors: Palette
+    colors: Palette | None = None
     uneven: Ratio = 0.04
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
         """Fill the region."""
-        window = canvas.window(self.on)
-        window[:] = rgb(self.colors[rng.integers(len(self.colors))])
+        window, colors = canvas.window(self.on), self.colors or (canvas.color,)
+        window[:] = rgb(colors[rng.integers(len(colors))])
         window *= 1 + self.uneven * rough(rng, window.shape[:2], (4, 4))[..., None]
 
 

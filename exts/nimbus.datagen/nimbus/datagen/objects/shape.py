@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nimbus.datagen.objects.model import Float, Int
 
@@ -34,6 +35,29 @@ class Shape:
     regions: dict[str, Region] = field(default_factory=dict)
     keypoints: dict[str, Float] = field(default_factory=dict)
     """Points of the family's own; ``top``, ``base`` and ``middle`` are added for every shape."""
+    frames: dict[str, Float] = field(default_factory=dict)
+    """(4, 4) by name."""
+    cavities: dict[str, Float] = field(default_factory=dict)
+    """(2, 3) lower and upper corner, by the name of the frame in the mouth."""
+    weights: Float | None = None
+    """(m,) relative density of what each face bounds; even when left out."""
+    ball: float = 0.0
+    """Radius of the sphere that it is in contact; 0: the pieces are."""
+
+
+def frame_at(
+    origin: ArrayLike, *, z: tuple[float, float, float] = (0, 0, 1), x: tuple[float, float, float] = (1, 0, 0)
+) -> Float:
+    """(4, 4) frame with an origin, a z axis, and an x axis as near to a direction as that allows."""
+    up = np.array(z, dtype=np.float64) / np.linalg.norm(z)
+    side = np.array(x, dtype=np.float64) - up * (up @ x)
+    if np.linalg.norm(side) < 1e-6:
+        side = np.cross(up, [0.0, 0.0, 1.0] if abs(up[2]) < 0.9 else [0.0, 1.0, 0.0])
+    side /= np.linalg.norm(side)
+    frame = np.eye(4)
+    frame[:3, :3] = np.column_stack([side, np.cross(up, side), up])
+    frame[:3, 3] = origin
+    return frame
 
 
 def smooth_normals(vertices: Float, faces: Int, uvs: Float, crease: float) -> tuple[Float, Int, Float, Float]:

@@ -18,7 +18,12 @@ Layer = Annotated[Plain | Gradient | Streaks | Ribs | Spots | Kernels | Label | 
 
 
 def paint(
-    layers: tuple[Layer, ...], regions: Mapping[str, Region], *, size: tuple[int, int], rng: np.random.Generator
+    layers: tuple[Layer, ...],
+    regions: Mapping[str, Region],
+    *,
+    size: tuple[int, int],
+    rng: np.random.Generator,
+    color: str = "#808080",
 ) -> Image:
     """(H, W, 3) texture of one variant.
 
@@ -27,8 +32,9 @@ def paint(
         regions: Parts of the surface.
         size: Width and height [px].
         rng: Its own stream.
+        color: Of layers that name none.
     """
-    canvas = Canvas(size, regions)
+    canvas = Canvas(size, regions, color)
     for layer in layers:
         layer.apply(canvas, rng)
     return canvas.image()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image as PillowImage
 
-from nimbus.datagen.objects.model import Float, Int, ObjectModel
+from nimbus.datagen.objects.model import Float, Int, MovingPart, ObjectModel
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -22,6 +22,7 @@ def write_usd(model: ObjectModel, path: Path) -> None:
     """Write ``path`` and its PNG whole or not at all; another process may be writing the same.
 
     The root prim is a rigid body with its mass, the visual mesh, invisible collision pieces, and ``nimbus:`` metadata.
+    Of what has moving parts the root is an articulation: ``base`` and the parts are the rigid bodies below it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
@@ -47,15 +48,16 @@ def _text(model: ObjectModel, texture: str) -> str:
     UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
     root = UsdGeom.Xform.Define(stage, f"/{model.kind}").GetPrim()
     stage.SetDefaultPrim(root)
-    UsdPhysics.RigidBodyAPI.Apply(root)
-    moments, axes = _principal(model.inertia)
-    mass = UsdPhysics.MassAPI.Apply(root)
-    mass.CreateMassAttr(model.mass)
-    mass.CreateCenterOfMassAttr(Gf.Vec3f(*model.center_of_mass.tolist()))
-    mass.CreateDiagonalInertiaAttr(Gf.Vec3f(*moments.tolist()))
-    mass.CreatePrincipalAxesAttr(Gf.Quatf(*axes))
-    _add_looks(stage, model, texture)
-    _add_contact(stage, model)
+    looks = add_looks(stage, str(root.GetPath()), texture)
+    touch = add_touch(stage, str(root.GetPath()), model.friction)
+    if model.parts:
+        from nimbus.datagen.objects.articulated.usd import add_bodies
+
+        add_bodies(stage, root, model, looks, touch)
+    else:
+        add_body(root, model, model.mass)
+        add_visual(stage, str(root.GetPath()), model, looks)
+        add_contact(stage, str(root.GetPath()), model, touch, ball=model.ball)
     names = {"library": model.library, "kind": model.kind, "class": model.object_class}
     for name, value in {**names, "category": model.category, "symmetry": model.symmetry}.items():
         root.CreateAttribute(f"nimbus:{name}", Sdf.ValueTypeNames.String, custom=True).Set(value)
@@ -63,18 +65,16 @@ def _text(model: ObjectModel, texture: str) -> str:
     for name, point in model.keypoints.items():
         attribute = root.CreateAttribute(f"nimbus:keypoints:{name}", Sdf.ValueTypeNames.Point3d, custom=True)
         attribute.Set(Gf.Vec3d(*point.tolist()))
+    for name, frame in model.frames.items():
+        attribute = root.CreateAttribute(f"nimbus:frames:{name}", Sdf.ValueTypeNames.Matrix4d, custom=True)
+        attribute.Set(Gf.Matrix4d(frame.T.tolist()))
     return stage.GetRootLayer().ExportToString()
 
 
-def _add_looks(stage: Usd.Stage, model: ObjectModel, texture: str) -> None:
-    from pxr import Sdf, UsdGeom, UsdShade, Vt
+def add_looks(stage: Usd.Stage, path: str, texture: str) -> Any:
+    """A material below a prim that shows a texture."""
+    from pxr import Sdf, UsdShade
 
-    path = f"/{model.kind}"
-    mesh = _mesh(stage, f"{path}/visual", model.vertices, model.faces)
-    mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(model.normals.astype(np.float32)))
-    mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
-    st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
-    st.Set(Vt.Vec2fArray.FromNumpy(model.uvs.astype(np.float32)))
     material = UsdShade.Material.Define(stage, f"{path}/looks/surface")
     surface = UsdShade.Shader.Define(stage, f"{path}/looks/surface/preview")
     surface.CreateIdAttr("UsdPreviewSurface")
@@ -93,25 +93,70 @@ def _add_looks(stage: Usd.Stage, model: ObjectModel, texture: str) -> None:
     color = image.CreateOutput("rgb", Sdf.ValueTypeNames.Float3)
     surface.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f).ConnectToSource(color)
     material.CreateSurfaceOutput().ConnectToSource(surface.CreateOutput("surface", Sdf.ValueTypeNames.Token))
-    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
+    return material
 
 
-def _add_contact(stage: Usd.Stage, model: ObjectModel) -> None:
-    from pxr import UsdGeom, UsdPhysics, UsdShade
+def add_visual(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, looks: Any) -> None:
+    """The mesh below a prim that is seen."""
+    from pxr import Sdf, UsdGeom, UsdShade, Vt
 
-    path = f"/{model.kind}"
+    mesh = _mesh(stage, f"{path}/visual", thing.vertices, thing.faces)
+    mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(thing.normals.astype(np.float32)))
+    mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
+    st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
+    st.Set(Vt.Vec2fArray.FromNumpy(thing.uvs.astype(np.float32)))
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(looks)
+
+
+def add_body(prim: Any, thing: ObjectModel | MovingPart, mass: float) -> None:
+    """Make a prim a rigid body."""
+    from pxr import Gf, UsdPhysics
+
+    UsdPhysics.RigidBodyAPI.Apply(prim)
+    moments, axes = _principal(thing.inertia)
+    physics = UsdPhysics.MassAPI.Apply(prim)
+    physics.CreateMassAttr(mass)
+    physics.CreateCenterOfMassAttr(Gf.Vec3f(*thing.center_of_mass.tolist()))
+    physics.CreateDiagonalInertiaAttr(Gf.Vec3f(*moments.tolist()))
+    physics.CreatePrincipalAxesAttr(Gf.Quatf(*axes))
+
+
+def add_touch(stage: Usd.Stage, path: str, friction: float) -> Any:
+    """A material below a prim for contact."""
+    from pxr import UsdPhysics, UsdShade
+
     material = UsdShade.Material.Define(stage, f"{path}/looks/contact")
     physics = UsdPhysics.MaterialAPI.Apply(material.GetPrim())
-    physics.CreateStaticFrictionAttr(model.friction)
-    physics.CreateDynamicFrictionAttr(model.friction)
+    physics.CreateStaticFrictionAttr(friction)
+    physics.CreateDynamicFrictionAttr(friction)
     physics.CreateRestitutionAttr(0.0)
-    for index, (vertices, faces) in enumerate(model.convex_pieces):
+    return material
+
+
+def add_contact(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, touch: Any, *, ball: float = 0.0) -> None:
+    """The shapes below a prim that are touched."""
+    from pxr import UsdGeom, UsdPhysics
+
+    if ball:
+        sphere = UsdGeom.Sphere.Define(stage, f"{path}/contact_0")
+        sphere.CreateRadiusAttr(ball)
+        sphere.CreateExtentAttr([(-ball,) * 3, (ball,) * 3])
+        _touches(sphere, touch)
+        return
+    for index, (vertices, faces) in enumerate(thing.convex_pieces):
         mesh = _mesh(stage, f"{path}/contact_{index}", vertices, faces)
-        mesh.CreatePurposeAttr(UsdGeom.Tokens.guide)
-        UsdPhysics.CollisionAPI.Apply(mesh.GetPrim())
+        _touches(mesh, touch)
         UsdPhysics.MeshCollisionAPI.Apply(mesh.GetPrim()).CreateApproximationAttr(UsdPhysics.Tokens.convexHull)
-        binding = UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
-        binding.Bind(material, UsdShade.Tokens.weakerThanDescendants, "physics")
+
+
+def _touches(shape: Any, material: Any) -> None:
+    """Make it contact geometry that nobody sees."""
+    from pxr import UsdGeom, UsdPhysics, UsdShade
+
+    shape.CreatePurposeAttr(UsdGeom.Tokens.guide)
+    UsdPhysics.CollisionAPI.Apply(shape.GetPrim())
+    binding = UsdShade.MaterialBindingAPI.Apply(shape.GetPrim())
+    binding.Bind(material, UsdShade.Tokens.weakerThanDescendants, "physics")
 
 
 def _mesh(stage: Usd.Stage, path: str, vertices: Float, faces: Int) -> Any:
