@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from reading import psnr
 from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.store.export.export import export
@@ -97,3 +98,18 @@ def test_aloha_readers_find_their_arrays(data: Path, tmp_path: Path):
             for name in ("/action", "/observations/qpos", "/observations/qvel", "/observations/images/front"):
                 assert np.array_equal(found[name], file[name])
             assert found["/observations/images/wrist"].chunks == (1, 48, 64, 3)
+
+
+def test_images_that_are_stored_as_video_are_decoded(tmp_path: Path):
+    write_dataset(tmp_path / "video", [make_rendered()], images="video")
+    write_dataset(tmp_path / "lossless", [make_rendered()])
+    for to, name, path in (
+        ("aloha", "episode_0.hdf5", "observations/images/front"),
+        ("robomimic", "dataset.hdf5", "data/demo_0/obs/front_image"),
+    ):
+        found = []
+        for kind in ("video", "lossless"):
+            export(tmp_path / kind, tmp_path / f"{kind}_{to}", to=to)
+            with h5py.File(tmp_path / f"{kind}_{to}" / name) as file:
+                found.append(np.asarray(file[path]))
+        assert psnr(*found) > 27

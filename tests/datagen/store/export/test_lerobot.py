@@ -13,6 +13,7 @@ from reading import decode, psnr, tree
 from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.stages import Rendered
 from nimbus.datagen.store.export.export import export
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.shards import pack
@@ -24,9 +25,13 @@ STEPS = (20, 13, 27, 9)
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four episodes of different lengths and one failure, not written in the order of their addresses."""
     folder = tmp_path_factory.mktemp("data") / "data"
-    items = [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)]
-    write_dataset(folder, [items[2], make_rendered(4, outcome=failure()), items[0], items[3], items[1]])
+    write_dataset(folder, rendered())
     return folder
+
+
+def rendered() -> list[Rendered]:
+    items = [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)]
+    return [items[2], make_rendered(4, outcome=failure()), items[0], items[3], items[1]]
 
 
 @pytest.fixture(scope="module", params=[Options(), Options(episode_size=2), Options(shard_bytes=30_000)], ids=repr)
@@ -195,4 +200,29 @@ def test_an_odd_camera_is_refused_in_one_line(tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0, width=63)])
     with pytest.raises(InputError, match=r"camera 'front' is 63 x 48: H.264 wants even sizes; .*size: \[64, 48\]"):
         export(tmp_path / "data", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_stored_videos_are_joined_without_encoding_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_dataset(tmp_path / "data", rendered(), images="video")
+    export(data, tmp_path / "encoded")
+    monkeypatch.setattr("nimbus.datagen.store.h264.Encoder.write", lambda *_: pytest.fail("a frame was encoded"))
+    export(tmp_path / "data", tmp_path / "joined", workers=1)
+    one, other = (tree(tmp_path / name) for name in ("encoded", "joined"))
+    assert one.keys() == other.keys() and sum(name.endswith(".mp4") for name in one) == 2
+    assert {name for name in one if one[name] != other[name]} == {"nimbus.json"}, "the same encoder, earlier"
+    export(tmp_path / "data", tmp_path / "v21", to="lerobot-v2.1", workers=1)
+
+
+@pytest.mark.parametrize("to", ["lerobot", "lerobot-v2.1", "aloha", "robomimic"])
+def test_a_video_that_is_not_what_was_written_publishes_nothing(tmp_path: Path, to: str):
+    write_dataset(tmp_path / "data", rendered(), images="video")
+    video = next((tmp_path / "data" / "episodes").glob("*.wrist.mp4"))
+    video.write_bytes(video.read_bytes()[:-20] + bytes(20))
+    if to.startswith("lerobot"):
+        with pytest.raises(InputError, match="not what was written"):
+            export(tmp_path / "data", tmp_path / "out", to=to)
+    video.write_bytes(video.read_bytes()[:200])
+    with pytest.raises(InputError, match="as large|not a readable video"):
+        export(tmp_path / "data", tmp_path / "out", to=to)
     assert not (tmp_path / "out").exists()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nimbus.datagen.store.export.hdf5 import new_file
+from nimbus.datagen.store.export.hdf5 import copy_images, new_file
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parts import Parts
 from nimbus.datagen.store.export.source import Source, read_signals
 from nimbus.datagen.store.read import EpisodeFile
 
 NEEDS_PARTS = False
-_COPIED = ("action", "observations/qpos", "observations/qvel", "observations/images")
+_COPIED = ("action", "observations/qpos", "observations/qvel")
 
 
 def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
@@ -19,7 +19,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
 
     Args:
         source: What is exported.
-        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are.
+        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are; video is decoded.
         tree: The folder.
         options: Not needed.
     """
@@ -39,5 +39,6 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
             )
             for name in _COPIED:
                 target.require_group(name.rpartition("/")[0] or "/")
-                if name in episode.file:
-                    episode.file.copy(name, target, name=name)
+                episode.file.copy(name, target, name=name)
+            for camera in source.cameras:
+                copy_images(episode, camera, target.require_group("observations/images"), camera)

@@ -9,7 +9,11 @@ from pathlib import Path
 import h5py
 
 from nimbus.datagen.store.publish import storage_error
+from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.sink import Sink
+
+_BLOCK = 32
+"""Frames in memory at once."""
 
 
 @contextmanager
@@ -33,3 +37,25 @@ def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
             file.close()
         sink.close()
         check()
+
+
+def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str) -> None:
+    """Copy what a camera saw, a frame a chunk: as it is compressed, or decoded where it is stored as video.
+
+    Args:
+        episode: Where from.
+        camera: Which.
+        group: Where to.
+        name: Of the new dataset.
+    """
+    path = f"observations/images/{camera}"
+    if path in episode.file:
+        episode.file.copy(path, group, name=name)
+        return
+    shape = episode.shape(path)
+    images = group.create_dataset(
+        name, shape, "uint8", chunks=(1, *shape[1:]), compression="gzip", compression_opts=1, track_times=False
+    )
+    for start in range(0, shape[0], _BLOCK):
+        block = episode.rows(path, slice(start, start + _BLOCK))
+        images[start : start + len(block)] = block

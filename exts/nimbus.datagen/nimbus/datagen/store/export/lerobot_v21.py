@@ -12,6 +12,8 @@ from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parquet import write_parquet
 from nimbus.datagen.store.export.parts import Parts
 from nimbus.datagen.store.export.source import Source
+from nimbus.datagen.store.export.video import join
+from nimbus.datagen.store.h264 import PLAIN
 from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = True
@@ -39,7 +41,11 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
             place = {"episode_chunk": position // options.episode_size, "episode_index": position}
             write_parquet(_made(tree / DATA.format(**place)), columns_of(part, source, tasks, start=start))
             for camera, video in part.videos.items():
-                _link(video, _made(tree / VIDEO.format(video_key=f"observation.images.{camera}", **place)))
+                target = _made(tree / VIDEO.format(video_key=f"observation.images.{camera}", **place))
+                if video == part.item.videos.get(camera):  # the dataset's own: a copy, laid out as readers expect
+                    join([video], target, fps=source.fps, flags=PLAIN)
+                else:
+                    _link(video, target)
             found = episode_stats(part, source, tasks, start=start)
             kept = {name: {key: values[key] for key in _STATS} for name, values in found.items()}
             stats.write(to_json({"episode_index": position, "stats": kept}) + "\n")

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.export.source import Item, Signals, Source, read_signals
 from nimbus.datagen.store.export.stats import histogram
-from nimbus.datagen.store.export.video import EpisodeVideo, check_size
+from nimbus.datagen.store.h264 import CODEC, ENCODER, PIXELS, Encoder, check_size
 from nimbus.datagen.store.publish import disk, sync_file
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.videos import file_hash
 
 _BLOCK = 32
 """Frames in memory at once."""
@@ -59,7 +61,7 @@ class Parts:
         source = self._source
         with EpisodeFile(item.path) as episode, disk(self._folder):
             signals = read_signals(episode, source)
-            histograms = {camera: self._encode(item, episode, camera) for camera in source.cameras}
+            histograms = {camera: self._filmed(item, episode, camera) for camera in source.cameras}
             with _appearing(self._signals(item)) as temporary, temporary.open("wb") as file:
                 np.savez(
                     file,
@@ -87,22 +89,51 @@ class Parts:
         return map(self.read, self._source.items)
 
     def video(self, item: Item, camera: str) -> Path:
-        """Its file."""
+        """Its file: the dataset's own where it could be taken as it is."""
+        encoded = self._encoded(item, camera)
+        return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
+
+    def _encoded(self, item: Item, camera: str) -> Path:
         return self._folder / f"{item.sha256}.{list(self._source.cameras).index(camera)}.mp4"
 
     def _signals(self, item: Item) -> Path:
         return self._folder / f"{item.sha256}.npz"
 
+    def _filmed(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
+        """See that a camera's video is there; the histogram of its images."""
+        record = episode.videos.get(camera)
+        settings = (record.codec, record.pixel_format, record.encoder, record.fps) if record else ()
+        if not record or settings != (CODEC, PIXELS, ENCODER, self._source.fps):
+            return self._encode(item, episode, camera)
+        path = episode.video_file(camera)
+        if not path.is_file() or file_hash(path) != (record.byte_count, record.sha256):
+            what = "is missing, or not what was written"
+            raise InputError(what, where=str(path), instead="see what 'nimbus verify' says")
+        return episode.array(f"observations/histogram/{camera}")
+
     def _encode(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
         counts = np.zeros((3, 256), np.int64)
         fps, size = self._source.fps, self._source.cameras[camera]
         check_size(camera, size, where=self._source.folder)
-        with _appearing(self.video(item, camera)) as temporary, EpisodeVideo(temporary, fps=fps, size=size) as video:
+        with (
+            _appearing(self._encoded(item, camera)) as temporary,
+            _closing(Encoder(temporary, fps=fps, size=size)) as video,
+        ):
             for start in range(0, episode.step_count, _BLOCK):
                 images = episode.rows(f"observations/images/{camera}", slice(start, start + _BLOCK))
                 video.write(images)
                 counts += histogram(images)
         return counts
+
+
+@contextmanager
+def _closing(video: Encoder) -> Iterator[Encoder]:
+    try:
+        yield video
+    except BaseException:
+        video.abandon()
+        raise
+    video.finish()
 
 
 @contextmanager

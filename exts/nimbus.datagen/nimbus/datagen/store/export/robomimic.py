@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.store.export.hdf5 import new_file
+from nimbus.datagen.store.export.hdf5 import copy_images, new_file
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parts import Parts
 from nimbus.datagen.store.export.source import Item, Source, read_signals
@@ -29,7 +29,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
 
     Args:
         source: What is exported.
-        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are.
+        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are; video is decoded.
         tree: The folder.
         options: Not needed.
     """
@@ -74,7 +74,7 @@ def _write_demo(
         demo[f"obs/{name}"] = values
         demo[f"next_obs/{name}"] = np.concatenate([values[1:], values[-1:]])
     for camera in source.cameras:
-        episode.file.copy(f"observations/images/{camera}", demo["obs"], name=f"{camera}_image")
+        copy_images(episode, camera, demo.require_group("obs"), f"{camera}_image")
         _shift(demo, f"{camera}_image")
 
 

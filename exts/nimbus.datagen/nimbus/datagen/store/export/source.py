@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.attempt import Attempt, Video
+from nimbus.datagen.store.h264 import whole_rate
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import State
+from nimbus.datagen.store.videos import SUFFIX
 
 _GRID = 1e-4
 """[s] by which readers let a time miss its place on the grid of frames."""
@@ -35,6 +37,8 @@ class Item:
     step_count: int
     sha256: str
     """Hash of its content."""
+    videos: dict[str, Path]
+    """File of what each camera saw, where images are stored as video."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +91,11 @@ def open_source(folder: Path) -> Source:
         ledger.close()
     if not stored:
         raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
-    if info.rate < 1 or info.rate != round(info.rate):
-        what = f"{info.rate:g} steps a second: frames of a video come at a whole rate"
-        raise InputError(what, where=str(folder), instead="make the dataset at a whole rate")
     return Source(
         folder=folder,
         task=info.task,
         robot=info.robot,
-        fps=round(info.rate),
+        fps=whole_rate(info.rate, where=folder),
         cameras=dict(sorted(info.cameras.items())),
         joint_names=info.joint_names,
         action_names=info.action_names,
@@ -117,7 +118,13 @@ def _item(folder: Path, position: int, attempt: Attempt) -> Item:
         reason=attempt.reason,
         step_count=attempt.step_count,
         sha256=attempt.sha256,
+        videos={_camera(attempt, video): folder / video.path for video in attempt.videos},
     )
+
+
+def _camera(attempt: Attempt, video: Video) -> str:
+    """Whose video it is: ``episodes/<episode_id>.<camera>.mp4``."""
+    return video.path.removeprefix(f"episodes/{attempt.episode_id}.").removesuffix(SUFFIX)
 
 
 def read_signals(episode: EpisodeFile, source: Source) -> Signals:
@@ -152,7 +159,7 @@ def _check(episode: EpisodeFile, source: Source) -> None:
         if mine != others:
             raise InputError(f"has other {what} than the dataset", where=str(episode.path), instead=_AGAIN)
     for name, (width, height) in source.cameras.items():
-        shape = episode[f"observations/images/{name}"].shape
+        shape = episode.shape(f"observations/images/{name}")
         if shape != (episode.step_count, height, width, 3):
             what = f"images of '{name}' have shape {shape}, expected ({episode.step_count}, {height}, {width}, 3)"
             raise InputError(what, where=str(episode.path), instead=_AGAIN)
