@@ -28,11 +28,13 @@ from nimbus.datagen.urdf import (
     read_urdf,
 )
 
+_FULL_EFFORT_AT = 0.05
+"""[rad] Derived gains ask for a joint's whole effort when it is so far from its command; damping is then critical."""
 _TRACKING_FREQUENCY = 40.0
-"""[rad/s] Derived gains make every joint a critically damped spring of this frequency against its own inertia."""
-_EFFORT_SHARE = 0.4
+"""[rad/s] Derived gains are at least those of a spring of this frequency against the joint's inertia at home."""
+_EFFORT_SHARE = 0.25
 """Share of a joint's effort that derived acceleration limits may need."""
-_ACCELERATION = (2.0, 15.0)
+_ACCELERATION = (2.0, 12.0)
 """[rad/s^2] Derived acceleration limits stay between these."""
 
 
@@ -279,7 +281,8 @@ def _missing(arm: Arm, joints: Mapping[str, Element], root: Element) -> Iterator
         return
     moved = joint_inertias(root, dict(zip(arm.joints, arm.home, strict=True)))
     inertia = np.array([moved[name] for name in arm.joints]) + arm.armature
-    stiffness, damping = _TRACKING_FREQUENCY**2 * inertia, 2.0 * _TRACKING_FREQUENCY * inertia
+    stiffness = np.maximum(np.array(effort) / _FULL_EFFORT_AT, _TRACKING_FREQUENCY**2 * inertia)
+    damping = 2.0 * np.sqrt(stiffness * inertia)
     acceleration = np.clip(_EFFORT_SHARE * np.array(effort) / inertia, *_ACCELERATION)
     yield "acceleration_limits", arm.acceleration_limits or tuple(acceleration.round(2).tolist())
     yield "stiffness", arm.stiffness or tuple(stiffness.round(2).tolist())
