@@ -9,6 +9,9 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
 from nimbus.datagen.streams import stream
 
+_THINNEST_WALL = 0.002
+"""[m] Of a container that is held by its wall."""
+
 
 def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
     """Antipodal axes in the object's own frame; the same for every episode with this variant."""
@@ -19,4 +22,14 @@ def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
 def _axes(library: str, kind: str, variant: int, gripper: GripperShape) -> GraspAxes:
     model = ObjectLibrary.open(library).model(kind, variant)
     rng = stream(0, "grasps", kind, variant)
-    return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
+    if not model.cavities:
+        return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
+    return find_axes(
+        model.vertices,
+        model.faces,
+        gripper,
+        rng=rng,
+        center_of_mass=model.center_of_mass,
+        min_width=_THINNEST_WALL,
+        open_inside=True,
+    )

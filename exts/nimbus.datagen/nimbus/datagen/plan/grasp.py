@@ -93,11 +93,13 @@ def find_axes(
     min_width: float = 0.004,
     friction_angle: float = 0.42,
     count: int = 500,
+    open_inside: bool = False,
 ) -> GraspAxes:
     """Sample antipodal axes of a closed mesh.
 
     Rays start at random points of the surface, about against the normal; where they leave the mesh for the last time
-    is the opposite contact.
+    is the opposite contact. Of what is open inside it is where they first come out with room for a finger beyond: the
+    other side of a wall.
 
     Args:
         vertices: (n, 3) [m].
@@ -108,6 +110,7 @@ def find_axes(
         min_width: Smallest distance of the contacts [m].
         friction_angle: Largest angle between an axis and the normals of its two contacts [rad].
         count: Rays to try.
+        open_inside: A finger may reach into hollows of the mesh: they are as open in contact.
     """
     points = np.asarray(vertices, dtype=float)
     triangles = points[np.asarray(faces, dtype=int)]
@@ -119,7 +122,7 @@ def find_axes(
     jitter = rng.normal(scale=0.3 * friction_angle, size=origins.shape)
     directions = jitter - normals_there * (1.0 + np.einsum("ij,ij->i", jitter, normals_there))[:, None]
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    width, far = _last_hits(triangles, origins, directions)
+    width, far = _opposite(triangles, origins, directions, gripper if open_inside else None)
     near_alignment = -np.einsum("ij,ij->i", directions, normals_there)
     alignment = np.minimum(near_alignment, np.einsum("ij,ij->i", directions, normals[far]))
     good = (width >= min_width) & (width <= gripper.opening - _FINGER_ROOM) & (alignment >= np.cos(friction_angle))
@@ -249,10 +252,18 @@ def _sample(
     return corner + u * (one - corner) + v * (two - corner), normals[face]
 
 
-def _last_hits(triangles: Float, origins: Float, directions: Float) -> tuple[Float, NDArray[np.int64]]:
-    """Distance to where each ray leaves the mesh for the last time, 0 for none, and the triangle there.
+def _opposite(
+    triangles: Float, origins: Float, directions: Float, gripper: GripperShape | None
+) -> tuple[Float, NDArray[np.int64]]:
+    """Distance to the opposite contact of each ray, 0 for none, and the triangle there.
 
     Rays and triangles are intersected after Moeller and Trumbore (1997).
+
+    Args:
+        triangles: (m, 3, 3) closed.
+        origins: (r, 3) on the surface.
+        directions: (r, 3) into the mesh, unit.
+        gripper: What may reach into hollows; None: nothing may, and the contact is where a ray leaves for good.
     """
     corner = triangles[:, 0]
     one, two = triangles[:, 1] - corner, triangles[:, 2] - corner
@@ -267,9 +278,33 @@ def _last_hits(triangles: Float, origins: Float, directions: Float) -> tuple[Flo
         v = -np.einsum("ij,ij->i", one, turned) / safe
         t = np.einsum("ij,ij->i", normal, from_corner) / safe
         inside = (u >= 0) & (v >= 0) & (u + v <= 1) & np.isfinite(safe)
-        if np.any(inside & (t < -1e-4)):
-            continue  # a surface behind the first contact would be in the finger's way
+        behind = float(-t[inside & (t < -1e-4)].max(initial=-np.inf))
         ahead = np.where(inside & (t > 1e-4), t, 0.0)
-        face[index] = int(ahead.argmax())
+        if gripper is None:
+            if np.isfinite(behind):
+                continue  # a surface behind the first contact would be in the finger's way
+            face[index] = int(ahead.argmax())
+        else:
+            face[index] = _far_side(ahead, behind, gripper)
         distance[index] = ahead[face[index]]
     return distance, face
+
+
+def _far_side(ahead: Float, behind: float, gripper: GripperShape) -> int:
+    """The first surface ahead with room for the open fingers beyond it and behind the start; else a miss.
+
+    Args:
+        ahead: (m,) distance of each triangle that the ray meets, 0 of the others [m].
+        behind: Distance back to the nearest surface behind the start [m].
+        gripper: Whose fingers need room.
+    """
+    hits = np.flatnonzero(ahead)
+    hits = hits[np.argsort(ahead[hits])]
+    places = ahead[hits]
+    beyond = np.append(places, np.inf)
+    for place, hit in zip(places, hits, strict=True):
+        room = 0.5 * (gripper.opening - place) + gripper.finger_thickness
+        next_surface = float(beyond[np.searchsorted(beyond, place + 1e-5)])
+        if next_surface - place >= room and behind >= room:
+            return int(hit)
+    return int(np.argmin(ahead))
