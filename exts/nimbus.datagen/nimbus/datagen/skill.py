@@ -46,6 +46,8 @@ class Reference:
     """Of ``object``, ``fixture`` and ``region``."""
     many: bool = False
     """One thing, a group or a list of things: names in a tuple when the statement is carried out."""
+    jointed: bool = False
+    """It must have moving parts."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ SupportReference = Annotated[str, Reference(("object", "fixture", "region"))]
 ObjectsReference = Annotated[str | tuple[str, ...], Reference(("object",), many=True)]
 """One object, a group or a list of objects: ``item``, ``items``, ``[items[0], items[1]]``; a tuple of names when the
 statement is carried out."""
+JointedReference = Annotated[str, Reference(("object",), jointed=True)]
+"""An object with moving parts."""
 PoseReference = Annotated[tuple[Metres, Metres, Metres] | Annotated[str, AfterValidator(normal_form)], PoseMark()]
 """A point: ``[0.4, 0, 10 cm]`` in the world frame, or in words: ``cup + [0, 0, 10 cm]``, ``above(cup, 10 cm)``,
 ``between(a, b)``, ``start.center``. When the statement is carried out it is x, y, z in the world frame [m]."""
@@ -81,6 +85,11 @@ def _mark(parts: Iterable[Any], kind: type[Mark]) -> Mark | None:
         if mark := _mark((*getattr(part, "__metadata__", ()), *get_args(part)), kind):
             return mark
     return None
+
+
+def each(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names that an ``ObjectsReference`` led to."""
+    return (names,) if isinstance(names, str) else names
 
 
 class Statement(StrictModel, ABC):

@@ -37,12 +37,12 @@ def locate(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature:
     if isinstance(found, Place):
         region = cell.regions[found.name]
         return np.array([*region.center, cell.stage.surfaces[region.on].upper[2]])
-    corners = _corners(cell, found.name)
-    center = (corners.min(axis=0) + corners.max(axis=0)) / 2
+    low, high = cell.bounds(found.name)
+    center = (low + high) / 2
     if feature == "center":
         return center
     if feature == "top":
-        return np.array([*center[:2], corners[:, 2].max()])
+        return np.array([*center[:2], high[2]])
     points = features(cell.model(found.name)) if found.name in cell.objects else {}
     if feature not in points:
         raise InputError(f"'{found.name}' has no point '{feature}'", instead=nearest(feature, known_features(points)))
@@ -59,14 +59,3 @@ def features(model: ObjectModel) -> dict[str, Float]:
 def known_features(points: Mapping[str, Any]) -> list[str]:
     """Names of points that may follow the dot."""
     return sorted({"center", "top", *points})
-
-
-def _corners(cell: Workcell, name: str) -> Float:
-    """Points (n, 3) in the world whose bounds are those of a body."""
-    if name in cell.objects:
-        points = cell.model(name).vertices
-    else:
-        bounds = np.array(cell.fixture(name).bounds)
-        points = np.stack(np.meshgrid(*bounds.T), axis=-1).reshape(-1, 3)
-    pose = cell.pose(name)
-    return points @ pose[:3, :3].T + pose[:3, 3]

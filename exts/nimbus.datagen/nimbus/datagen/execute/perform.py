@@ -129,4 +129,5 @@ def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:
 def _target(statement: Statement) -> str:
     """What a resolved statement is about, where that is one thing."""
     value = getattr(statement, statement.main) if statement.main else ""
-    return value if isinstance(value, str) else ""
+    alone = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    return alone if isinstance(alone, str) else ""

@@ -1,4 +1,4 @@
-"""At rest: an object does not move any more."""
+"""At rest: objects do not move any more."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from pydantic import Field
 
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Predicate
+from nimbus.datagen.skill import ObjectsReference, Predicate, each
 from nimbus.datagen.trajectory import Outcome, Reason
 
 
 @register("predicate", "at_rest")
 class AtRest(Predicate):
-    """The object is slower than 2 cm/s and turns slower than 0.5 rad/s."""
+    """The objects are slower than 2 cm/s and turn slower than 0.5 rad/s; without a name, all objects."""
 
     main = "object"
-    object: ObjectReference = Field(description="What must be at rest.")
+    object: ObjectsReference | None = Field(None, description="What must be at rest; everything when not given.")
 
     def failure(self, world: Workcell) -> Outcome | None:
-        """Still moving."""
-        if world.is_at_rest(self.object):
-            return None
-        linear, angular = world.simulation.body_speed(self.object)
-        detail = f"{self.object} moves at {linear:.3f} m/s and {angular:.2f} rad/s"
-        return Outcome(success=False, reason=Reason.NOT_AT_REST, detail=detail)
+        """The first that still moves."""
+        for name in world.objects if self.object is None else each(self.object):
+            if not world.is_at_rest(name):
+                linear, angular = world.simulation.body_speed(name)
+                detail = f"{name} moves at {linear:.3f} m/s and {angular:.2f} rad/s"
+                return Outcome(success=False, reason=Reason.NOT_AT_REST, detail=detail)
+        return None
