@@ -18,6 +18,7 @@ SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
 ROLES = ("dynamic", "fixed")
+IMAGES = ("lossless", "video", "both")
 FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha")
 
 INTERRUPTED, BUG = 130, 70
@@ -87,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
+    _add_robot(add("robot", "check a robot file: limits, tool, gripper, reach, collisions with itself, a picture"))
     for name, meaning in (
         ("tasks", "list the tasks that come with Nimbus"),
         ("skills", "list the skills and conditions that a task file can use"),
@@ -107,6 +109,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--format", type=one_of(FORMATS), metavar="NAME", help="export at the end to DIR/NAME: lerobot, aloha, …"
     )
+    _add_images(command)
     command.add_argument("--sim", type=one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
     command.add_argument("--planner", type=one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
     command.add_argument(
@@ -122,6 +125,16 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     _add_price(command)
     _add_device(command)
     _add_skills(command)
+
+
+def _add_images(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--images",
+        type=one_of(IMAGES),
+        default=IMAGES[0],
+        metavar="HOW",
+        help="lossless: in the episode's file, bit for bit; video: H.264, an MP4 for each camera; both (lossless)",
+    )
 
 
 def _add_price(command: argparse.ArgumentParser) -> None:
@@ -183,6 +196,13 @@ def _add_export_usd(command: argparse.ArgumentParser) -> None:
     _add_skills(command)
 
 
+def _add_robot(command: argparse.ArgumentParser) -> None:
+    command.add_argument("action", type=one_of(("check",)), metavar="check", help="what to do")
+    command.add_argument("file", metavar="FILE", help="a robot file, or the name of a robot that comes with Nimbus")
+    command.add_argument("--picture", type=Path, metavar="PNG", help="where the picture goes (NAME.png)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _add_rerender(command: argparse.ArgumentParser) -> None:
     _add_folder(command)
     command.add_argument("ids", nargs="+", metavar="ID", help="episodes")
@@ -193,6 +213,7 @@ def _add_rerender(command: argparse.ArgumentParser) -> None:
         "--variant", type=whole(0, 10**6), metavar="N", help="draw this variant's look and wording (its own)"
     )
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the new dataset")
+    _add_images(command)
     _add_device(command)
     _add_skills(command)
 

@@ -138,6 +138,7 @@ class _Maker:
                 simulator=settings.get("sim", "newton"),
                 planner=settings.get("planner", "ompl"),
                 device=settings.get("device", "cpu"),
+                settings={"images": settings["images"]} if "images" in settings else {},
             )
             job = job_of(spec, stored_task(episode))
         for name in sorted({*self._info.inputs, *job.origin.inputs}):

@@ -22,6 +22,7 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.datagen.content import asset_hashes, content_inputs
     from nimbus.datagen.store.dataset import Dataset, read_info
     from nimbus.datagen.store.read import EpisodeFile
+    from nimbus.datagen.store.videos import image_settings
     from nimbus.datagen.task import load_task
     from nimbus.datagen.usd.loader import load_assets
     from nimbus.runner.preview import write_previews
@@ -44,7 +45,7 @@ def command(args: argparse.Namespace) -> int:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
         raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
     hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
-    settings = {"device": args.device, "plans": plans_hash(source)}
+    settings = {"device": args.device, "plans": plans_hash(source)} | image_settings(args.images)
     with Dataset.create_or_open(
         args.out,
         task=task.name,
@@ -72,18 +73,27 @@ def _render(
     from nimbus.datagen.render.newton import NewtonRenderer
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.store.hdf5 import Hdf5Writer
+    from nimbus.datagen.store.videos import image_settings
 
-    writer = Hdf5Writer(dataset)
+    writer = Hdf5Writer(dataset, images=args.images)
     renderer = NewtonRenderer(stack=args.stack, device=args.device)
     already = {attempt.episode_id for attempt in dataset.ledger.stored()}
     with Chain([renderer, writer]) as chain:
-        planned = _planned(paths, task, assets, hashes, device=args.device, variant=args.variant)
+        looks = {"device": args.device, "variant": args.variant, "images": image_settings(args.images)}
+        planned = _planned(paths, task, assets, hashes, **looks)
         for stored in chain.run(item for item in planned if item.label not in already):
             sys.stdout.write(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
 
 
 def _planned(
-    paths: list[Path], task: Any, assets: Any, hashes: dict[str, str], *, device: str, variant: int | None
+    paths: list[Path],
+    task: Any,
+    assets: Any,
+    hashes: dict[str, str],
+    *,
+    device: str,
+    variant: int | None,
+    images: dict[str, str],
 ) -> Iterator[Any]:
     """Stored trajectories with the layouts that are to be seen.
 
@@ -95,10 +105,12 @@ def _planned(
     from nimbus.datagen.randomize.tabletop import draw_visual
     from nimbus.datagen.stages import Planned, Request, Scene
     from nimbus.datagen.store.read import EpisodeFile
+    from nimbus.datagen.store.videos import IMAGE_SETTINGS
 
     for path in paths:
         with EpisodeFile(path) as episode:
-            before, trajectory, settings = episode.layout(), episode.trajectory(), episode.provenance.settings
+            before, trajectory = episode.layout(), episode.trajectory()
+            settings = {key: value for key, value in episode.provenance.settings.items() if key not in IMAGE_SETTINGS}
         key = replace(
             before.key,
             task=task.name,
@@ -119,7 +131,7 @@ def _planned(
                 task_text=task.text,
                 task_hash=task.content_hash,
                 assets=hashes,
-                settings=settings | {"device": device, "source": before.key.id},
+                settings=settings | {"device": device, "source": before.key.id} | images,
             ),
         )
         yield Planned(scene=scene, layouts=(layout,), trajectory=trajectory)

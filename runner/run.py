@@ -60,6 +60,7 @@ def _spec(args: argparse.Namespace) -> CellSpec:
         planner=args.planner,
         device=args.device,
         stack=args.stack,
+        settings={} if args.images == "lossless" else {"images": args.images},
         resources=resources,
     )
 

@@ -136,6 +136,7 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
 def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, Any]:
     """What components of a pipeline may ask for, by parameter name."""
     from nimbus.datagen.randomize.room import check_room
+    from nimbus.datagen.store.videos import check_cameras, image_settings
     from nimbus.datagen.usd.loader import load_assets
 
     context: dict[str, Any] = {
@@ -144,8 +145,11 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, An
         "device": spec.device,
         "stack": spec.stack,
         "planner": spec.planner,
-        "run_settings": {"sim": spec.simulator, "planner": spec.planner, "device": spec.device},
+        "run_settings": {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
+        | image_settings(spec.settings.get("images", "lossless")),
     }
+    if "images" in spec.settings:
+        check_cameras(task)
     if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
         assets = load_assets(task)
         check_room(task, assets, seed=spec.seed)

@@ -69,7 +69,7 @@ class NativeView:
 
 def _frames(episode: EpisodeFile, camera: str) -> Iterator[NDArray[np.uint8]]:
     try:
-        for start in range(0, episode[f"observations/images/{camera}"].shape[0], 32):
+        for start in range(0, episode.shape(f"observations/images/{camera}")[0], 32):
             yield from episode.rows(f"observations/images/{camera}", slice(start, start + 32))
     except InputError as error:
         raise Unreadable(episode.path.name, error.what) from error

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,12 @@ from nimbus.datagen.store.h264 import CODEC, ENCODER, FRAGMENTED, PIXELS, Encode
 from nimbus.datagen.store.publish import storage_error
 from nimbus.datagen.store.sink import Sink
 
+if TYPE_CHECKING:
+    from nimbus.datagen.task import Task
+
 SUFFIX = ".mp4"
+IMAGE_SETTINGS = ("images", "video encoder")
+"""Names that :func:`image_settings` gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +143,22 @@ def staged_path(staged: Path, episode: str, path: str) -> Path:
 def stored_video(record: VideoRecord, *, episode: str, camera: str) -> Video:
     """What the ledger knows of a video."""
     return Video(path=video_path(episode, camera), byte_count=record.byte_count, sha256=record.sha256)
+
+
+def image_settings(images: str) -> dict[str, str]:
+    """What a dataset's origin and provenance say of how images are stored; nothing of lossless ones."""
+    return {} if images == "lossless" else {"images": images, "video encoder": f"av {importlib.metadata.version('av')}"}
+
+
+def check_cameras(task: Task) -> None:
+    """Refuse, before anything is made, a task whose images no video can hold.
+
+    Raises:
+        InputError: A camera's size is odd, or the rate is no whole number.
+    """
+    whole_rate(task.rate, where=task.where("rate"))
+    for name, camera in task.cameras.items():
+        check_size(name, camera.size, where=task.where("cameras", name))
 
 
 def file_hash(path: Path) -> tuple[int, str]:

@@ -1,0 +1,45 @@
+"""``--images video``: a run, and what comes after it, with an MP4 for each camera."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from runs import TINY, run
+
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.verify import verify
+from nimbus.runner.cli import main
+
+
+def test_a_run_in_video_is_verified_made_again_exported_and_rerendered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    assert run("--episodes", "1", "--images", "video", "--format", "lerobot", out=data) == 0
+    assert sorted(path.suffix for path in (data / "episodes").iterdir()) == [".hdf5", ".mp4", ".mp4"]
+    assert read_info(data).inputs["images"] == "video"
+    assert len(list((data / "lerobot").rglob("*.mp4"))) == 2
+    capsys.readouterr()
+    assert main(["verify", str(data), "--recompute", "1"]) == 0
+    assert "1 layouts and plans, equal" in " ".join(capsys.readouterr().out.split())
+    assert run("--episodes", "2", out=data) == 2
+    assert "holds a dataset made with another images (video, now none)" in capsys.readouterr().err
+    (path,) = (data / "episodes").glob("*.hdf5")
+    again = tmp_path / "again"
+    assert main(["rerender", str(data), path.stem, "--images", "both", "--out", str(again)]) == 0
+    assert verify(again).problems == ()
+    with EpisodeFile(path) as one, EpisodeFile(again / "episodes" / path.name) as other:
+        assert one.videos == other.videos, "the same pictures, told by their hash before and after the encoder"
+        assert other.provenance.settings["images"] == "both"
+        assert "observations/images/front" in other.file and "observations/images/front" not in one.file
+
+
+def test_an_odd_camera_is_refused_before_anything_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = tmp_path / "odd.yaml"
+    task.write_text(TINY.read_text().replace("size: [64, 48]", "size: [63, 48]", 1))
+    assert run("--images", "video", out=tmp_path / "data", task=task) == 2
+    told = capsys.readouterr().err
+    assert "camera 'front' is 63 x 48: H.264 wants even sizes; make the dataset with size: [64, 48]" in told
+    assert not (tmp_path / "data").exists()
