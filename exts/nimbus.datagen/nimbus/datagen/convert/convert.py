@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -94,10 +95,11 @@ def convert(
     source = open_set(folder)
     chosen = choose(source) if choose else range(len(source.items))
     plan = Plan(source=source, items=tuple(source.items[number] for number in chosen))
-    extra, left_out = _others(source)
+    names = list(files_under(folder))
+    extra, left_out = _others(source, names)
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": versions()}
     episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
-    key = _sum([_REVISION, to, origin, episodes, _state_of(folder)])
+    key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
         shutil.rmtree(stage_of(out), ignore_errors=True)
@@ -125,16 +127,16 @@ def check_apart(folder: Path, out: Path) -> None:
         raise InputError("lies in the dataset, or the dataset in it", where=f"--out {out}", instead=OTHER_OUT)
 
 
-def _others(source: LeRobotSet) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the dataset holds beside its own files: what is kept, and what cannot be."""
-    names = [name for name in files_under(source.folder) if name not in source.own_files and name != NAME]
+    names = [name for name in files if name not in source.own_files and name != NAME]
     left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
     return tuple(name for name in names if name not in set(left_out)), left_out
 
 
-def _state_of(folder: Path) -> list[tuple[str, int, int]]:
+def _state_of(folder: Path, files: list[str]) -> list[tuple[str, int, int]]:
     """Name, size and time of every file: what tells one state of a dataset from another."""
-    stats = ((name, (folder / name).stat()) for name in files_under(folder))
+    stats = ((name, os.stat(f"{folder}/{name}")) for name in files)
     return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -15,6 +17,9 @@ from nimbus.datagen.convert.remux import remux
 from nimbus.datagen.convert.row_stats import episode_stats
 from nimbus.datagen.convert.rows import Rows, numbers_of
 from nimbus.datagen.store.publish import disk, sync_file
+
+_GROUP_ROWS = 1024
+"""Rows of a row group at least, whole episodes each: tables of tiny groups are slow to read, and larger by half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,16 +97,20 @@ class Jobs:
 
     def _write_rows(self, job: Job, path: Path) -> tuple[NDArray[np.float64], dict[str, int]]:
         rows, stats, sizes = Rows(self._plan), [], {}
-        writer = None
+        writer: Any = None
+        group: list[Any] = []
         try:
             for position in job.positions:
                 table = rows.read(position)
-                if writer is None:
-                    writer = pq.ParquetWriter(path, table.schema, compression="snappy")
-                writer.write_table(table, row_group_size=len(table))
+                writer = writer or pq.ParquetWriter(path, table.schema, compression="snappy")
                 numbers = numbers_of(table)
                 sizes = {name: values.shape[1] for name, values in numbers.items()}
                 stats.append(episode_stats(numbers))
+                group.append(table)
+                if sum(map(len, group)) >= _GROUP_ROWS or position == job.positions[-1]:
+                    joined = pa.concat_tables(group)
+                    writer.write_table(joined, row_group_size=len(joined))
+                    group = []
         finally:
             if writer is not None:
                 writer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ class Plan:
     source: LeRobotSet
     items: tuple[Item, ...]
 
-    @property
+    @cached_property
     def starts(self) -> list[int]:
         """Frames before each episode, and all at the end."""
         return [0, *np.cumsum([item.length for item in self.items]).tolist()]
@@ -32,7 +33,7 @@ class Plan:
         """Frames of one camera in all episodes."""
         return sum(item.length for item in self.items)
 
-    @property
+    @cached_property
     def tasks(self) -> dict[int, int]:
         """New number by old number of the instructions that are still needed."""
         if len(self.items) == len(self.source.items):
@@ -59,7 +60,7 @@ class Plan:
             found[name] = f"{first}:{last}"
         return found or {"train": f"0:{len(numbers)}"}
 
-    @property
+    @cached_property
     def keeps_image_stats(self) -> bool:
         """Whether every episode has statistics of its pictures."""
         names = self.source.videos

@@ -7,7 +7,7 @@ from typing import Any
 
 from nimbus.datagen.convert.lerobot_set import Clip, Item, LeRobotSet
 from nimbus.datagen.convert.meta_files import INFO, check_numbers, check_tasks, json_rows
-from nimbus.datagen.store.within import fill, within
+from nimbus.datagen.store.within import Inside, fill, within
 
 _EPISODES, _STATS, _TASKS = "meta/episodes.jsonl", "meta/episodes_stats.jsonl", "meta/tasks.jsonl"
 
@@ -29,7 +29,8 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
         needed = {"episode_index": int, "stats": dict}
         stats = {row["episode_index"]: row["stats"] for row in json_rows(folder, _STATS, needed)}
     videos = [name for name, feature in info["features"].items() if feature.get("dtype") == "video"]
-    items = [_item(folder, info, row, videos, stats.get(row["episode_index"], {})) for row in rows]
+    inside = Inside(folder)
+    items = [_item(inside, info, row, videos, stats.get(row["episode_index"], {})) for row in rows]
     named = {path for item in items for path in (item.rows, *(clip.path for clip in item.clips.values()))}
     own = {INFO, _EPISODES, _STATS, _TASKS, "meta/stats.json"}
     own |= {path.relative_to(folder).as_posix() for path in named}
@@ -43,15 +44,15 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     )
 
 
-def _item(folder: Path, info: dict[str, Any], row: dict[str, Any], videos: list[str], stats: dict[str, Any]) -> Item:
+def _item(inside: Inside, info: dict[str, Any], row: dict[str, Any], videos: list[str], stats: dict[str, Any]) -> Item:
     number = row["episode_index"]
     place = {"episode_index": number, "episode_chunk": number // int(info.get("chunks_size") or 1000)}
-    clips = {name: Clip(path=within(folder, fill(info["video_path"], video_key=name, **place))) for name in videos}
+    clips = {name: Clip(path=inside.path(fill(info["video_path"], video_key=name, **place))) for name in videos}
     return Item(
         number=number,
         length=row["length"],
         tasks=tuple(map(str, row["tasks"])),
-        rows=within(folder, fill(info["data_path"], **place)),
+        rows=inside.path(fill(info["data_path"], **place)),
         clips=clips,
         extra={name: value for name, value in row.items() if name not in ("episode_index", "length", "tasks")},
         image_stats={name: stats[name] for name in videos if isinstance(stats.get(name), dict)},

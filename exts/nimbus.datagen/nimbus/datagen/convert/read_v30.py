@@ -10,7 +10,7 @@ from nimbus.datagen.convert.meta_files import INFO, RESTORE, check_numbers, chec
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.finding import Unreadable
 from nimbus.datagen.qa.tables import read_table, wordings_of
-from nimbus.datagen.store.within import fill, within
+from nimbus.datagen.store.within import Inside, fill, within
 
 _TASKS = "meta/tasks.parquet"
 _OWN_COLUMNS = ("episode_index", "length", "tasks", "dataset_from_index", "dataset_to_index")
@@ -33,7 +33,8 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     wordings = _wordings(folder)
     check_tasks((text for row in rows for text in row["tasks"]), wordings, folder / _TASKS)
     videos = [name for name, feature in info["features"].items() if feature.get("dtype") == "video"]
-    items = [_item(folder, info, row, videos) for row in rows]
+    inside = Inside(folder)
+    items = [_item(inside, info, row, videos) for row in rows]
     named = {path for item in items for path in (item.rows, *(clip.path for clip in item.clips.values()))}
     own = {INFO, _TASKS, "meta/stats.json", *names, *(path.relative_to(folder).as_posix() for path in named)}
     return LeRobotSet(
@@ -41,7 +42,7 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     )
 
 
-def _item(folder: Path, info: dict[str, Any], row: dict[str, Any], videos: list[str]) -> Item:
+def _item(inside: Inside, info: dict[str, Any], row: dict[str, Any], videos: list[str]) -> Item:
     number = row["episode_index"]
 
     def place(kind: str) -> dict[str, int]:
@@ -49,17 +50,17 @@ def _item(folder: Path, info: dict[str, Any], row: dict[str, Any], videos: list[
             return {name: int(row[f"{kind}/{name}"]) for name in ("chunk_index", "file_index")}
         except (KeyError, TypeError):
             what = f"episode {number} has no {kind}/chunk_index and file_index"
-            raise InputError(what, where=str(folder / "meta/episodes"), instead=RESTORE) from None
+            raise InputError(what, where=str(inside.root / "meta/episodes"), instead=RESTORE) from None
 
     def clip(name: str) -> Clip:
-        path = within(folder, fill(info["video_path"], video_key=name, **place(f"videos/{name}")))
+        path = inside.path(fill(info["video_path"], video_key=name, **place(f"videos/{name}")))
         return Clip(path=path, begin=float(row.get(f"videos/{name}/from_timestamp") or 0.0), is_whole=False)
 
     return Item(
         number=number,
         length=row["length"],
         tasks=tuple(map(str, row["tasks"])),
-        rows=within(folder, fill(info["data_path"], **place("data"))),
+        rows=inside.path(fill(info["data_path"], **place("data"))),
         clips={name: clip(name) for name in videos},
         extra={
             name: value for name, value in row.items() if name not in _OWN_COLUMNS and not name.startswith(_OWN_GROUPS)

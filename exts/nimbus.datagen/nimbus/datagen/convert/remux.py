@@ -13,6 +13,7 @@ from nimbus.datagen.errors import InputError
 
 _TICKS = 1000
 """Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
+_FAR = 10**12
 _OFF = 0.1
 """Of a frame: how far a picture may miss its time."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
@@ -94,19 +95,20 @@ class _Joined:
         self._tick = Fraction(1, fps * _TICKS)
         self._stream.time_base = self._tick
         self._start = 0
-        self._last: int | None = None
+        self._last = -_FAR
 
     def add(self, found: Packets, length: int) -> None:
         """Append an episode."""
-        base = self._start * _TICKS
+        base, last, stream, tick = self._start * _TICKS, self._last, self._stream, self._tick
         for packet, frame, decoded in zip(found.packets, found.frames, found.decoded, strict=True):
             shown, moment = base + frame * _TICKS, base + round(decoded * _TICKS)
-            if self._last is not None and moment <= self._last:
-                moment = self._last + 1  # episodes that reorder their pictures differently
-            self._last = moment
-            packet.stream, packet.time_base = self._stream, self._tick
-            packet.pts, packet.dts, packet.duration = shown, min(moment, shown), _TICKS
-            self._container.mux(packet)
+            if moment <= last:
+                moment = last + 1  # episodes that reorder their pictures differently
+            last = moment if moment < shown else shown
+            packet.stream, packet.time_base = stream, tick
+            packet.pts, packet.dts, packet.duration = shown, last, _TICKS
+        self._container.mux(found.packets)
+        self._last = last
         self._start += length
 
     def close(self) -> None:
@@ -123,7 +125,7 @@ class _opened:
         import av
 
         try:
-            self._container: Any = av.open(str(self._cut.clip.path))
+            self._container: Any = av.open(str(self._cut.clip.path), format="mp4")
             return self._container, self._container.streams.video[0]
         except (OSError, ValueError, IndexError) as error:
             raise _unreadable(self._cut, error) from None
@@ -138,34 +140,37 @@ class _opened:
 
 def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
     """The packets of an episode, checked: every picture is there once, in its place, and the first needs no other."""
-    unit = stream.time_base * fps
+    unit = float(stream.time_base * fps)
     start: int | None = None
     if not cut.clip.is_whole:
         start = round(Fraction(cut.clip.begin).limit_denominator(10**9) / stream.time_base)
         container.seek(max(0, start), stream=stream)
-    found = Packets(packets=[], frames=[], decoded=[])
+    packets, frames, decoded = [], [], []
     for packet in container.demux(stream):
-        if not packet.size:
-            continue  # the demuxer's mark of the end
-        if packet.pts is None:
+        shown = packet.pts
+        if shown is None:
+            if not packet.size:
+                continue  # the demuxer's mark of the end
             raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
-        start = packet.pts if start is None else start
-        place = float((packet.pts - start) * unit)
+        start = shown if start is None else start
+        place = (shown - start) * unit
         frame = round(place)
         if frame < 0:
             continue
         if frame >= cut.length and not cut.clip.is_whole:
-            if len(found.packets) == cut.length:
+            if len(packets) == cut.length:
                 break
             continue
         if packet.is_corrupt:
             raise InputError(f"picture {frame} is cut short", where=cut.name, instead=_SEE_QA)
-        if abs(place - frame) > _OFF:
-            what = f"picture {len(found.packets)} is off the grid of {fps} frames a second"
+        if not -_OFF < place - frame < _OFF:
+            what = f"picture {len(packets)} is off the grid of {fps} frames a second"
             raise InputError(what, where=cut.name, instead=_SEE_QA)
-        found.packets.append(packet)
-        found.frames.append(frame)
-        found.decoded.append(float(((packet.pts if packet.dts is None else packet.dts) - start) * unit))
+        packets.append(packet)
+        frames.append(frame)
+        moment = packet.dts
+        decoded.append(place if moment is None else (moment - start) * unit)
+    found = Packets(packets=packets, frames=frames, decoded=decoded)
     _check(found, cut)
     return found
 

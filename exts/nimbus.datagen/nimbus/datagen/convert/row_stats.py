@@ -11,13 +11,20 @@ from numpy.typing import NDArray
 from nimbus.datagen.store.export.stats import QUANTILES, VectorTotal
 
 KEYS = ("min", "max", "mean", "std", *QUANTILES)
+_LEVELS = np.array([*QUANTILES.values()])
 
 
 def episode_stats(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     """(S, D) statistics in the order of :data:`KEYS`, the columns of all features side by side."""
     rows = np.concatenate([*numbers.values()], axis=1)
-    parts = [rows.min(axis=0), rows.max(axis=0), rows.mean(axis=0), rows.std(axis=0)]
-    return np.stack([*parts, *np.quantile(rows, list(QUANTILES.values()), axis=0)])
+    mean, std = rows.mean(axis=0), rows.std(axis=0)
+    rows.sort(axis=0)
+    # As np.quantile does, which takes ten times as long for so few rows.
+    places = _LEVELS * (len(rows) - 1)
+    below = np.floor(places).astype(np.intp)
+    above = np.minimum(below + 1, len(rows) - 1)
+    quantiles = rows[below] + (rows[above] - rows[below]) * (places - below)[:, None]
+    return np.stack([rows[0], rows[-1], mean, std, *quantiles])
 
 
 def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int) -> dict[str, dict[str, Any]]:

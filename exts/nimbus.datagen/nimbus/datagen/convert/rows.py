@@ -42,15 +42,15 @@ class Rows:
         item = self._plan.items[position]
         table = self._cast(self._find(item), item)
         start, tasks = self._starts[position], self._plan.tasks
-        old = table.column("task_index").to_pylist()
-        if lost := sorted({*old} - set(tasks)):
+        old = table.column("task_index").to_numpy()
+        if lost := sorted({*np.unique(old).tolist()} - set(tasks)):
             raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
         frames = np.arange(item.length)
         numbers = {
             "frame_index": frames,
             "episode_index": np.full(item.length, position),
             "index": frames + start,
-            "task_index": np.array([tasks[number] for number in old]),
+            "task_index": np.array([tasks[number] for number in old.tolist()]),
         }
         for name, values in numbers.items():
             place = table.schema.get_field_index(name)

@@ -12,25 +12,49 @@ from nimbus.datagen.errors import InputError
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
-def within(root: Path, name: str) -> Path:
-    """The path of a file in a folder.
+class Inside:
+    """Paths in a folder, each checked.
 
     Args:
         root: The folder.
-        name: Relative to it, with slashes.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._real = os.path.realpath(root)
+        self._folders: dict[str, str] = {}
+        """Where folders really are, by the name in the root: files have neighbours."""
+
+    def path(self, name: str) -> Path:
+        """The path of a file.
+
+        Args:
+            name: Relative to the root, with slashes.
+
+        Raises:
+            InputError: It leads out of the folder, by itself or through a symbolic link.
+        """
+        folder, _, last = name.rpartition("/")
+        try:
+            if folder not in self._folders:
+                self._folders[folder] = os.path.realpath(os.path.join(self._real, folder))
+            path = os.path.join(self._folders[folder], last)
+            real = os.path.realpath(path) if last in ("", ".", "..") or os.path.islink(path) else path
+        except (OSError, ValueError) as error:
+            raise InputError(f"'{name}' is no path: {error}", where=str(self.root)) from None
+        if real != self._real and not real.startswith(self._real.rstrip(os.sep) + os.sep):
+            what = f"'{name}' leads out of the dataset"
+            raise InputError(what, where=str(self.root), instead="put a copy of the file in its place")
+        return self.root / name
+
+
+def within(root: Path, name: str) -> Path:
+    """The path of a file in a folder; see :class:`Inside`.
 
     Raises:
-        InputError: It leads out of the folder, by itself or through a symbolic link.
+        InputError: It leads out of the folder.
     """
-    try:
-        path = (root / name).resolve()
-        ours = path.is_relative_to(root.resolve())
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"'{name}' is no path: {error}", where=str(root)) from None
-    if not ours:
-        what = f"'{name}' leads out of the dataset"
-        raise InputError(what, where=str(root), instead="put a copy of the file in its place")
-    return root / name
+    return Inside(root).path(name)
 
 
 def fill(template: str, **values: int | str) -> str:
@@ -49,10 +73,11 @@ def files_under(root: Path) -> Iterator[str]:
     Raises:
         InputError: A symbolic link leads out of it.
     """
+    inside = Inside(root)
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted((*names, *(name for name in folders if Path(place, name).is_symlink()))):
             path = Path(place, name)
             relative = path.relative_to(root).as_posix()
-            if within(root, relative).is_file():
+            if inside.path(relative).is_file():
                 yield relative
