@@ -129,6 +129,7 @@ class Robot(StrictModel):
     position: Vector = Field((0.0, 0.0, 0.0), description="where its base stands, seen from the scene's place [m]")
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
     locked: tuple[tuple[str, float], ...] = Field((), description="joints that stay at a position [rad, m]")
+    decompose: tuple[str, ...] = Field((), description="links whose collision meshes are cut into convex pieces")
     cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tools'")
 
     @property

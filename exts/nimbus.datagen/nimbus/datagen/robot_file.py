@@ -86,6 +86,7 @@ class RobotFile(ArmEntry):
     place: Place = Field(Place(), description="Where the robot's base stands, seen from the scene's place for robots.")
     locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
     arms: dict[str, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
+    decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
     cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tool's")
 
     @model_validator(mode="after")
@@ -153,6 +154,7 @@ class _Completion:
             position=file.place.position,
             wxyz=file.place.wxyz,
             locked=tuple(sorted(locked.items())),
+            decompose=file.decompose,
             cameras=file.cameras,
         )
 
@@ -220,6 +222,7 @@ class _Completion:
             self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))
             self._check(root, "link", arm.gripper.fingers, self._at(arm.name, "gripper", "fingers"))
         self._check(root, "link", self.file.cameras, ("cameras",))
+        self._check(root, "link", self.file.decompose, ("decompose",))
         self._check(root, "joint", tuple(self.file.locked), ("locked",))
 
     def _check(self, root: Element, kind: str, names: tuple[str, ...], keys: Keys) -> None:

@@ -110,6 +110,9 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
     for element in list(root):
         if element.tag not in ("link", "joint", "material"):
             root.remove(element)
+    for joint in root.findall("joint"):
+        if joint.get("type") == "continuous":
+            _limit_turns(joint)
     for mesh in root.iter("mesh"):
         mesh.set("filename", str(_mesh_path(mesh.get("filename", ""), piece, path)))
     if piece.prefix:
@@ -123,6 +126,16 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
                 continue
             material.set("name", piece.prefix + material.get("name", ""))
     return root
+
+
+def _limit_turns(joint: Element) -> None:
+    """A joint without limits gets two turns: planners need some."""
+    limit = joint.find("limit")
+    if limit is None:
+        limit = ElementTree.SubElement(joint, "limit")
+    joint.set("type", "revolute")
+    limit.set("lower", f"{-2 * np.pi}")
+    limit.set("upper", f"{2 * np.pi}")
 
 
 def _is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:

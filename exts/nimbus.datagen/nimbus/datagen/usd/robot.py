@@ -16,6 +16,7 @@ from nimbus.datagen.layout import Quaternion, Vector
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import multiply, to_matrix
 from nimbus.datagen.urdf import assemble, lock_joints, package_folder, piece_path
+from nimbus.datagen.usd.convex_parts import split_collisions
 from nimbus.datagen.usd.stage import StageInfo
 
 
@@ -89,10 +90,13 @@ def _convert(robot: Robot, target: Path) -> None:
 def _one_urdf(robot: Robot, folder: Path) -> Path:
     """The robot's own URDF when it is all there is, else one that is put together."""
     only = robot.pieces[0]
-    if len(robot.pieces) == 1 and not (robot.locked or only.prefix or only.root):
+    plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or only.prefix or only.root)
+    if plain and "continuous" not in piece_path(only, robot=robot.name).read_text():
         return piece_path(only, robot=robot.name)
     root = assemble(robot.pieces, robot=robot.name)
     lock_joints(root, dict(robot.locked))
+    for link in robot.decompose:
+        split_collisions(root, link, folder)
     path = folder / f"{root.get('name')}.urdf"
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     return path

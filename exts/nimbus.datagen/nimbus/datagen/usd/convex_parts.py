@@ -1,0 +1,49 @@
+"""Collision meshes of a URDF cut into convex pieces: simulators take the convex hull of each mesh."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+_THRESHOLD = 0.04
+"""How concave a piece may be, as coacd measures it."""
+_MOST_PIECES = 12
+
+
+def split_collisions(root: ElementTree.Element, link: str, folder: Path) -> None:
+    """Replace the collision meshes of a link by convex pieces, written as files into a folder.
+
+    Args:
+        root: The URDF.
+        link: The link.
+        folder: Where the pieces go.
+    """
+    element = next(found for found in root.findall("link") if found.get("name") == link)
+    for number, collision in enumerate(element.findall("collision")):
+        mesh = collision.find("geometry/mesh")
+        if mesh is None:
+            continue
+        for part, path in enumerate(_pieces(Path(mesh.get("filename", "")), folder, f"{link}_{number}")):
+            piece = copy.deepcopy(collision)
+            piece.set("name", f"{link}_{number}_{part}")
+            piece.find("geometry/mesh").set("filename", str(path))  # type: ignore[union-attr]
+            element.append(piece)
+        element.remove(collision)
+
+
+def _pieces(path: Path, folder: Path, name: str) -> list[Path]:
+    import coacd
+    import trimesh
+
+    coacd.set_log_level("error")
+    whole: Any = trimesh.load(path, force="mesh")
+    parts = coacd.run_coacd(
+        coacd.Mesh(whole.vertices, whole.faces), threshold=_THRESHOLD, max_convex_hull=_MOST_PIECES, seed=0
+    )
+    files = []
+    for number, (vertices, faces) in enumerate(parts):
+        files.append(folder / f"{name}_{number}.stl")
+        trimesh.Trimesh(vertices, faces).export(files[-1])
+    return files

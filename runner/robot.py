@@ -1,0 +1,54 @@
+"""``nimbus robot check FILE``: whether a robot file is right, what it says, and a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from nimbus.datagen.discover import discover_components
+from nimbus.datagen.robot_check import ArmReport, RobotReport, check_robot
+from nimbus.datagen.store.json_text import to_json
+
+
+def command(args: argparse.Namespace) -> int:
+    """Check the file and print what it describes."""
+    discover_components()
+    picture = args.picture or Path(f"{Path(args.file).stem}.png")
+    report = check_robot(args.file, picture=picture)
+    if args.json:
+        sys.stdout.write(to_json(asdict(report) | {"picture": str(picture)}, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(_lines(report)) + f"\npicture  {picture}\n")
+    return 0
+
+
+def _lines(report: RobotReport) -> list[str]:
+    lines = [f"{report.name}  {report.description}".rstrip(), f"{report.links} links, {report.mass:.1f} kg"]
+    for arm in report.arms:
+        lines += ["", *_arm_lines(arm)]
+    return lines
+
+
+def _arm_lines(arm: ArmReport) -> list[str]:
+    width = max(len(joint["name"]) for joint in arm.joints)
+    head = f"  {'joint':<{width}}    lower    upper  rad/s  rad/s2     N m     home"
+    rows = [
+        f"  {joint['name']:<{width}} {joint['lower']:8.3f} {joint['upper']:8.3f} {joint['velocity']:6.2f} "
+        f"{joint['acceleration']:7.2f} {joint['effort']:7.1f} {joint['home']:8.3f}"
+        for joint in arm.joints
+    ]
+    at = ", ".join(f"{value:.3f}" for value in arm.tool_home)
+    reach = (
+        f"{arm.reach[0]:.2f} to {arm.reach[1]:.2f} m ahead of the base" if arm.reach else "nowhere ahead of the base"
+    )
+    return [
+        f"{arm.name}: {len(arm.joints)} joints",
+        head,
+        *rows,
+        f"  tool     {arm.tool_link}; at home {at} m from the base",
+        f"  gripper  {', '.join(arm.gripper_joints)}; opens {arm.opening * 1e3:.0f} mm",
+        f"  reach    pointing down: {reach}",
+        f"  checked  {arm.watched_pairs} pairs of links against each other",
+    ]
