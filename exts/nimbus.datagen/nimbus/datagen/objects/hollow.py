@@ -37,7 +37,7 @@ class Hollow(StrictModel):
     smooth: bool = Field(False, description="a smooth curve through the rows")
     fillet: Metres = 0.001
     segments: int = Field(default=32, ge=12, le=36, multiple_of=4, description="points of an outline")
-    sides: int = Field(default=16, ge=4, le=24, multiple_of=4, description="convex pieces around; 4 for a box")
+    sides: int = Field(default=16, ge=4, le=16, multiple_of=4, description="convex pieces around; 4 for a box")
     pieces: int = Field(default=3, ge=1, le=6, description="upper bound of convex pieces from foot to rim")
 
     @model_validator(mode="after")
@@ -84,7 +84,7 @@ class Hollow(StrictModel):
         rows = np.array(full, dtype=np.float64)
         rows[:, :3] *= (size[2], size[0] / 2, size[1] / 2)
         rows[:, 0] -= size[2] / 2
-        return splined(rows, 12)[0] if self.smooth else rows
+        return splined(rows, 9)[0] if self.smooth else rows
 
     def _loft(self, outer: Float, inner: Float, size: Float) -> Loft:
         """The skin: up the outside, over the rim, down the inside."""
