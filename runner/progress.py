@@ -158,7 +158,7 @@ class Progress:
         self._written = self.status.updated
         # A full disk ends the run where episodes are stored, not where progress is told.
         with suppress(OSError, StorageError):
-            replace_text(self._path, to_json(self.status.to_plain(), indent=2) + "\n", durable=False)
+            replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)
 
 
 def _forget_oldest(table: dict[Any, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +179,10 @@ class Status:
 
     def to_plain(self) -> dict[str, Any]:
         """As it stands in the file: all fields, and what follows from them."""
-        return asdict(self) | {
+        return vars(self) | {
+            "workers": [vars(worker) for worker in self.workers],
+            "ring": vars(self.ring),
+            "events": [vars(event) for event in self.events],
             "settled": self.settled,
             "elapsed_seconds": self.elapsed,
             "remaining_seconds": self.remaining,

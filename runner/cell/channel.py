@@ -9,6 +9,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from typing import Any, TypeAlias
 
 Received: TypeAlias = tuple[dict[str, Any], list[int]]
@@ -19,7 +20,16 @@ LONGEST = 128 << 10
 MOST_DESCRIPTORS = 8
 _BUFFER = 1 << 20
 """[bytes] asked for in each direction; the kernel gives what it allows."""
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A dataclass by its fields, not copied."""
+    if not is_dataclass(value):
+        raise TypeError(f"a {type(value).__name__} does not travel")
+    return vars(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_fields)
 
 
 class ChannelError(ValueError):

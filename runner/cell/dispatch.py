@@ -165,10 +165,7 @@ class Dispatcher:
             return  # said before the last order came
         member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles
         if not message.flushing:
-            try:
-                self.intake.commit(at_once=True)
-            finally:
-                self._end_without_result(member)
+            self._end_without_result(member)
 
     def _end_without_result(self, member: Member) -> None:
         """Where components gave nothing for an episode, that is as good as a death."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from nimbus.datagen.store.attempt import Attempt
@@ -180,8 +180,8 @@ _KINDS: dict[str, Any] = {
 
 
 def to_plain(message: Any) -> dict[str, Any]:
-    """A message as plain values."""
-    return {"kind": type(message).__name__} | asdict(message)
+    """A message as plain values; dataclasses in it are for the channel's encoder."""
+    return {"kind": type(message).__name__} | vars(message)
 
 
 def from_message(plain: dict[str, Any]) -> Any:

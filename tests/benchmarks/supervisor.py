@@ -1,0 +1,88 @@
+"""What the supervisor costs: at rest, and for each episode that it commits.
+
+Run it as ``python tests/benchmarks/supervisor.py [--episodes N] [--json FILE]``. Real cells of the light pipeline: one
+whose workers plan for longer than it is looked at, and one that does nothing but commit, as fast as this machine lets
+its workers. CPU time of the supervisor's process, all its threads, from ``/proc``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests")]
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+from chaos import cells  # noqa: E402
+
+WORKERS = (2, 2)
+REST_SECONDS = 20.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def at_rest(folder: Path) -> dict[str, float]:
+    """Share of a core that a supervisor takes whose workers have nothing to say."""
+    limits = dict.fromkeys(cells.LIMITS, (600.0, 600.0))
+    spec = cells.light(folder, episodes=50, workers=WORKERS, plan_seconds=300.0, fixed_roles=True, deadlines=limits)
+    run = cells.start(spec)
+    pid = run.wait_for(lambda status: status.get("startup_seconds"))["pid"]
+    time.sleep(3.0)
+    before, begin = cpu_seconds(pid), time.monotonic()
+    time.sleep(REST_SECONDS)
+    share = (cpu_seconds(pid) - before) / (time.monotonic() - begin)
+    cells.kill_all(run)
+    return {"share": share}
+
+
+def busy(folder: Path, *, episodes: int) -> dict[str, float]:
+    """CPU that a supervisor takes for an episode, from its order for a plan to its row in the ledger."""
+    spec = cells.light(folder, episodes=episodes, workers=WORKERS, plan_seconds=0.0, render_seconds=0.0)
+    run = cells.start(spec)
+    status = run.wait_for(lambda status: status.get("stored", 0) >= 10)
+    pid, first = status["pid"], status["stored"]
+    before, begin = cpu_seconds(pid), time.monotonic()
+    last, cpu, end = first, before, begin
+    while not run.is_over:
+        try:
+            stored, now = run.status().get("stored", last), cpu_seconds(pid)
+        except (OSError, IndexError):
+            break
+        if stored > last:
+            last, cpu, end = stored, now, time.monotonic()
+        time.sleep(0.05)
+    run.end()
+    count = last - first
+    return {"rate": count / (end - begin), "cpu_ms": (cpu - before) / count * 1e3}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--episodes", type=int, default=1500)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="nimbus-supervisor-") as folder:
+        rest = at_rest(Path(folder) / "rest")
+        work = busy(Path(folder) / "busy", episodes=arguments.episodes)
+    sys.stdout.write(
+        f"at rest              {rest['share']:.2%} of a core\n"
+        f"an episode           {work['cpu_ms']:.2f} ms of CPU, at {work['rate']:.0f} commits a second\n"
+        f"at 100 commits/s     {work['cpu_ms'] / 10:.1%} of a core\n"
+    )
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"rest": rest, "busy": work}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
