@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +41,8 @@ class Grip:
     round: bool
     """What is held may turn between the fingers."""
     cost: float
+    into: Float = field(default_factory=lambda: np.zeros(3))
+    """(3,) unit, part's frame: the way that the fingers press"""
 
 
 class Part:
@@ -181,7 +183,8 @@ def _presses_of(place: Pressing, pose: Float) -> Iterator[Grip]:
     for angle, across in itertools.product(np.radians([0, 25, -25, 50, -50]), (False, True)):
         approach = to_matrix(rotation_about(level, float(angle))) @ -normal
         closing = np.cross(level, approach) if across else level
-        yield Grip(world_T_tool=_hand(position, approach, closing), width=0.0, round=False, cost=0.2 * abs(angle))
+        hand, cost = _hand(position, approach, closing), 0.2 * abs(angle)
+        yield Grip(world_T_tool=hand, width=0.0, round=False, cost=cost, into=-place.normal)
 
 
 def _hand(position: Float, approach: Float, closing: Float) -> Float:

@@ -14,7 +14,8 @@ from nimbus.datagen.execute.articulation import Grip, Part
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.plan.curve import trace_curve
 from nimbus.datagen.plan.ik import solve_ik, trace_line
-from nimbus.datagen.plan.motion import MotionPlan
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.trajectory import Reason
 
 if TYPE_CHECKING:
@@ -28,12 +29,16 @@ _FINGER_CLEARANCE = 5e-4
 """[m] The open fingers keep from everything at the grip."""
 _NEAR = 0.03
 """[m] Fingers that are to press on something are brought so near, then the distance is measured."""
+_FEELS, _FELT = 5, 1e-4
+"""Steps in which they are brought to touch it, and the distance that counts as touching [m]."""
 _SHARES = (1.0, 0.5, 0.0)
 """How much of a part's turn the hand makes, where what it holds is round."""
 _MOST_GRIPS = 36
 """Grips that are looked at, over both ways round."""
 _LEAST_STROKE = 0.25
 """Share of the way that a stroke must go to be worth a grip; then another grip takes over."""
+_LENGTHS = (1.0, 0.85, 0.7, 0.5, 0.3)
+"""Shares of a stroke that are tried when the hand holds it a little otherwise than was planned."""
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
 
 
@@ -45,8 +50,8 @@ class _Stroke:
     share: float
     q: Float
     """(J,) posture at the grip"""
-    before: Float
-    """(J,) posture from which the hand comes straight to it"""
+    way: tuple[MotionPlan, MotionPlan]
+    """A free motion, and straight to the grip"""
     end: float
     """Joint position that is reached"""
 
@@ -80,7 +85,7 @@ class Handling:
             cell.begin("reach")
             self._set_fingers(min(grip.width for grip in part.grips()))
             stroke = self._choose(part.grips(), goal)
-            self._come(stroke)
+            cell.follow_all(*stroke.way)
             cell.begin("grasp")
             if cell.close_on(part.label):
                 cell.begin(phase)
@@ -110,7 +115,7 @@ class Handling:
         cell.begin("reach")
         self._close_fingers()
         stroke = self._choose(part.presses(), part.position_at(fraction))
-        self._come(stroke)
+        cell.follow_all(*stroke.way)
         cell.begin(phase)
         cell.meter.closing_on = part.label
         self._touch(stroke)
@@ -167,8 +172,8 @@ class Handling:
                     end = self._furthest(one, posture[0], start, goal, share)
                     if abs(end - start) < min(_LEAST_STROKE * abs(goal - start), abs(goal - start)):
                         self._attempts["out of reach on the way"] += 1
-                        continue
-                    yield _Stroke(grip=one, share=share, q=posture[0], before=posture[1], end=end)
+                    elif (way := self._way_to(one, posture[1], rng)) is not None:
+                        yield _Stroke(grip=one, share=share, q=posture[0], way=way, end=end)
 
     def _posture(self, grip: Grip, rng: np.random.Generator) -> tuple[Float, Float] | None:
         """Postures at the grip and where the straight approach begins, both clear of everything."""
@@ -200,45 +205,59 @@ class Handling:
                 free += 1
         return goal if free == len(poses) else start + (goal - start) * max(free - 2, 0) / len(poses)
 
-    def _come(self, stroke: _Stroke) -> None:
-        """A free motion, then straight to the grip."""
-        cell = self._cell
-        scene = cell.look()
-        approach = cell.planner.plan_joints(scene, cell.arm_command, stroke.before, rng=cell.rng())
-        if not approach:
-            raise SkillFailure.of_plan(approach)
-        reach = cell.planner.plan_line(scene, stroke.before, stroke.grip.world_T_tool)
+    def _way_to(self, grip: Grip, before: Float, rng: np.random.Generator) -> tuple[MotionPlan, MotionPlan] | None:
+        """A free motion to where the straight approach begins, and the approach."""
+        cell, scene = self._cell, self._cell.look()
+        reach = cell.planner.plan_line(scene, before, grip.world_T_tool)
         if not reach:
-            raise SkillFailure.of_plan(reach)
-        cell.follow_all(approach, reach)
+            self._attempts[f"approach: {reach.status}"] += 1
+            return None
+        free = cell.planner.plan_joints(scene, cell.arm_command, before, rng=rng)
+        if not free:
+            self._attempts[f"reach: {free.status}"] += 1
+            return None
+        return free, reach
 
     def _touch(self, stroke: _Stroke) -> None:
         """Bring the fingertips to the surface: as far as the planning scene says that it is away."""
         cell, part = self._cell, self._part
-        scene = cell.look()
-        with scene.nearer(2 * _NEAR):
-            gaps = [
-                gap
-                for pair, gap in scene.contacts(cell.arm_command).items()
-                if part.label in pair and scene.gripper_bodies.intersection(pair)
-            ]
-        if not gaps:
-            raise SkillFailure(Reason.NO_GRASP, f"the fingers are beside {part.label}")
-        goal = _backed(cell.tool_pose(), -max(min(gaps), 0.0))
-        scene = cell.look()
+        scene, q, goal = cell.look(), cell.arm_command, cell.tool_pose()
+        into = part.pose[:3, :3] @ stroke.grip.into
+        for _ in range(_FEELS):
+            gap = self._gap(scene, q)
+            goal[:3, 3] += gap * into
+            following = scene.arm.solve(goal, q)
+            if following is None or gap < _FELT:
+                break
+            q = following
         with scene.allow(part.label):
             plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=self._speed)
         cell.follow(plan, touching=[part.label])
 
+    def _gap(self, scene: PlanningScene, q: Float) -> float:
+        """Distance of the gripper from the part in a posture [m]."""
+        with scene.nearer(2 * _NEAR):
+            gaps = [
+                gap
+                for pair, gap in scene.contacts(q).items()
+                if self._part.label in pair and scene.gripper_bodies.intersection(pair)
+            ]
+        if not gaps:
+            raise SkillFailure(Reason.NO_GRASP, f"the fingers are beside {self._part.label}")
+        return max(min(gaps), 0.0)
+
     def _move(self, stroke: _Stroke, *, beyond: float = 0.0) -> None:
-        """Along the joint from where hand and part really are."""
+        """Along the joint from where hand and part really are, as far as the arm can."""
         cell, part = self._cell, self._part
-        start = part.position
+        start, plan = part.position, MotionPlan(status=MotionStatus.NO_PATH)
         end = stroke.end + np.sign(stroke.end - start) * self._as_joint(beyond)
-        poses = part.hand_path(cell.tool_pose(), start, end, share=stroke.share)
         scene = cell.look()
-        with scene.allow(part.label):
-            plan = cell.planner.plan_curve(scene, cell.arm_command, poses, speed=self._speed)
+        for length in _LENGTHS:
+            poses = part.hand_path(cell.tool_pose(), start, start + length * (end - start), share=stroke.share)
+            with scene.allow(part.label):
+                plan = cell.planner.plan_curve(scene, cell.arm_command, poses, speed=self._speed)
+            if plan:
+                break
         cell.follow(plan, touching=[part.label])
         cell.wait(2)
 
@@ -249,7 +268,7 @@ class Handling:
         return distance / max(float(np.linalg.norm(self._cell.tool_pose()[:3, 3] - self._part.pose[:3, 3])), 0.02)
 
     def _retreat(self) -> None:
-        """Back along the fingers, as far as there is room."""
+        """Back along the fingers, as far as there is room, and open them."""
         cell, part = self._cell, self._part
         scene, plan = cell.look(), None
         for length in (1.4 * self._approach, self._approach, 0.6 * self._approach, 0.3 * self._approach):
@@ -258,7 +277,7 @@ class Handling:
             if plan:
                 break
         assert isinstance(plan, MotionPlan)
-        cell.follow(plan, touching=[part.label])
+        cell.follow(plan, touching=[part.label], opening=cell.robot.gripper.open)
 
 
 def _backed(pose: Float, distance: float) -> Float:
