@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import numpy as np
@@ -24,27 +24,20 @@ from nimbus.datagen.execute.release import (
     spots_on,
     yaws_like,
 )
+from nimbus.datagen.execute.setting_down import plan_release, set_down
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.quantities import Metres, Radians
 from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import to_matrix
-from nimbus.datagen.skill import ObjectReference, Reference, Skill
+from nimbus.datagen.skill import ContainerReference, ObjectReference, Skill, SupportReference
 from nimbus.datagen.trajectory import Reason
 
 Float = NDArray[np.float64]
 
-_BATCH = 4
 _FINGER_ROOM = 0.01
 """[m] The fingers open so far first, where walls and other things may be near."""
-_OFF = 0.03
-"""[m] An object that ends so far from where it was let go, was not put down."""
-_TILTED = 0.3
-"""[rad] An object that leans so far from its rest pose, fell over."""
-
-Container = Annotated[str, Reference(("fixture", "object"))]
-Support = Annotated[str, Reference(("object", "fixture", "region"))]
 
 
 @register("skill", "place")
@@ -59,9 +52,10 @@ class Place(Skill):
     """
 
     main = "object"
+    hand = "puts"
     object: ObjectReference = Field(description="What to place; it must be in the gripper.")
-    into: Container | None = Field(None, description="The open fixture or object that receives it.")
-    on: Support | None = Field(None, description="The region, object or fixture that it will stand on.")
+    into: ContainerReference | None = Field(None, description="The open fixture or object that receives it.")
+    on: SupportReference | None = Field(None, description="The region, object or fixture that it will stand on.")
     beside: ObjectReference | None = Field(None, description="The object that it will stand next to.")
     side: Literal["left", "right", "front", "behind"] | None = Field(
         None, description="Side of `beside`, as the robot sees it; front is nearer to the robot. Any when not given."
@@ -89,18 +83,23 @@ class Place(Skill):
         """Carry, lower, open, retreat."""
         if arm.held != self.object:
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
-        rest = self._rest(arm)
-        carry, lower = self._plan(arm, rest)
+        if self.into is None:
+            rest = self._rest(arm)
+            set_down(arm, self.object, self._releases(arm, rest), rest=rest)
+        else:
+            self._drop(arm, self.into)
+
+    def _drop(self, arm: Workcell, container: str) -> None:
+        carry, lower = plan_release(
+            arm, releases_inside(arm, self.object, *room_inside(arm, container), drop=self.drop)
+        )
         arm.begin("carry")
         arm.follow_all(carry, lower)
-        let_go = arm.pose(self.object)
         arm.begin("release")
-        arm.open(room=_FINGER_ROOM, steps=2 if self.into else 4)
+        arm.open(room=_FINGER_ROOM, steps=2)
         arm.begin("retreat")
-        plan, touched = self._retreat(arm)
+        plan, touched = self._leave(arm, container)
         arm.follow(plan, opening=arm.robot.gripper.open, touching=touched)
-        if not self.into:
-            self._check(arm, let_go, rest)
 
     def _rest(self, arm: Workcell) -> RestPose:
         model = arm.model(self.object)
@@ -110,25 +109,7 @@ class Place(Skill):
             raise SkillFailure(Reason.NO_ROOM, f"{self.object} cannot rest {self.rest}")
         return rest
 
-    def _plan(self, arm: Workcell, rest: RestPose) -> tuple[MotionPlan, MotionPlan]:
-        """A free motion to above a release pose and a straight one down to it."""
-        failure: MotionPlan | None = None
-        for some in _batches(self._releases(arm, rest), _BATCH):
-            carry = arm.planner.plan_pose(arm.look(), arm.arm_command, [above for above, _ in some], rng=arm.rng())
-            if not carry:
-                failure = carry
-                continue
-            lower = arm.planner.plan_line(arm.look(), carry.end, some[carry.goal_index][1], speed=0.35)
-            if lower:
-                return carry, lower
-            failure = lower
-        if failure is None:
-            raise SkillFailure(Reason.NO_ROOM, f"no spot for {self.object} at {self.into or self.on or self.beside}")
-        raise SkillFailure.of_plan(failure)
-
     def _releases(self, arm: Workcell, rest: RestPose) -> Iterator[Release]:
-        if self.into is not None:
-            return releases_inside(arm, self.object, *room_inside(arm, self.into), drop=self.drop)
         turn = arm.pose(self.object)[:3, :3] @ to_matrix(rest.wxyz).T
         reference = self.on or self.beside or ""
         if reference in arm.regions:
@@ -147,20 +128,15 @@ class Place(Skill):
         sides = SIDES if self.side is None else (self.side,)
         return spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
-    def _retreat(self, arm: Workcell) -> tuple[MotionPlan, set[str]]:
+    def _leave(self, arm: Workcell, container: str) -> tuple[MotionPlan, set[str]]:
         """Straight up to above the rim, or as far as the arm reaches, or back along the fingers.
 
         What was just let go may be touched, and when nothing else helps, what lies in the container already.
         """
         pose, scene = arm.tool_pose(), arm.look()
-        rim = pose[2, 3]
-        if self.into is not None:
-            world_T_box, _, high = room_inside(arm, self.into)
-            rim = world_T_box[2, 3] + high[2]
-        height = max(0.05, rim + 0.06 - pose[2, 3])
+        world_T_box, _, high = room_inside(arm, container)
+        height = max(0.05, world_T_box[2, 3] + high[2] + 0.06 - pose[2, 3])
         ways = [(0.0, 0.0, height * share) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]
-        if self.into is None:
-            ways = ways[::-1]
         plan = MotionPlan(status=MotionStatus.NO_PATH)
         for touched, way in itertools.product(({self.object}, arm.released), ways):
             goal = pose.copy()
@@ -170,19 +146,3 @@ class Place(Skill):
             if plan:
                 return plan, touched
         return plan, set()
-
-    def _check(self, arm: Workcell, let_go: Float, rest: RestPose) -> None:
-        """It stands where it was let go, as it should."""
-        now = arm.pose(self.object)
-        moved = float(np.linalg.norm((now - let_go)[:3, 3]))
-        if moved > _OFF:
-            raise SkillFailure(Reason.OFF_TARGET, f"{self.object} went {moved * 100:.0f} cm when it was let go")
-        tilt = float(np.arccos(np.clip((now[:3, :3] @ to_matrix(rest.wxyz).T)[2, 2], -1.0, 1.0)))
-        if tilt > _TILTED:
-            raise SkillFailure(Reason.TOPPLED, f"{self.object} leans by {tilt:.2f} rad")
-
-
-def _batches(items: Iterable[Release], size: int) -> Iterator[list[Release]]:
-    iterator = iter(items)
-    while some := list(itertools.islice(iterator, size)):
-        yield some

@@ -15,6 +15,7 @@ class Wait(Skill):
     """Hold still, with the gripper as it is. Fails only when something else pushes the arm away."""
 
     main = "time"
+    hand = "keeps"
     time: Seconds = Field(1.0, gt=0, le=60, description="How long.")
 
     def run(self, arm: Workcell) -> None:

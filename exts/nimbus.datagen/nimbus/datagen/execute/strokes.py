@@ -1,0 +1,144 @@
+"""Pushing without grasping: the fingers go down behind an object and move it along a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.trajectory import Reason
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_TIPS = 0.004
+"""[m] Height of the finger tips above what the object lies on."""
+_BEHIND = 0.025
+"""[m] Room between fingers and object where they go down."""
+_LOW = 0.04
+"""[m] Over what is higher, the hand leans back, so that the tips touch first."""
+_LEAN = 0.4
+"""[rad]"""
+_LONGEST = 0.12
+"""[m] A stroke; the next one aims again."""
+_SHORT = 0.004
+"""[m] A stroke ends so far before where the object seems to arrive: it can be pushed on, but not back."""
+_TOPPLED = 0.5
+"""[rad]"""
+
+
+def straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: Iterable[str] = ()) -> None:
+    """Move the tool along a straight line to ``world_T_tool`` (4, 4); some bodies may be touched.
+
+    Raises:
+        SkillFailure: There is no such line, or the arm did not follow.
+    """
+    scene, bodies = cell.look(), tuple(touching)
+    with scene.allow(*bodies):
+        plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=speed)
+    cell.follow(plan, touching=bodies)
+
+
+def hand_along(direction: Float, *, lean: float = 0.0) -> Float:
+    """Orientation (3, 3) of a hand that points down, its fingers side by side across a level direction (2,).
+
+    Args:
+        direction: Unit.
+        lean: How far the palm leans back, against the direction [rad].
+    """
+    forward = np.array([*direction, 0.0])
+    approach = np.sin(lean) * forward - np.cos(lean) * np.array([0.0, 0.0, 1.0])
+    closing = np.cross((0.0, 0.0, 1.0), forward)
+    return np.stack([np.cross(closing, approach), closing, approach], axis=1)
+
+
+def push_to(cell: Workcell, name: str, target: Float, *, tolerance: float, strokes: int, speed: float) -> None:
+    """Push an object until its middle is at a point, stroke by stroke, aiming again before each.
+
+    Args:
+        cell: The scene; the gripper is empty.
+        name: The object.
+        target: (2,) x, y in the world [m].
+        tolerance: Distance at which to stop [m].
+        strokes: How many at most.
+        speed: Of the fingers [m/s].
+
+    Raises:
+        SkillFailure: It fell over, or is still not there.
+    """
+    upright = cell.pose(name)[:3, :3].copy()
+    reach: float | None = None
+    for _ in range(strokes):
+        way = target - middle(cell, name)
+        if np.linalg.norm(way) <= tolerance:
+            return
+        reach = _stroke(cell, name, way, reach=reach, speed=speed)
+        turned = cell.pose(name)[:3, :3] @ upright.T
+        if np.arccos(np.clip(turned[2, 2], -1.0, 1.0)) > _TOPPLED:
+            raise SkillFailure(Reason.TOPPLED, f"{name} fell over")
+    left = float(np.linalg.norm(target - middle(cell, name)))
+    if left > tolerance:
+        raise SkillFailure(Reason.OFF_TARGET, f"{name} is {left * 100:.1f} cm off")
+
+
+def middle(cell: Workcell, name: str) -> Float:
+    """Middle (2,) of an object's outline, x, y in the world [m]."""
+    lower, upper = cell.bounds(name)
+    return ((lower + upper) / 2)[:2]
+
+
+def _stroke(cell: Workcell, name: str, way: Float, *, reach: float | None, speed: float) -> float:
+    """One push; how far the object's middle was ahead of the tool at its end [m]."""
+    distance = float(np.linalg.norm(way))
+    direction, across = way / distance, np.array([-way[1], way[0]]) / distance
+    vertices, pose = cell.model(name).vertices, cell.pose(name)
+    points = vertices @ pose[:3, :3].T + pose[:3, 3]
+    place, level = middle(cell, name), points[:, 2].min()
+    back = float(((place - points[:, :2]) @ direction).max())
+    width = float(np.ptp(points[:, :2] @ across))
+    gripper = cell.robot.gripper
+    lean = _LEAN if points[:, 2].max() - level > _LOW else 0.0
+    front = gripper.pad_width / 2 + 0.003
+    reach = back + front if reach is None else reach
+
+    hand = np.eye(4)
+    hand[:3, :3] = hand_along(direction, lean=lean)
+    hand[2, 3] = level + _TIPS + gripper.pad_height / 2 * np.cos(lean) + front * np.sin(lean)
+    start = place - direction * (back + front + _BEHIND)
+    end = place + direction * (min(distance, _LONGEST) - _SHORT - reach)
+
+    cell.begin("approach")
+    _spread(cell, 0.6 * width)
+    down = hand.copy()
+    down[:2, 3] = start
+    above = down.copy()
+    above[2, 3] = points[:, 2].max() + 0.05
+    cell.move_to([above, above @ np.diag([-1.0, -1.0, 1.0, 1.0])])
+    half_turn = np.sign(float(cell.tool_pose()[:3, 0] @ hand[:3, 0]))
+    turn = np.diag([half_turn, half_turn, 1.0, 1.0])
+    straight(cell, down @ turn)
+    cell.begin("push")
+    along = hand.copy()
+    along[:2, 3] = end
+    straight(cell, along @ turn, speed=speed, touching=[name])
+    cell.wait(2)
+    ahead = float((middle(cell, name) - end) @ direction)
+    cell.begin("retreat")
+    along[:2, 3] -= _BEHIND * direction
+    straight(cell, along @ turn, touching=[name])
+    along[2, 3] = above[2, 3]
+    straight(cell, along @ turn, touching=[name])
+    return ahead
+
+
+def _spread(cell: Workcell, width: float) -> None:
+    """Bring the fingers to a distance, as far as they open."""
+    gripper = cell.robot.gripper
+    share = min(1.0, max(0.0, width / gripper.shape.opening))
+    for opening in np.linspace(cell.opening, gripper.closed + share * (gripper.open - gripper.closed), 4)[1:]:
+        cell.command(opening=float(opening))

@@ -1,0 +1,42 @@
+"""Pull: draw an object nearer, the fingers behind its far side."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.strokes import middle, push_to
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+
+@register("skill", "pull")
+class Pull(Skill):
+    """Hook the fingers behind an object and draw it along the surface, towards the robot.
+
+    Needs an empty gripper, room behind the object, and something that does not roll. Fails with ``no_ik`` or
+    ``no_path`` when the fingers cannot come behind it, ``toppled`` or ``off_target``.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="What to pull.")
+    by: Metres = Field(0.1, gt=0, le=0.6, description="How far.")
+    tolerance: Metres = Field(0.015, gt=0, le=0.2, description="How far from there it may end.")
+    strokes: int = Field(5, ge=1, le=20, description="Strokes at most.")
+    speed: float = Field(0.12, gt=0, le=0.5, description="Speed of the fingers [m/s].")
+
+    def run(self, arm: Workcell) -> None:
+        """Strokes until it is there."""
+        if arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
+        place, base = middle(arm, self.object), np.array(arm.stage.robot_position[:2])
+        way = base - place
+        target = place + self.by * way / np.linalg.norm(way)
+        push_to(arm, self.object, target, tolerance=self.tolerance, strokes=self.strokes, speed=self.speed)
+        arm.begin("retreat")
+        arm.open()

@@ -1,0 +1,58 @@
+"""Push: move an object along the surface without grasping it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.release import SIDES
+from nimbus.datagen.execute.strokes import middle, push_to
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, RegionReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+
+@register("skill", "push")
+class Push(Skill):
+    """Push an object along the surface, with the finger tips behind it, until it is where it should be.
+
+    Needs an empty gripper, room behind the object, and something that does not roll. Pushes stroke by stroke and aims
+    again before each. Give ``to``, or ``direction`` and ``by``. Fails with ``no_ik`` or ``no_path`` when the fingers
+    cannot come behind the object, ``toppled``, or ``off_target`` after the last stroke.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="What to push.")
+    to: RegionReference | None = Field(None, description="The region whose middle it is pushed to.")
+    direction: Literal["left", "right", "front", "behind"] | None = Field(
+        None, description="Where to, as the robot sees it: front is towards the robot, behind away from it."
+    )
+    by: Annotated[Metres, Field(gt=0, le=1)] | None = Field(None, description="How far, with `direction`.")
+    tolerance: Metres = Field(0.015, gt=0, le=0.2, description="How far from the target it may end.")
+    strokes: int = Field(6, ge=1, le=20, description="Strokes at most.")
+    speed: float = Field(0.12, gt=0, le=0.5, description="Speed of the fingers [m/s].")
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Push:
+        if (self.to is None) == (self.direction is None) or (self.direction is None) != (self.by is None):
+            raise PydanticCustomError("push", "give either to, or direction and by")
+        return self
+
+    def run(self, arm: Workcell) -> None:
+        """Strokes until it is there."""
+        if arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
+        if self.to is not None:
+            target = np.array(arm.regions[self.to].center)
+        else:
+            target = middle(arm, self.object) + (self.by or 0.0) * SIDES[self.direction or "behind"]
+        push_to(arm, self.object, target, tolerance=self.tolerance, strokes=self.strokes, speed=self.speed)
+        arm.begin("retreat")
+        arm.open()

@@ -1,0 +1,70 @@
+"""Slide: drag a grasped object along the surface."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.strokes import middle, straight
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import rotation_about, to_matrix
+from nimbus.datagen.skill import ObjectReference, RegionReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_HOVER = 0.001
+"""[m] The hand rises so far while it drags, so that the object does not dig in."""
+
+
+@register("skill", "slide")
+class Slide(Skill):
+    """Take hold of an object without lifting it, drag it along the surface into a region, and let go.
+
+    Needs an empty gripper and a free way between the two. Fails with ``no_grasp``, ``missed_grasp``, ``no_path`` when
+    the way is blocked, or ``off_target`` when it slipped out of the fingers.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="What to slide.")
+    to: RegionReference = Field(description="The region whose middle it is dragged to.")
+    turn: Radians | None = Field(None, description="Turn it on the way by this angle about the vertical.")
+    tolerance: Annotated[Metres, Field(gt=0, le=0.2)] = Field(0.02, description="How far from there it may end.")
+
+    def run(self, arm: Workcell) -> None:
+        """Grasp, drag, let go, retreat."""
+        if arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
+        grasps = [grasp.world_T_tool for grasp in arm.grasps(self.object)]
+        plan = arm.planner.plan_grasp(arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng())
+        if not plan:
+            raise SkillFailure(Reason.NO_GRASP, plan.detail or "no grasp of this shape")
+        arm.begin("reach")
+        arm.follow_all(plan.approach, plan.reach)
+        arm.begin("grasp")
+        if not arm.close_on(self.object):
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+        arm.begin("slide")
+        target = np.array(arm.regions[self.to].center)
+        start, place = arm.tool_pose(), middle(arm, self.object)
+        turn = to_matrix(rotation_about((0, 0, 1), self.turn or 0.0))
+        goal = start.copy()
+        goal[:3, :3] = turn @ start[:3, :3]
+        goal[:2, 3] = target + (turn[:2, :2] @ (start[:2, 3] - place))
+        goal[2, 3] += _HOVER
+        straight(arm, goal, speed=0.2, touching=[self.object])
+        arm.wait(2)
+        arm.begin("release")
+        arm.open(room=0.01, steps=3)
+        arm.begin("retreat")
+        above = arm.tool_pose()
+        above[:3, 3] -= 0.1 * above[:3, 2]
+        straight(arm, above, touching=[self.object])
+        arm.open()
+        off = float(np.linalg.norm(middle(arm, self.object) - target))
+        if off > self.tolerance:
+            raise SkillFailure(Reason.OFF_TARGET, f"{self.object} is {off * 100:.1f} cm off")
