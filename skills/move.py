@@ -6,10 +6,10 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.quantities import Radians
 from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import pose, rotation_about
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.skill import PoseReference, Skill
 
 _TURNS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _DOWN = rotation_about((1, 0, 0), np.pi)
@@ -20,7 +20,8 @@ class Move(Skill):
     """Bring the tool to a point, pointing down. Fails with ``no_ik`` out of reach, ``no_path`` when blocked."""
 
     main = "to"
-    to: tuple[Metres, Metres, Metres] = Field(description="Where the tool goes, x, y, z in the world frame [m].")
+    hand = "keeps"
+    to: PoseReference = Field(description="Where the tool goes: [x, y, z] in the world frame [m], or in words.")
     yaw: Radians | None = Field(None, description="Heading of the fingers' closing direction; free when not given.")
     straight: bool = Field(False, description="Along a straight line.")
 

@@ -216,7 +216,9 @@ class _PoseParser(ReferenceParser):
         self.at = self.text.index(letter, self.at) + 1
 
     def _error(self) -> InputError:
-        what = f"'{self.text}' is not a point"
+        what, text = f"'{self.text}' is not a point", self.text
+        if text.count("(") > text.count(")") or text.count("[") > text.count("]"):
+            return InputError(what, instead="between { and } put it in quotes: {at: 'above(cup, 10 cm)'}")
         return InputError(what, instead="write one like cup + [0, 0, 10 cm], above(cup, 10 cm) or between(a, b)")
 
 

@@ -158,8 +158,12 @@ class Reader:
     def _entry(self, keys: Keys, entry: Any) -> Step | Composite:
         for name in registry.names("composite"):
             composite: type[Composite] = registry.lookup("composite", name)
-            if self.kind in composite.kinds and composite.claims(entry):
-                return composite.parse(self, keys, entry)
+            if not composite.claims(entry):
+                continue
+            if self.kind not in composite.kinds:
+                place = "steps" if self.kind == "predicate" else "conditions"
+                raise self.error(keys, f"'{composite.words[0]}' stands among {place} only")
+            return composite.parse(self, keys, entry)
         if isinstance(entry, str):
             return Step(entry, self._statement(keys, entry, {}), keys, self.kind)
         if not isinstance(entry, dict) or len(entry) != 1:

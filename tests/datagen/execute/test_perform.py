@@ -1,0 +1,189 @@
+"""Composites of steps, done in physics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache, partial
+
+import numpy as np
+import pytest
+from one_can import TEXT, assets, layout, put, simulation, task, thing
+
+from nimbus.datagen import registry
+from nimbus.datagen.discover import discover
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.perform import Performer, performer
+from nimbus.datagen.execute.planner import make_motion_planner, run_attempt, settle
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import Skill
+from nimbus.datagen.streams import stream
+from nimbus.datagen.task import Task
+from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
+
+HEAD, TAIL = TEXT.split("steps:\n")[0], "cameras:" + TEXT.split("cameras:")[1]
+CANS = (thing("items_0", x=0.45, y=-0.1), thing("items_1", x=0.5, y=0.15))
+
+discover()
+
+
+@register("skill", "stumble")
+class Stumble(Skill):
+    """Fail with a reason."""
+
+    main = "reason"
+    reason: str
+
+    def run(self, arm: Workcell) -> None:
+        raise SkillFailure(Reason(self.reason), "stumbled")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def others_do_not_stumble() -> Iterator[None]:
+    """Other tests list the skills there are."""
+    yield
+    registry._components.pop(("skill", "stumble"))
+
+
+@lru_cache
+def task_of(steps: str, *, success: str = "- at_rest", count: str = "count: 1") -> Task:
+    body = "".join(f"  {line}\n" for line in steps.splitlines())
+    said = "".join(f"  {line}\n" for line in success.splitlines())
+    return task(HEAD.replace("count: 1", count) + "steps:\n" + body + "success:\n" + said + TAIL)
+
+
+def attempt(steps: str, *things: PlacedObject, success: str = "- at_rest", drawn: dict | None = None) -> Trajectory:
+    placed = things or (thing(),)
+    chosen = task_of(steps, success=success, count=f"count: {len(placed)}")
+    at = PhysicalLayout(objects=placed, drawn={"choices": drawn or {}})
+    return run_attempt(chosen, simulation(*placed), at, streams=partial(stream, 0), planner="ompl")
+
+
+def skills(done: Trajectory) -> list[str]:
+    """What was done, in order; the wait at the end left out."""
+    return [f"{part.skill} {part.target}".strip() for part in done.segments if part.phase != "settle"]
+
+
+def test_a_choice_takes_the_branch_that_the_layout_says():
+    text = "- choose: [{wait: 0.2}, {gripper: closed}]"
+    address = "steps[0].choose"
+    assert skills(attempt(text, drawn={address: 0})) == ["wait"]
+    assert skills(attempt(text, drawn={address: 1})) == ["gripper closed"]
+
+
+def test_one_object_is_chosen_for_steps_and_conditions_alike():
+    steps = "- choose one in items:\n    - move: above(one, 20 cm)"
+    success = "- choose one in items:\n    - at_pose: {at: 'above(one, 20 cm)', within: 1 cm}"
+    ends = [attempt(steps, *CANS, success=success, drawn={"one in items": index}) for index in (0, 1)]
+    assert [end.outcome.success for end in ends] == [True, True]
+    assert np.abs(ends[0].joint_positions[-1] - ends[1].joint_positions[-1]).max() > 0.1
+
+
+def test_choices_are_drawn_for_the_episode_with_their_weights_and_no_others():
+    chosen = task_of(
+        "- for item in items:\n    - choose: [25 %: home, 75 %: {wait: 1}]\n- choose one in items: [pick: one]",
+        count="count: [2, 3]",
+    )
+    drawn = [draw_physical(chosen, assets(), seed=1, index=index) for index in range(30)]
+    names = {item.name for item in drawn[0].objects}
+    addresses = {f"steps[0].'for item in items'[0].choose {name}" for name in names} | {"one in items"}
+    assert drawn[0].drawn["choices"].keys() == addresses
+    taken = [value for each in drawn for key, value in each.drawn["choices"].items() if "choose" in key]
+    assert 0.55 < np.mean(taken) < 0.95
+    assert {each.drawn["choices"]["one in items"] for each in drawn} >= {0, 1}
+    again = draw_physical(chosen, assets(), seed=1, index=7)
+    assert again == drawn[7]
+
+
+def test_tasks_without_choices_have_layouts_as_before():
+    assert "choices" not in draw_physical(task(), assets(), seed=0, index=0).drawn
+
+
+@pytest.mark.parametrize(
+    ("condition", "done"),
+    [
+        ("{upright: items}", "wait"),
+        ("{not: {upright: items}}", "gripper closed"),
+        ("[{upright: items}, {near: {object: items, to: recycling, within: 1 cm}}]", "gripper closed"),
+        ("{any: [{near: {object: items, to: recycling, within: 1 cm}}, {upright: items}]}", "wait"),
+    ],
+)
+def test_physics_decides_a_condition(condition: str, done: str):
+    text = f"- if: {condition}\n  then: {{wait: 0.2}}\n  else: {{gripper: closed}}"
+    assert skills(attempt(text)) == [done]
+
+
+def test_steps_are_repeated_until_physics_says_enough():
+    lower = "- repeat: [move: 'tool + [0, 0, -5 cm]']\n  until: {at_pose: {at: [0, 0, 0.4], axes: z, within: 3 cm}}"
+    assert attempt(lower).outcome.success
+    in_vain = attempt("- repeat: [wait: 0.1]\n  until: {not: {upright: items}}\n  at_most: 3")
+    assert in_vain.outcome.reason == Reason.UNWANTED and in_vain.outcome.detail.startswith("after 3 times: ")
+    assert in_vain.step_count == 6
+    times = attempt("- {repeat: {wait: 0.1}, times: 4}")
+    assert times.outcome.success and skills(times) == ["wait"] and times.segments[0].stop == 8
+
+
+FAR = "stumble: no_ik"
+
+
+def test_a_recovery_follows_a_failure_and_may_try_again():
+    done = attempt(f"- try: [wait: 0.1, {FAR}]\n  recover: [gripper: closed, gripper: open]")
+    assert done.outcome.success and skills(done) == ["wait", "gripper closed", "gripper open"]
+    again = attempt(f"- try: [wait: 0.1, {FAR}]\n  recover: [gripper: closed, gripper: open, retry]\n  at_most: 2")
+    assert again.outcome.reason == Reason.NO_IK
+    assert skills(again) == ["wait", *["gripper closed", "gripper open", "wait"] * 2]
+
+
+def test_the_reason_selects_the_recovery_and_none_fits_is_the_failure():
+    text = "- try: {stumble: no_ik}\n  recover: [{on: missed_grasp, do: home}, {on: [no_path, no_ik], do: {wait: 0.1}}]"
+    assert skills(attempt(text)) == ["wait"]
+    none = attempt(f"- try: {{{FAR}}}\n  recover: [{{on: missed_grasp, do: home}}]")
+    assert (none.outcome.reason, none.outcome.phase) == (Reason.NO_IK, "stumble no_ik")
+
+
+def test_recoveries_take_turns():
+    text = f"- try: {{{FAR}}}\n  recover: [[wait: 0.1, retry], [gripper: closed, gripper: open, retry]]\n  at_most: 3"
+    assert skills(attempt(text)) == ["wait", "gripper closed", "gripper open", "wait"]
+
+
+def test_giving_up_ends_the_attempt_with_the_failure_that_led_there_also_inside_another_try():
+    inner = f"try: {{{FAR}}}, recover: give_up"
+    done = attempt(f"- {{try: {{{inner}}}, recover: home}}\n- home")
+    assert done.outcome.reason == Reason.NO_IK and done.step_count == 0
+    alone = attempt("- give_up")
+    assert (alone.outcome.reason, alone.outcome.detail) == (Reason.GIVEN_UP, "as the steps say")
+
+
+def test_an_arm_that_was_stopped_in_the_middle_goes_on_from_where_it_is():
+    chosen = task_of("- home")
+    cell, doing = working(chosen)
+    cell.simulation.data.qvel[cell.simulation.dof_index[:7]] = 0.5
+    cell._command[0] += 0.2
+    cell.regain()
+    assert np.allclose(cell.arm_command, cell.simulation.joint_positions()[:7])
+    doing.do(chosen.steps, doing.scope)
+    assert np.abs(cell.simulation.joint_positions()[:7] - cell.robot.arm.home).max() < 0.02
+
+
+def test_what_was_lost_on_the_way_is_fetched_again():
+    text = """\
+- pick: items
+- try: {wait: 0.5}
+  recover: [gripper: open, pick: items]"""
+    chosen = task_of(text)
+    cell, doing = working(chosen)
+    doing.do(chosen.steps[:1], doing.scope)
+    put(cell.simulation, "items_0", cell.start_poses["items_0"][:3, 3] + (0.05, 0, 0))
+    doing.do(chosen.steps[1:], doing.scope)
+    assert cell.held == "items_0" and skills(cell.finish(Outcome(success=True)))[-1] == "pick items_0"
+
+
+def working(chosen: Task, *things: PlacedObject) -> tuple[Workcell, Performer]:
+    placed = things or (thing(),)
+    made = simulation(*placed)
+    settle(made)
+    planner = make_motion_planner("ompl", made.robot, rate=made.rate)
+    cell = Workcell(made, planner, layout(*placed), streams=partial(stream, 0), regions=chosen.regions)
+    return cell, performer(chosen, cell, layout(*placed))
