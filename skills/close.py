@@ -9,7 +9,7 @@ from nimbus.datagen.execute.handling import Handling
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.skill import JointedReference, Skill
 from nimbus.datagen.trajectory import Reason
 
 _SHUT = 0.03
@@ -25,13 +25,13 @@ class Close(Skill):
     """
 
     main = "object"
-    object: ObjectReference = Field(description="What to close.")
-    part: str = Field("", description="Which part of it: drawer_1, door, lid; left out: the first.")
+    object: JointedReference = Field(description="What to close.")
+    joint: str | None = Field(None, description="Which of its joints: drawer_1, door, lid; left out: the first.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
         """Reach, push, retreat; or by the handle."""
-        part = arm.part(self.object, self.part)
+        part = arm.part(self.object, self.joint or "")
         handling = Handling(arm, part, approach=self.approach)
         for _ in range(2):
             try:

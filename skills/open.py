@@ -10,7 +10,7 @@ from nimbus.datagen.execute.handling import Handling
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.skill import JointedReference, Skill
 
 
 @register("skill", "open")
@@ -22,12 +22,12 @@ class Open(Skill):
     """
 
     main = "object"
-    object: ObjectReference = Field(description="What to open.")
-    part: str = Field("", description="Which part of it: drawer_1, door, lid; left out: the first.")
-    to: Annotated[Ratio, Field(gt=0, le=1)] = Field(0.8, description="How far, as a share of what it can open.")
+    object: JointedReference = Field(description="What to open.")
+    joint: str | None = Field(None, description="Which of its joints: drawer_1, door, lid; left out: the first.")
+    to: Annotated[Ratio, Field(gt=0, le=1)] = Field(0.85, description="How far, as a share of what it can open.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
         """Reach, grasp, pull, release, retreat."""
-        part = arm.part(self.object, self.part)
+        part = arm.part(self.object, self.joint or "")
         Handling(arm, part, approach=self.approach).by_handle(self.to, phase="pull")

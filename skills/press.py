@@ -11,7 +11,7 @@ from nimbus.datagen.execute.handling import Handling
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.skill import JointedReference, Skill
 from nimbus.datagen.trajectory import Reason
 
 _ENOUGH = 0.9
@@ -27,15 +27,15 @@ class Press(Skill):
     """
 
     main = "object"
-    object: ObjectReference = Field(description="What to press.")
-    part: str = Field("", description="Which part of it: button, start; left out: the first.")
+    object: JointedReference = Field(description="What to press.")
+    joint: str | None = Field(None, description="Which of its joints: button, start; left out: the first.")
     depth: Annotated[Ratio, Field(gt=0, le=1)] = Field(1.0, description="How deep, as a share of its travel.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
         """Reach, press, retreat."""
-        part = arm.part(self.object, self.part)
+        part = arm.part(self.object, self.joint or "")
         Handling(arm, part, approach=self.approach).by_pressing(self.depth, phase="press")
-        deepest = arm.largest_fraction(self.object, self.part)
+        deepest = arm.largest_fraction(self.object, self.joint or "")
         if deepest < _ENOUGH * self.depth:
             raise SkillFailure(Reason.NOT_MOVED, f"{part.label} went down by {deepest:.0%} of its travel")

@@ -10,7 +10,7 @@ from nimbus.datagen.execute.handling import Handling
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.skill import JointedReference, Skill
 
 
 @register("skill", "turn")
@@ -22,12 +22,12 @@ class Turn(Skill):
     """
 
     main = "object"
-    object: ObjectReference = Field(description="What to turn.")
-    part: str = Field("", description="Which part of it: knob, wheel, lever; left out: the first.")
-    to: Annotated[Ratio, Field(ge=0, le=1)] = Field(0.8, description="Where to, as a share of its range.")
+    object: JointedReference = Field(description="What to turn.")
+    joint: str | None = Field(None, description="Which of its joints: knob, wheel, lever; left out: the first.")
+    to: Annotated[Ratio, Field(ge=0, le=1)] = Field(0.85, description="Where to, as a share of its range.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
         """Reach, grasp, turn, release, retreat; several times where one stroke is too short."""
-        part = arm.part(self.object, self.part)
+        part = arm.part(self.object, self.joint or "")
         Handling(arm, part, approach=self.approach).by_handle(self.to, phase="turn", strokes=4)

@@ -26,6 +26,8 @@ _TURN_STEP, _TILTS = 0.26, np.radians([0, 20, 40])
 """[rad] Between two turns of the hand about a handle, and its tilts along it, away from what is below."""
 _CURVE_STEP, _CURVE_TURN = 0.005, np.radians(1.5)
 """[m, rad] Between two poses of a hand that moves a part."""
+_NEAR = 0.03
+"""[m] Fingers that are to press on something are brought so near; then the distance is measured."""
 _COMFORT = np.array([0.6, 0.0, -0.8])
 """Approach that an arm on a table likes best: away from its base, and down."""
 
@@ -125,7 +127,7 @@ class Part:
     def presses(self) -> list[Grip]:
         """Ways to touch it with closed fingers where it can be pressed, the most comfortable first.
 
-        The tool's origin is in the surface: how far the fingers reach beyond it the planning scene knows.
+        The tool's origin is a little off the surface: how far the fingers reach beyond it the planning scene knows.
         """
         grips = [grip for place in self.model.pressings for grip in _presses_of(place, self.pose)]
         return _by_comfort(self._cell, grips)
@@ -180,10 +182,10 @@ def _presses_of(place: Pressing, pose: Float) -> Iterator[Grip]:
     position = pose[:3, :3] @ place.position + pose[:3, 3]
     level = np.cross(normal, (0.0, 0.0, 1.0)) if abs(normal[2]) < 0.9 else np.array((0.0, 1.0, 0.0))
     level = level / np.linalg.norm(level)
-    for angle, across in itertools.product(np.radians([0, 25, -25, 50, -50]), (False, True)):
+    for angle, across in itertools.product(np.radians([0, 25, -25, 50, -50, 90, -90]), (False, True)):
         approach = to_matrix(rotation_about(level, float(angle))) @ -normal
         closing = np.cross(level, approach) if across else level
-        hand, cost = _hand(position, approach, closing), 0.2 * abs(angle)
+        hand, cost = _hand(position + _NEAR * normal, approach, closing), 0.2 * abs(angle)
         yield Grip(world_T_tool=hand, width=0.0, round=False, cost=cost, into=-place.normal)
 
 

@@ -27,8 +27,8 @@ _FINGER_ROOM = 0.011
 """[m] On each side of a handle, when the fingers come to it."""
 _FINGER_CLEARANCE = 5e-4
 """[m] The open fingers keep from everything at the grip."""
-_NEAR = 0.03
-"""[m] Fingers that are to press on something are brought so near, then the distance is measured."""
+_MOST_GAP = 0.06
+"""[m] Fingers that are to press on something are less than this away from it."""
 _FEELS, _FELT = 5, 1e-4
 """Steps in which they are brought to touch it, and the distance that counts as touching [m]."""
 _SHARES = (1.0, 0.5, 0.0)
@@ -164,7 +164,7 @@ class Handling:
         rng, start = cell.rng(), part.position
         for grip in grips[:_MOST_GRIPS]:
             for pose in (grip.world_T_tool, grip.world_T_tool @ _HALF_TURN):
-                one = replace(grip, world_T_tool=pose if grip.width else _backed(pose, _NEAR))
+                one = replace(grip, world_T_tool=pose)
                 posture = self._posture(one, rng)
                 if posture is None:
                     continue
@@ -236,7 +236,7 @@ class Handling:
 
     def _gap(self, scene: PlanningScene, q: Float) -> float:
         """Distance of the gripper from the part in a posture [m]."""
-        with scene.nearer(2 * _NEAR):
+        with scene.nearer(_MOST_GAP):
             gaps = [
                 gap
                 for pair, gap in scene.contacts(q).items()

@@ -49,8 +49,10 @@ def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayL
     for pose in poses:
         # A straight continuation of the last step is nearly the answer.
         guess = 2 * path[-1] - path[-2] if len(path) > 1 else path[0]
-        following = scene.arm.solve(np.asarray(pose, dtype=float), guess, iterations=8)
-        if following is None or np.abs(following - path[-1]).max() > _MOST_STEP:
+        tries = ((guess, 8), (path[-1], 25))
+        solved = (scene.arm.solve(np.asarray(pose, dtype=float), seed, iterations=count) for seed, count in tries)
+        near = (q for q in solved if q is not None and np.abs(q - path[-1]).max() <= _MOST_STEP)
+        if (following := next(near, None)) is None:
             break
         path.append(following)
     return np.array(path)

@@ -106,13 +106,14 @@ class Switch(StrictModel):
         lever, foot = Solids(looks), np.array((x, 0.0, z + 0.012))
         out = np.array((-np.sin(half), 0.0, np.cos(half)))
         lever.rod(foot - 0.004 * out, foot + 0.075 * out, 0.0055, "lever")
-        lever.rod(foot + 0.06 * out, foot + 0.09 * out, 0.0085, "tip")
+        tip = foot + 0.078 * out
+        lever.rod(tip - (0, 0.022, 0), tip + (0, 0.022, 0), 0.0075, "tip")
         lever.rod(foot + (0, -0.011, 0), foot + (0, 0.011, 0), 0.007, "lever", touch=False)
         handle = Handle(
-            position=foot + 0.075 * out,
+            position=tip,
             along=np.array((0.0, 1.0, 0.0)),
             approach=-out,
-            width=0.017,
+            width=0.015,
             length=0.0,
             turns=(-0.6, 0.9),
             round=True,
