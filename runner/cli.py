@@ -19,7 +19,7 @@ PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
 ROLES = ("dynamic", "fixed")
 IMAGES = ("lossless", "video", "both")
-FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha")
+FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
 
 INTERRUPTED, BUG = 130, 70
 

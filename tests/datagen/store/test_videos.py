@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading import psnr
 from synthetic import make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
@@ -56,6 +55,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("video") / "data"
     write_dataset(folder, [make_rendered(row, steps=STEPS) for row in range(2)], images="video")
     return folder
+
+
+def psnr(found: Any, wanted: Any) -> float:
+    """[dB] over all pixels."""
+    return float(10 * np.log10(255**2 / np.mean((found.astype(float) - wanted) ** 2)))
 
 
 def episode_of(folder: Path, row: int = 0) -> Path:
@@ -113,7 +117,7 @@ def test_the_record_tells_the_files_hash_and_that_of_the_rendered_pictures(writt
         content = episode.video_file("front").read_bytes()
         assert (record.byte_count, record.sha256) == (len(content), hashlib.sha256(content).hexdigest())
         assert record.rendered_sha256 == hashlib.sha256(rendered_images("front").tobytes()).hexdigest()
-        assert json.loads(np.asarray(file["observations/video/front"])[()])["frame_count"] == STEPS
+        assert json.loads(bytes(np.asarray(file["observations/video/front"])[()]))["frame_count"] == STEPS
         counts = np.asarray(file["observations/histogram/front"])
         assert counts.shape == (3, 256) and len(set(counts.sum(axis=1))) == 1
     ledger = Ledger(written, read_only=True)

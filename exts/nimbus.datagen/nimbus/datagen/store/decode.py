@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class VideoReader:
         InputError: No such file, or no video; reading raises it too, where the file is damaged or too short.
     """
 
-    def __init__(self, file: Path | BinaryIO, *, fps: float, where: str = "") -> None:
+    def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
         import av
         from av.video.reformatter import VideoReformatter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from nimbus.datagen.observation import CameraFrames, Labels
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.decode import VideoReader
 from nimbus.datagen.store.json_text import from_json
+from nimbus.datagen.store.span import Span
 from nimbus.datagen.store.videos import VideoRecord
 from nimbus.datagen.trajectory import Outcome, SkillSegment, StartState, Trajectory
 
@@ -31,17 +32,19 @@ class EpisodeFile:
     """One stored episode; nothing is read before it is asked for.
 
     Args:
-        path: An episode's HDF5 file.
+        path: An episode's HDF5 file, or where it lies in a shard.
+        videos: By camera, where its video lies in a shard; beside the file when not given.
 
     Raises:
         InputError: No such file, or not an episode; reading raises it too, where the file is damaged.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+    def __init__(self, path: Path | str | Span, *, videos: Mapping[str, Span] | None = None) -> None:
+        self.path = path.path if isinstance(path, Span) else Path(path)
+        self._spans = videos or {}
         self._readers: dict[str, VideoReader] = {}
         try:
-            self.file = h5py.File(self.path, "r")
+            self.file = h5py.File(path.open() if isinstance(path, Span) else self.path, "r")
         except FileNotFoundError:
             raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again") from None
         except OSError as error:
@@ -229,7 +232,9 @@ class EpisodeFile:
 
     def _reader(self, camera: str) -> VideoReader:
         if camera not in self._readers:
-            self._readers[camera] = VideoReader(self.video_file(camera), fps=self.videos[camera].fps)
+            span, fps = self._spans.get(camera), self.videos[camera].fps
+            place = (span.open(), str(span)) if span else (self.video_file(camera), "")
+            self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
         return self._readers[camera]
 
     def _json(self, kind: type[T], path: str) -> T:

@@ -27,7 +27,13 @@ from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 
-FORMATS = {"lerobot": "lerobot", "lerobot-v2.1": "lerobot_v21", "robomimic": "robomimic", "aloha": "aloha"}
+FORMATS = {
+    "lerobot": "lerobot",
+    "lerobot-v2.1": "lerobot_v21",
+    "robomimic": "robomimic",
+    "aloha": "aloha",
+    "shards": "tar_shards",
+}
 """Module by name of the format."""
 _REVISION = 1
 """Grows when an export of the same episodes becomes another one."""

@@ -54,6 +54,12 @@ def write_parquet(path: Path, columns: Columns) -> None:
         file.write(columns)
 
 
+def write_table(path: Path, columns: Columns, *, told: Mapping[str, str]) -> None:
+    """Write a file that says more of itself than its columns, small and fast to filter."""
+    table = _table(columns).replace_schema_metadata(dict(told))
+    pq.write_table(table, path, compression="zstd", row_group_size=1 << 16)
+
+
 def write_index(path: Path, columns: Columns, *, index: str) -> None:
     """Write a file that pandas opens with one column as its index: without, readers take row numbers for it."""
     table = _table(columns)

@@ -1,0 +1,68 @@
+"""A file that is a stretch of another file: how episodes lie in shards."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Bytes ``[offset, offset + byte_count)`` of a file."""
+
+    path: Path
+    offset: int
+    byte_count: int
+    name: str = ""
+    """What it is, for errors."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.name or f'bytes {self.offset} to {self.offset + self.byte_count}'}"
+
+    def open(self) -> SpanFile:
+        """Open for reading; ``OSError`` where there is no such file."""
+        return SpanFile(self)
+
+
+class SpanFile(io.RawIOBase):
+    """A :class:`Span` as an open file."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._position = 0
+        self._descriptor = os.open(span.path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move; returns the new position."""
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._span.byte_count}[whence]
+        self._position = max(0, origin + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Read at the position, up to the end of the span."""
+        view = memoryview(buffer).cast("B")
+        left = max(0, self._span.byte_count - self._position)
+        count = os.preadv(self._descriptor, [view[:left]], self._span.offset + self._position) if left else 0
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
