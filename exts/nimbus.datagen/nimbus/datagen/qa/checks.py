@@ -1,90 +1,110 @@
-"""The checks: structure, indices, times, signals, pictures."""
+"""All checks of a dataset, in one reading of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.qa.finding import Finding, Unreadable, fail, warn
+from nimbus.datagen.qa.finding import Finding, Level, Unreadable, fail
+from nimbus.datagen.qa.limits import limits_of
+from nimbus.datagen.qa.looks import check_looks
+from nimbus.datagen.qa.pictures import Look, PictureChecks
+from nimbus.datagen.qa.rows import check_rows
 from nimbus.datagen.qa.signals import SignalChecks
-from nimbus.datagen.qa.view import Clip, View
+from nimbus.datagen.qa.thresholds import Thresholds
+from nimbus.datagen.qa.together import Together, spread_of
+from nimbus.datagen.qa.view import View
 
-_GRID = 1e-4
-"""[s] by which readers let a time miss its place."""
-_BLACK = 16
-"""No pixel of a black picture is brighter."""
-_FROZEN_FRAMES = 10
-_FROZEN_MOTION = 0.3
-"""[rad, m] by which a joint moves while pictures stand still."""
-_STILL = 1
-"""Levels by which pixels of a picture that stands still may differ."""
+_STRIPS = 6
+"""Episodes whose pictures a page shows."""
 
 
-def check(view: View) -> list[Finding]:
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """What came of reading a dataset once."""
+
+    findings: tuple[Finding, ...]
+    episode_count: int
+    frame_count: int
+    picture_count: int
+    """Of all cameras."""
+    pictures_looked_at: int
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    """Rows by episode."""
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    """Episodes by instruction."""
+    ranges: Mapping[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
+    """Lowest, mean and highest value of each column, by feature."""
+    drawn: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """What was drawn, one value a plan."""
+    looks: tuple[Look, ...] = ()
+    """Of the first episodes, with pictures."""
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether nothing fails the dataset."""
+        return not any(finding.level is Level.FAIL for finding in self.findings)
+
+
+def check(view: View, thresholds: Thresholds | None = None) -> list[Finding]:
     """Everything that is wrong with a dataset."""
+    return list(examine(view, thresholds).findings)
+
+
+def examine(
+    view: View,
+    thresholds: Thresholds | None = None,
+    *,
+    robot: str = "",
+    strips: bool = False,
+    tell: Callable[[int], None] = lambda left: None,
+) -> Examination:
+    """Read a dataset once and check everything.
+
+    Args:
+        view: The dataset.
+        thresholds: What is judged by.
+        robot: Name or file of the robot, for its limits; that of the dataset when not given.
+        strips: Whether pictures are kept for a page.
+        tell: Called with how many episodes are yet to come.
+    """
+    thresholds = thresholds or Thresholds()
     found = list(view.structure())
-    signals = SignalChecks(view.stats)
-    for clip in view.clips():
+    limits = limits_of(robot or view.robot, view.joint_names)
+    signals = SignalChecks(view.stats, thresholds, limits=limits, frame_count=view.frame_count, fps=view.fps)
+    pictures, together = PictureChecks(view, thresholds), Together()
+    camera_count = 0
+    for done, clip in enumerate(view.clips(), start=1):
+        tell(view.episode_count - done)
         if isinstance(clip, Finding):
             found.append(clip)
             continue
-        found += _rows(clip, view)
+        camera_count = max(camera_count, len(clip.images))
+        found += check_rows(clip, view, thresholds)
         found += signals.add(clip)
-        for camera in clip.images:
-            try:
-                found += _pictures(clip, camera)
-            except Unreadable as error:
-                found.append(fail("files", error.where, error.what))
-    return found + signals.end()
-
-
-def _rows(clip: Clip, view: View) -> Iterator[Finding]:
-    columns = clip.columns
-    count = len(columns["timestamp"]) if "timestamp" in columns else clip.length
-    if count != clip.length:
-        yield fail("counts", clip.name, f"{count} rows, expected {clip.length}")
-    expected = {"frame_index": np.arange(count), "index": np.arange(count) + clip.start}
-    for name, values in expected.items():
-        if name in columns and not np.array_equal(columns[name], values):
-            row = int(np.argmax(columns[name] != values))
-            yield fail("row_index", clip.name, f"{name} of row {row} is {columns[name][row]}, expected {values[row]}")
-    if "timestamp" in columns and count:
-        late = np.abs(columns["timestamp"] - np.arange(count) / view.fps)
-        if not late.max() <= _GRID:  # also where a time is none
-            row = int(np.argmax(late > _GRID))
-            yield fail("timestamps", clip.name, f"row {row} is {late[row]:.4f} s off the grid of {view.fps:g} Hz")
-    if view.wordings and "task_index" in columns:
-        for number in sorted({*columns["task_index"].tolist()} - {*view.wordings}):
-            yield fail("tasks", clip.name, f"task {number} is in no table")
-
-
-def _pictures(clip: Clip, camera: str) -> Iterator[Finding]:
-    where = f"{clip.name}, {camera}"
-    before: NDArray[Any] | None = None
-    count, black, since = 0, [], 0
-    runs: list[tuple[int, int]] = []
-    for picture in clip.images[camera]():
-        seen = picture[::2, ::2].astype(np.int16)
-        if seen.max() <= _BLACK:
-            black.append(count)
-        if before is not None and (before.shape != seen.shape or np.abs(seen - before).max() > _STILL):
-            runs.append((since, count))
-            since = count
-        before = seen
-        count += 1
-    runs.append((since, count))
-    if count != clip.length:
-        yield fail("video_frames", where, f"{count} pictures, expected {clip.length}")
-    if black:
-        yield fail("black", where, f"{len(black)} black pictures, the first is {black[0]}")
-    state = clip.columns.get("observation.state")
-    for start, stop in runs:
-        rows = None if state is None or stop - start < _FROZEN_FRAMES else state[start:stop]
-        moved = 0.0 if rows is None or not len(rows) else np.ptp(rows, axis=0).max()
-        if moved > _FROZEN_MOTION:
-            yield fail("frozen", where, f"pictures {start} to {stop - 1} are the same while joints move by {moved:.2f}")
-    if count and len(black) < count and len(runs) == 1 and count >= _FROZEN_FRAMES:
-        yield warn("frozen", where, "no picture differs from the first")
+        together.add(clip)
+        try:
+            found += pictures.add(clip, strips=strips and clip.number < _STRIPS)
+        except Unreadable as error:
+            found.append(fail("files", error.where, error.what))
+    found += signals.end()
+    found += check_looks(pictures.looks, stats=view.stats, motions=together.motions, thresholds=thresholds)
+    found += together.end(view, thresholds)
+    return Examination(
+        findings=tuple(found),
+        episode_count=len(together.lengths),
+        frame_count=sum(together.lengths.values()),
+        picture_count=sum(together.lengths.values()) * camera_count,
+        pictures_looked_at=pictures.looked_at,
+        lengths=together.lengths,
+        tasks={str(view.wordings.get(number, number)): count for number, count in together.tasks.most_common()},
+        ranges={
+            name: (known["low"], known["sum"] / known["count"], known["high"]) for name, known in signals.totals.items()
+        },
+        drawn=spread_of(together.drawn),
+        looks=tuple(look for look in pictures.looks if look.strip),
+    )

@@ -5,6 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+CHECKS = {
+    "checksums": "files of an export of Nimbus are those that were written",
+    "files": "tables and videos are there, whole, with the columns that readers ask for",
+    "counts": "numbers of episodes, frames and tasks are those that are told",
+    "offsets": "episodes begin where they are said to",
+    "episode_index": "row i is episode i",
+    "row_index": "rows are numbered",
+    "tasks": "every row's task is in the table, as a text",
+    "timestamps": "row k is at k / fps",
+    "finite": "every number is finite",
+    "stats": "stored statistics are those of the data",
+    "jumps": "no joint is elsewhere for a single row",
+    "limits": "joints stay in their limits",
+    "constant": "every column changes",
+    "still": "the robot moves",
+    "action_lag": "actions lead to the states after them, in every episode alike",
+    "video_frames": "as many pictures as rows",
+    "black": "no picture is black",
+    "frozen": "pictures change while joints move",
+    "repeated": "every row has a picture of its own",
+    "picture_order": "pictures are in their order",
+    "cameras": "no episode has its cameras exchanged",
+    "colors": "red and blue are not exchanged",
+    "same_pictures": "no two episodes show the same pictures with different motions",
+    "duplicates": "no two episodes are the same",
+    "leakage": "no motion is in two splits",
+    "balance": "tasks have about as many episodes",
+    "lengths": "episodes are about as long",
+    "coverage": "what is drawn is drawn anew for every episode",
+    "certificates": "stored certificates are of these episodes, and hold",
+}
+"""Every check, and what holds where it finds nothing."""
+
 
 class Level(StrEnum):
     """How bad it is."""
@@ -20,11 +53,14 @@ class Finding:
     """One fault in one place."""
 
     check: str
-    """Name of the check."""
+    """Name of the check, of :data:`CHECKS`."""
     level: Level
     where: str
     """Episode, file or feature."""
     what: str
+
+    def __post_init__(self) -> None:
+        assert self.check in CHECKS, self.check
 
 
 class Unreadable(Exception):

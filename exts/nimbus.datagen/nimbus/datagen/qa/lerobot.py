@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checksums import check_sums
 from nimbus.datagen.qa.finding import Finding, Unreadable, fail
 from nimbus.datagen.qa.tables import column, read_rows, read_table, wordings_of
+from nimbus.datagen.qa.video import VideoPictures
 from nimbus.datagen.qa.view import Clip
+from nimbus.datagen.store.within import Inside, fill
 
 _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "data_path")
-_LATE = 1e-4
-"""[s] by which a frame may miss its time."""
 
 
 class LeRobotView:
@@ -32,11 +29,19 @@ class LeRobotView:
         self.format = f"lerobot {version}"
         self.fps = float(info["fps"])
         self.cameras = tuple(key for key, told in info["features"].items() if told.get("dtype") == "video")
+        self._inside = Inside(folder)
         self._faults: list[Finding] = []
-        self.episodes = self._read(self._read_episodes, [])
+        self.robot = str(info.get("robot_type") or "")
+        self.episodes: list[dict[str, Any]] = self._read(self._read_episodes, [])
+        self.episode_count = len(self.episodes)
+        self.frame_count = sum(row["length"] for row in self.episodes)
+        names = info["features"].get("observation.state", {}).get("names")
+        self.joint_names = tuple(map(str, names)) if isinstance(names, list) else ()
         self.wordings: dict[int, Any] = self._read(self._read_wordings, {})
         self.stats: dict[str, dict[str, Any]] = self._read(self._read_stats, {})
-        self._table = cache(read_table)
+        self._stats_of: dict[int, dict[str, Any]] = self._read(self._read_episode_stats, {})
+        self.splits = dict(self._read_splits())
+        self._table = lru_cache(maxsize=2)(read_table)
 
     def structure(self) -> Iterator[Finding]:
         """Files, counts, and whether row ``i`` is episode ``i``."""
@@ -79,7 +84,7 @@ class LeRobotView:
 
     def _clip(self, row: dict[str, Any], start: int) -> Clip:
         number = row["episode_index"]
-        path = self._folder / self._info["data_path"].format(**self._place(row, "data"))
+        path = self._path(fill(self._info["data_path"], **self._place(row, "data")))
         table = self._table(path)
         mine = column(table, "episode_index") == number
         columns = {
@@ -87,28 +92,39 @@ class LeRobotView:
             for name, told in self._info["features"].items()
             if told.get("dtype") not in ("video", "image", "string") and name in table.column_names
         }
-        images = {key.removeprefix("observation.images."): partial(self._frames, row, key) for key in self.cameras}
-        return Clip(number=number, length=row["length"], start=start, columns=columns, images=images)
+        images = {key.removeprefix("observation.images."): self._video(row, key) for key in self.cameras}
+        return Clip(
+            number=number,
+            length=row["length"],
+            start=start,
+            columns=columns,
+            images=images,
+            stats=self._episode_stats(row),
+            plan=_plan_of(row),
+        )
 
-    def _frames(self, row: dict[str, Any], key: str) -> Iterator[NDArray[np.uint8]]:
-        import av
+    def _video(self, row: dict[str, Any], key: str) -> VideoPictures:
+        name = fill(self._info["video_path"], **self._place(row, f"videos/{key}"), video_key=key)
+        begin = float(row.get(f"videos/{key}/from_timestamp", 0.0))
+        return VideoPictures(
+            self._path(name), name, begin=begin, length=row["length"], fps=self.fps, alone=not self._is_v3
+        )
 
-        path = self._folder / self._info["video_path"].format(**self._place(row, f"videos/{key}"), video_key=key)
-        begin = row.get(f"videos/{key}/from_timestamp", 0.0)
-        end = row.get(f"videos/{key}/to_timestamp", float("inf"))
+    def _path(self, name: str) -> Path:
         try:
-            with av.open(str(path)) as container:
-                stream = container.streams.video[0]
-                if begin and stream.time_base:
-                    container.seek(round(begin / stream.time_base), stream=stream)
-                for frame in container.decode(stream):
-                    time = frame.time or 0.0
-                    if begin - _LATE <= time < end - _LATE:
-                        yield np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
-                    elif time >= end:
-                        return
-        except (OSError, ValueError, IndexError) as error:
-            raise Unreadable(path.relative_to(self._folder).as_posix(), f"cannot be read: {error}") from error
+            return self._inside.path(name)
+        except InputError as error:
+            raise Unreadable(name, error.what) from None
+
+    def _episode_stats(self, row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        if not self._is_v3:
+            return self._stats_of.get(row["episode_index"], {})
+        found: dict[str, dict[str, Any]] = {}
+        for name, value in row.items():
+            if name.startswith("stats/"):
+                feature, _, key = name.removeprefix("stats/").rpartition("/")
+                found.setdefault(feature, {})[key] = value
+        return found
 
     def _place(self, row: dict[str, Any], kind: str) -> dict[str, int]:
         if self._is_v3:
@@ -130,9 +146,7 @@ class LeRobotView:
         if not paths:
             raise Unreadable("meta/episodes", "no table of episodes")
         tables = [read_table(path) for path in paths]
-        kept = [[name for name in table.column_names if not name.startswith("stats/")] for table in tables]
-        rows = [row for table, names in zip(tables, kept, strict=True) for row in table.select(names).to_pylist()]
-        return self._complete(rows)
+        return self._complete([row for table in tables for row in table.to_pylist()])
 
     def _complete(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         needed = ("episode_index", "length", *(("dataset_from_index", "dataset_to_index") if self._is_v3 else ()))
@@ -146,9 +160,30 @@ class LeRobotView:
             return wordings_of(self._folder / "meta/tasks.parquet")
         return {row["task_index"]: row["task"] for row in read_rows(self._folder / "meta/tasks.jsonl")}
 
+    def _read_episode_stats(self) -> dict[int, Any]:
+        path = self._folder / "meta/episodes_stats.jsonl"
+        if self._is_v3 or not path.exists():
+            return {}
+        return {row["episode_index"]: row["stats"] for row in read_rows(path) if "episode_index" in row}
+
+    def _read_splits(self) -> Iterator[tuple[str, range]]:
+        for name, text in (self._info.get("splits") or {}).items():
+            ends = str(text).split(":")
+            if len(ends) == 2 and all(end.isdecimal() for end in ends):
+                yield name, range(int(ends[0]), int(ends[1]))
+
     def _read_stats(self) -> dict[str, Any]:
         path = self._folder / "meta/stats.json"
-        return json.loads(path.read_text()) if self._is_v3 and path.exists() else {}
+        try:
+            return json.loads(path.read_text()) if path.exists() else {}
+        except (OSError, ValueError) as error:
+            raise Unreadable("meta/stats.json", f"cannot be read: {error}") from None
+
+
+def _plan_of(row: dict[str, Any]) -> str:
+    """What tells the motions of an export of Nimbus apart: variants share one."""
+    place = row.get("seed"), row.get("index_in_run")
+    return "" if None in place else "{} {}".format(*place)
 
 
 def open_lerobot(folder: Path) -> LeRobotView:

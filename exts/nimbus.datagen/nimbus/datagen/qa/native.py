@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Layout
 from nimbus.datagen.qa.finding import Finding, Unreadable, fail
 from nimbus.datagen.qa.view import Clip
 from nimbus.datagen.store.info import read_info
@@ -23,6 +23,8 @@ _COLUMNS = {
     "action": "action",
     "time": "timestamp",
 }
+_BLOCK = 32
+"""Pictures in memory at once."""
 
 
 class NativeView:
@@ -38,13 +40,18 @@ class NativeView:
         self._folder = folder
         self._info = read_info(folder)
         self.fps = self._info.rate
+        self.robot = self._info.robot
+        self.joint_names = self._info.joint_names
         self.wordings: dict[int, Any] = {}
+        self.splits: dict[str, range] = {}
         self.stats: dict[str, dict[str, Any]] = {}
         ledger = Ledger(folder, read_only=True)
         try:
             self._stored = ledger.stored()
         finally:
             ledger.close()
+        self.episode_count = len(self._stored)
+        self.frame_count = sum(attempt.step_count for attempt in self._stored)
 
     def structure(self) -> Iterator[Finding]:
         """Counts and files; ``nimbus verify`` checks contents too."""
@@ -60,16 +67,48 @@ class NativeView:
         for number, attempt in enumerate(self._stored):
             try:
                 with EpisodeFile(self._folder / attempt.path) as episode:
-                    columns = {name: episode.array(path) for path, name in _COLUMNS.items()}
-                    images = {camera: partial(_frames, episode, camera) for camera in episode.cameras}
-                    yield Clip(number=number, length=attempt.step_count, columns=columns, images=images)
+                    layout = episode.layout()
+                    yield Clip(
+                        number=number,
+                        length=attempt.step_count,
+                        columns={name: episode.array(path) for path, name in _COLUMNS.items()},
+                        images={camera: _Pictures(episode, camera) for camera in episode.cameras},
+                        plan=layout.key.plan_id,
+                        drawn=dict(_drawn(layout)),
+                    )
             except InputError as error:
                 yield fail("files", attempt.path, error.what)
 
 
-def _frames(episode: EpisodeFile, camera: str) -> Iterator[NDArray[np.uint8]]:
-    try:
-        for start in range(0, episode.shape(f"observations/images/{camera}")[0], 32):
-            yield from episode.rows(f"observations/images/{camera}", slice(start, start + 32))
-    except InputError as error:
-        raise Unreadable(episode.path.name, error.what) from error
+class _Pictures:
+    """See :class:`~nimbus.datagen.qa.view.Pictures`."""
+
+    def __init__(self, episode: EpisodeFile, camera: str) -> None:
+        self._episode = episode
+        self._path = f"observations/images/{camera}"
+
+    def count(self) -> int:
+        """How many there are."""
+        try:
+            return self._episode.shape(self._path)[0]
+        except InputError as error:
+            raise Unreadable(self._episode.path.name, error.what) from error
+
+    def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
+        """Some of them."""
+        try:
+            for first in range(start, min(stop, self.count()), _BLOCK):
+                yield from self._episode.rows(self._path, slice(first, min(first + _BLOCK, stop)))
+        except InputError as error:
+            raise Unreadable(self._episode.path.name, error.what) from error
+
+
+def _drawn(layout: Layout) -> Iterator[tuple[str, float]]:
+    """Numbers that are drawn for every episode: starts of objects, light."""
+    for placed in layout.physical.objects:
+        yield f"{placed.name} x [m]", placed.position[0]
+        yield f"{placed.name} y [m]", placed.position[1]
+        yield f"{placed.name} yaw", float(np.arctan2(placed.wxyz[3], placed.wxyz[0]) * 2)
+        yield f"{placed.name} mass [kg]", placed.mass
+    for axis, value in zip("xyz", layout.visual.light.direction, strict=True):
+        yield f"light {axis}", value

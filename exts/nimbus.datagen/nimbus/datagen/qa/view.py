@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,18 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.finding import Finding
+
+
+class Pictures(Protocol):
+    """What one camera saw in one episode; asking raises ``Unreadable`` where the file is damaged."""
+
+    def count(self) -> int:
+        """How many pictures there are, without decoding them."""
+        ...
+
+    def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
+        """Pictures ``[start, stop)``, (H, W, 3) each; fewer where there are fewer."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +38,14 @@ class Clip:
     """Frames that are said to come before it."""
     columns: Mapping[str, NDArray[Any]]
     """(T,) or (T, D) rows by name, LeRobot's names."""
-    images: Mapping[str, Callable[[], Iterator[NDArray[np.uint8]]]] = field(default_factory=dict)
-    """By camera: what yields (H, W, 3) pictures in order."""
+    images: Mapping[str, Pictures] = field(default_factory=dict)
+    """By camera."""
+    stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Statistics of this episode by feature, as stored."""
+    plan: str = ""
+    """Episodes of one plan share their motion rightly; empty where that is not known."""
+    drawn: Mapping[str, float] = field(default_factory=dict)
+    """What was drawn for it, by name."""
 
     @property
     def name(self) -> str:
@@ -42,8 +60,33 @@ class View(Protocol):
     fps: float
 
     @property
+    def robot(self) -> str:
+        """Its name; empty where it is not known."""
+        ...
+
+    @property
+    def episode_count(self) -> int:
+        """Episodes that there should be."""
+        ...
+
+    @property
+    def frame_count(self) -> int:
+        """Frames of one camera that there should be."""
+        ...
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Of the columns of ``observation.state``; empty where they have none."""
+        ...
+
+    @property
     def wordings(self) -> Mapping[int, Any]:
         """Instruction by index; empty where rows do not refer to one."""
+        ...
+
+    @property
+    def splits(self) -> Mapping[str, range]:
+        """Episodes by split."""
         ...
 
     @property
