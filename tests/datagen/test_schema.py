@@ -30,6 +30,7 @@ def test_the_tasks_that_come_with_nimbus_hold():
         assert holds((scene_folder("tasks") / f"{name}.yaml").read_text()), name
 
 
+CAMERAS = TEXT[TEXT.index("cameras:") : TEXT.index("randomize:")]
 VALID = [
     ("- home", "- home\n  - pick: items[0]\n  - pick: {object: 'items[0]', lift: 5 cm}"),
     ("for item in items:", "for  thing  in items:"),
@@ -38,7 +39,19 @@ VALID = [
     ("camera: {position: 5 cm}", "camera:"),
     ("- nothing_on_floor", "- fixtures_unmoved\n  - fixtures_unmoved: {}"),
 ]
+VALID += [
+    (CAMERAS, "cameras: front+wrist\n"),
+    (CAMERAS, "cameras: [front, top]\n"),
+    (CAMERAS, "cameras: {mine: front}\n"),
+    (CAMERAS, ""),
+    ("randomize:\n  camera: {position: 5 cm}", "randomize: medium"),
+    ("robot: panda", "family: sorting\nrobot: panda"),
+]
 INVALID = [
+    (CAMERAS, "cameras: frnt\n"),
+    (CAMERAS, "cameras: []\n"),
+    (CAMERAS, "cameras: {}\n"),
+    ("randomize:\n  camera: {position: 5 cm}", "randomize: huge"),
     ("robot:", "robt:"),
     ("scene: tabletop\n", ""),
     ("robot: panda", "robot: 3"),
@@ -78,7 +91,7 @@ def test_every_skill_predicate_and_randomizer_is_offered():
     for kind, steps in (("skill", "steps"), ("predicate", "success")):
         assert SCHEMA["properties"][steps]["items"] == {"$ref": f"#/$defs/{kind}"}
         assert sorted(SCHEMA["$defs"][kind]["anyOf"][1]["properties"]) == registry.names(kind)
-    assert sorted(SCHEMA["properties"]["randomize"]["properties"]) == registry.names("randomizer")
+    assert sorted(SCHEMA["properties"]["randomize"]["anyOf"][0]["properties"]) == registry.names("randomizer")
 
 
 def test_every_reference_leads_to_a_definition():

@@ -39,6 +39,36 @@ def test_sort_trash_has_at_most_thirty_lines():
     assert sum(bool(line.split("#")[0].strip()) for line in lines) <= 30
 
 
+CAMERAS = TEXT[TEXT.index("cameras:") : TEXT.index("randomize:")]
+VARIED = TEXT[TEXT.index("randomize:") : TEXT.index("instructions:")]
+
+
+def test_named_cameras_and_variations_are_those_of_the_tasks_that_come_with_nimbus():
+    short = TEXT.replace(CAMERAS, "cameras: front+wrist\n").replace(VARIED, "randomize: medium\n")
+    task, shipped = parse_task(short), load_task("sort_trash")
+    assert task.cameras == shipped.cameras
+    assert task.randomize == shipped.randomize
+    assert list(task.cameras) == ["front", "wrist"]
+    assert parse_task(TEXT.replace(CAMERAS, "")).cameras == shipped.cameras
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (CAMERAS, "cameras: [front, wrist]\n"),
+        (CAMERAS, "cameras: {front: front, wrist: wrist}\n"),
+        (CAMERAS, "cameras: wrist  +front\n"),
+        (VARIED, "family: sorting\nrandomize:\n  camera: {position: 5 cm}\n"),
+    ],
+)
+def test_presets_and_the_family_say_nothing_of_their_own(old: str, new: str):
+    plain = TEXT.replace(CAMERAS, "cameras: front+wrist\n") if old == CAMERAS else TEXT
+    tasks = [parse_task(text) for text in (TEXT.replace(old, new), plain)]
+    assert tasks[0].cameras == tasks[1].cameras
+    if list(tasks[0].cameras) == list(tasks[1].cameras):
+        assert tasks[0].content_hash == tasks[1].content_hash
+
+
 SAME = [
     ("robot: panda", "# a comment\nrobot:   'panda'"),
     ("- pick: item", "- pick: {object: item}"),
@@ -66,6 +96,14 @@ def test_what_the_file_says_changes_the_content_hash(old: str, new: str):
 
 
 MISTAKES = [
+    (CAMERAS, "cameras: front+wirst\n", "task.yaml:16:10: cameras: unknown camera 'wirst'; did you mean 'wrist'?"),
+    (
+        VARIED,
+        "randomize: mediun\n",
+        "task.yaml:19:12: randomize: unknown randomization 'mediun'; did you mean 'medium'",
+    ),
+    (CAMERAS, "cameras: {mine: frnt}\n", "cameras: unknown camera 'frnt'; did you mean 'front'?"),
+    (CAMERAS, "cameras: 3\n", "cameras: expected a mapping (key: value), found 3"),
     ("robot:", "robt:", place(1, "robot") + "robt: unknown key 'robt'; did you mean 'robot'?"),
     ("scene: tabletop\n", "", "task.yaml:1:1: 'scene' is missing; add 'scene: …' (USD stage, a name from"),
     ("robot: panda", "robot: [panda]", place(1, "panda") + "robot: expected text, found ['panda']"),
@@ -129,7 +167,7 @@ MISTAKES = [
     ("bins[item.class]", "bins[item.clas]", "unknown attribute 'clas'; did you mean 'class'? known: class, kind, name"),
     ("bins[item.class]", "bins[item]", "a class is needed inside the brackets; write for example [item.class]"),
     ("bins[item.class]", "bins(item)", "'bins(item)' is not a reference; write one like item or bins[item.class]"),
-    ("bins[item.class]", "item.class", "this names a text, a fixture or an object is needed"),
+    ("bins[item.class]", "item.class", "this names a text, "),
     ("- nothing_on_floor", "- nothing_on_flor", "success[1]: unknown predicate 'nothing_on_flor'; did you mean"),
     ("- nothing_on_floor\n", "- for item in items: []\n", "success[1].'for item in items': expected a list of steps"),
     ("scene: tabletop\n", "scene: tabletop\nsteps: []\n", "task.yaml:8:1: steps: key 'steps' is given twice"),

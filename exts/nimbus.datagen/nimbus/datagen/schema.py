@@ -8,6 +8,7 @@ from typing import Any
 
 from nimbus.datagen import registry
 from nimbus.datagen.discover import discover
+from nimbus.datagen.presets import presets
 from nimbus.datagen.skill import Statement
 from nimbus.datagen.task_file import TaskFile
 
@@ -22,7 +23,8 @@ def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
         _define_entry(kind, definitions)
     properties["steps"] |= _list("skill")
     properties["success"] |= _list("predicate")
-    properties["randomize"] |= _randomizers(definitions)
+    properties["randomize"] = _randomizers(properties["randomize"], definitions)
+    properties["cameras"] = _cameras(properties["cameras"])
     schema["title"] = "Nimbus task"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
 
@@ -61,11 +63,30 @@ def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
     }
 
 
-def _randomizers(definitions: dict[str, Any]) -> dict[str, Any]:
+def _cameras(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Names of presets, or cameras by name."""
+    known = sorted(presets("cameras"))
+    one, own = {"enum": known}, mapping["additionalProperties"]
+    some = "|".join(known)
+    return _with_presets(
+        mapping | {"additionalProperties": {"anyOf": [own, one]}},
+        {"type": "string", "pattern": rf"^\s*({some})(\s*\+\s*({some}))*\s*$"},
+        {"type": "array", "minItems": 1, "items": one},
+    )
+
+
+def _with_presets(mapping: dict[str, Any], *forms: dict[str, Any]) -> dict[str, Any]:
+    said = {name: mapping[name] for name in ("description", "default") if name in mapping}
+    return said | {"anyOf": [mapping, *forms]}
+
+
+def _randomizers(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The name of a preset, or settings by randomizer."""
     known = registry.names("randomizer")
     entries = {name: _define(f"randomizer.{name}", registry.lookup("randomizer", name), definitions) for name in known}
     properties = {name: {"anyOf": [{"type": "null"}, entry]} for name, entry in entries.items()}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    own = mapping | {"type": "object", "properties": properties, "additionalProperties": False}
+    return _with_presets(own, {"enum": sorted(presets("randomizations"))})
 
 
 def _forms(model: type[Statement], entry: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

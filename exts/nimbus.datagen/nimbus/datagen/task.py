@@ -33,6 +33,8 @@ class Task:
     path: str
     content_hash: str
     """Of what the file says: comments and formatting do not change it. The order of names does, it orders the draws."""
+    family: str
+    """What kind of task it is, for people; empty when the file does not say."""
     robot: str
     scene: str
     pipeline: str
@@ -103,6 +105,7 @@ def _task(document: Document, name: str, *, folder: Path) -> Task:
         name=name,
         path=document.name,
         content_hash=_content_hash(file, steps, success, randomize),
+        family=file.family,
         robot=seen_from(folder, file.robot),
         scene=seen_from(folder, file.scene),
         pipeline=seen_from(folder, file.pipeline),

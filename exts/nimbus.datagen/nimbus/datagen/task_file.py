@@ -6,10 +6,18 @@ import re
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.layout import Camera, Quaternion, Vector
+from nimbus.datagen.presets import expand_cameras, expand_randomization
 from nimbus.datagen.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.rotations import look_at
 from nimbus.datagen.strict_yaml import StrictModel
@@ -137,6 +145,7 @@ class CameraSettings(StrictModel):
 class TaskFile(_Growing):
     """A task: a robot, a scene, what to do, and what to vary."""
 
+    family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
     robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
     scene: str = Field(description="USD stage, a name from scenes/stages, or a path seen from this file.")
     pipeline: str = Field("manipulation", description="Pipeline, a name or a path seen from this file.")
@@ -149,8 +158,14 @@ class TaskFile(_Growing):
     success: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
         description="Conditions that must hold at the end, judged from physics."
     )
-    cameras: Annotated[Named[CameraSettings], Field(min_length=1)] = Field(description="Named cameras.")
-    randomize: dict[str, Any] = Field({}, description="Settings by randomizer.")
+    cameras: Annotated[Named[CameraSettings], Field(min_length=1), BeforeValidator(expand_cameras)] = Field(
+        "front+wrist",
+        description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own.",
+        validate_default=True,
+    )
+    randomize: Annotated[dict[str, Any], BeforeValidator(expand_randomization)] = Field(
+        {}, description="How much varies: small, medium or large, or settings by randomizer."
+    )
     instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
         description="Wordings of the task; {items} stands for the objects of the group 'items'."
     )
