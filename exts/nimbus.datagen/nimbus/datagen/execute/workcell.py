@@ -40,6 +40,10 @@ Float = NDArray[np.float64]
 _TRACKING_LIMIT = 0.03
 """[rad] More than this behind its command, and the arm pushes against something."""
 
+_FAR_BELOW = 10.0
+"""[m] Where the planning scene has what it is to ignore."""
+_SKIN = 0.002
+"""[m] What is so near to a cavity is inside it."""
 _SLIP_LIMIT = 0.03
 """[m] A held object that moved further in the hand is being lost."""
 
@@ -204,6 +208,20 @@ class Workcell:
         """The room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`."""
         return cavity(self, name)
 
+    def contents(self, name: str) -> list[str]:
+        """Names of the objects whose middles are inside an open object."""
+        cavities = self.model(name).cavities.values()
+        if not cavities:
+            return []
+        others = [other for other in self.objects if other != name and not self.objects[other].anchored]
+        object_T_world = np.linalg.inv(self.pose(name))
+        places = {other: (object_T_world @ self.pose(other))[:3, 3] for other in others}
+        return [
+            other
+            for other, place in places.items()
+            if any(np.all(place > low - _SKIN) and np.all(place < high + _SKIN) for low, high in cavities)
+        ]
+
     def grasps(self, name: str) -> list[Grasp]:
         """Ways to grasp an object where it is now, best first."""
         return rank_grasps(
@@ -247,7 +265,12 @@ class Workcell:
     def look(self) -> PlanningScene:
         """The planning scene with everything where it is now."""
         progress()
-        self.scene.set_world(self.simulation.data.qpos)
+        qpos = self.simulation.data.qpos.copy()
+        handled = {self.held, *(target for _, target, _ in self._labels.values())}
+        for name in itertools.chain(*(self.contents(name) for name in handled if name in self.objects)):
+            # What is inside goes along: it is in nobody's way.
+            qpos[self._address(name) + 2] -= _FAR_BELOW
+        self.scene.set_world(qpos)
         # A part that is held stays in its joint: it does not move with the hand as it likes.
         carried = self.held if self.held in self.objects else None
         self.scene.hold(carried, self.tool_T_held() if carried else None)
@@ -451,10 +474,14 @@ class Workcell:
 
     def _put(self, qpos: Float, name: str, world_T_object: Float) -> None:
         """Write where a free body is into a position vector."""
-        model = self.simulation.model
-        address = int(model.jnt_qposadr[model.body_jntadr[model.body(name).id]])
+        address = self._address(name)
         qpos[address : address + 3] = world_T_object[:3, 3]
         qpos[address + 3 : address + 7] = from_matrix(world_T_object[:3, :3])
+
+    def _address(self, name: str) -> int:
+        """Where a free body's position begins among all positions."""
+        model = self.simulation.model
+        return int(model.jnt_qposadr[model.body_jntadr[model.body(name).id]])
 
     # The record
 
