@@ -134,7 +134,7 @@ class Dispatcher:
         )
 
     def _plan_order(self, lease: Lease, member: Member) -> Plan:
-        slot, generation = self.places.grant(member.number) if self.has_planner else (-1, 0)
+        slot, generation = self.places.grant(member.number, lease.index) if self.has_planner else (-1, 0)
         spill = spill_file(lease.index, lease.number)
         return Plan(**_common(lease), slot=slot, generation=generation, spill=spill)
 
@@ -199,7 +199,7 @@ class Dispatcher:
         for attempt in message.attempts:
             self._tell(attempt)
             if attempt.final and self._settle(attempt, Settled.REJECTED, member, role) and role is Role.PLANNER:
-                self.places.withdraw(member.number)
+                self.places.withdraw(member.number, attempt.idx)
                 self.pace.planned(False)
         self._take_rest(member, message.index)
 

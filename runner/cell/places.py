@@ -19,8 +19,8 @@ class Places:
 
     def __init__(self, folder: Path, slots: SlotTable) -> None:
         self._folder, self._slots = folder, slots
-        self._granted: dict[int, int] = {}
-        """Slot by planning worker."""
+        self._granted: dict[tuple[int, int], int] = {}
+        """Slot by planning worker and index: news of the last plan may come after the next order."""
         self._spilled: set[str] = set()
 
     @property
@@ -33,17 +33,17 @@ class Places:
         """Plans that wait in files."""
         return len(self._spilled)
 
-    def grant(self, planner: int) -> tuple[int, int]:
-        """A slot for what a worker plans next, and its generation; -1 where none is free."""
+    def grant(self, planner: int, index: int) -> tuple[int, int]:
+        """A slot for what a worker plans, and its generation; -1 where none is free."""
         slot = self._slots.grant(planner)
         if slot is None:
             return -1, 0
-        self._granted[planner] = slot
+        self._granted[planner, index] = slot
         return slot, self._slots.generation(slot)
 
     def filled(self, planner: int, index: int, lease: int, *, in_file: bool) -> Place:
         """A worker has put its plan into the slot that it was given, or into the file; where it lies."""
-        slot = self._granted.pop(planner, None)
+        slot = self._granted.pop((planner, index), None)
         if slot is not None and not in_file:
             self._slots.ready(slot)
             return slot
@@ -65,14 +65,14 @@ class Places:
         elif place is not None:
             self._slots.free(place)
 
-    def withdraw(self, planner: int) -> None:
-        """Nothing comes into the slot that a worker was given."""
-        self.free(self._granted.pop(planner, None))
+    def withdraw(self, planner: int, index: int) -> None:
+        """Nothing comes into the slot that a worker was given for an index."""
+        self.free(self._granted.pop((planner, index), None))
 
     def reclaim(self, worker: int, leases: Iterable[Lease]) -> None:
         """Take back what a dead worker had, with the files that it may have begun."""
         self._slots.reclaim(worker)
-        self._granted.pop(worker, None)
+        self._granted = {key: slot for key, slot in self._granted.items() if key[0] != worker}
         for lease in leases:
             if lease.role is Role.PLANNER:
                 Path(self._folder, spill_file(lease.index, lease.number)).unlink(missing_ok=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from synthetic import open_dataset
 
-from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.runner.cell.channel import pair
@@ -123,7 +122,6 @@ def test_who_gave_no_result_is_ended_also_while_the_disk_is_full(cell: Cell) -> 
         cell.write(written, variant)
     cell.dataset.episodes.rename(cell.dataset.folder / "away")
     for member in (written, nothing):
-        with pytest.raises(StorageError):
-            cell.dispatcher.take(member, Idle(done=1))
+        cell.dispatcher.take(member, Idle(done=1))
     assert written.is_idle and not written.ending, "what it wrote waits for room"
     assert not nothing.is_idle and nothing.ending == "episode 1 came to no result"
