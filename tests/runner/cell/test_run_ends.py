@@ -86,7 +86,7 @@ def test_a_signal_while_loading_ends_the_run(tmp_path: Path):
 
 
 def test_a_second_run_into_the_same_folder_is_refused_and_disturbs_nothing(undisturbed: dict[str, str], tmp_path: Path):
-    spec = make_spec(tmp_path / "data", mishaps=LONG)
+    spec = make_spec(tmp_path / "data", mishaps={f"view {index} 0": "sleep x1" for index in (2, 3, 4)})
     run = Run(spec)
     run.wait_for("view 2 0")
     second = Run(spec)
