@@ -19,6 +19,7 @@ class GoToJoints(Skill):
     """Move freely to a posture. Fails with ``no_ik`` beyond a joint limit or in collision, ``no_path`` when blocked."""
 
     main = "posture"
+    hand = "keeps"
     posture: Annotated[tuple[Radians, ...], Field(min_length=1)] = Field(
         description="One value a joint of the arm, base first [rad]."
     )

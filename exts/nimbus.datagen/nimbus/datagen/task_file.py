@@ -80,7 +80,7 @@ class ObjectGroup(_Growing):
         (1, 1), description="How many objects: a number, or [low, high] with both included."
     )
     distinct: bool = Field(False, description="No kind twice in one episode.")
-    region: str = Field(description="Region where they start.")
+    region: str = Field(description="Region where they start, or a group before this one: inside its first object.")
     yaw: Literal["any"] | Range[Radians] = Field("any", description="Heading about the vertical [rad].")
     lying: Annotated[Ratio, Field(ge=0, le=1)] = Field(
         0.0, description="Share of the objects that lie, of those that can also stand."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +57,17 @@ def hand_along(direction: Float, *, lean: float = 0.0) -> Float:
     return np.stack([np.cross(closing, approach), closing, approach], axis=1)
 
 
-def push_to(cell: Workcell, name: str, target: Float, *, tolerance: float, strokes: int, speed: float) -> None:
+def push_to(
+    cell: Workcell,
+    name: str,
+    target: Float,
+    *,
+    tolerance: float,
+    strokes: int,
+    speed: float,
+    until: Callable[[], bool] | None = None,
+    touching: Iterable[str] = (),
+) -> None:
     """Push an object until its middle is at a point, stroke by stroke, aiming again before each.
 
     Args:
@@ -67,22 +77,25 @@ def push_to(cell: Workcell, name: str, target: Float, *, tolerance: float, strok
         tolerance: Distance at which to stop [m].
         strokes: How many at most.
         speed: Of the fingers [m/s].
+        until: Instead of the tolerance, when it is where it should be.
+        touching: What else the fingers may push.
 
     Raises:
         SkillFailure: It fell over, or is still not there.
     """
     upright = cell.pose(name)[:3, :3].copy()
+    is_there = until or (lambda: float(np.linalg.norm(target - middle(cell, name))) <= tolerance)
+    bodies = tuple({name, *touching})
     reach: float | None = None
     for _ in range(strokes):
-        way = target - middle(cell, name)
-        if np.linalg.norm(way) <= tolerance:
+        if is_there():
             return
-        reach = _stroke(cell, name, way, reach=reach, speed=speed)
+        reach = _stroke(cell, name, target - middle(cell, name), reach=reach, speed=speed, touching=bodies)
         turned = cell.pose(name)[:3, :3] @ upright.T
         if np.arccos(np.clip(turned[2, 2], -1.0, 1.0)) > _TOPPLED:
             raise SkillFailure(Reason.TOPPLED, f"{name} fell over")
-    left = float(np.linalg.norm(target - middle(cell, name)))
-    if left > tolerance:
+    if not is_there():
+        left = float(np.linalg.norm(target - middle(cell, name)))
         raise SkillFailure(Reason.OFF_TARGET, f"{name} is {left * 100:.1f} cm off")
 
 
@@ -92,7 +105,9 @@ def middle(cell: Workcell, name: str) -> Float:
     return ((lower + upper) / 2)[:2]
 
 
-def _stroke(cell: Workcell, name: str, way: Float, *, reach: float | None, speed: float) -> float:
+def _stroke(
+    cell: Workcell, name: str, way: Float, *, reach: float | None, speed: float, touching: tuple[str, ...]
+) -> float:
     """One push; how far the object's middle was ahead of the tool at its end [m]."""
     distance = float(np.linalg.norm(way))
     direction, across = way / distance, np.array([-way[1], way[0]]) / distance
@@ -125,14 +140,14 @@ def _stroke(cell: Workcell, name: str, way: Float, *, reach: float | None, speed
     cell.begin("push")
     along = hand.copy()
     along[:2, 3] = end
-    straight(cell, along @ turn, speed=speed, touching=[name])
+    straight(cell, along @ turn, speed=speed, touching=touching)
     cell.wait(2)
     ahead = float((middle(cell, name) - end) @ direction)
     cell.begin("retreat")
     along[:2, 3] -= _BEHIND * direction
-    straight(cell, along @ turn, touching=[name])
+    straight(cell, along @ turn, touching=touching)
     along[2, 3] = above[2, 3]
-    straight(cell, along @ turn, touching=[name])
+    straight(cell, along @ turn, touching=touching)
     return ahead
 
 

@@ -149,6 +149,7 @@ def rank_grasps(
     max_tilt: float = 1.1,
     pad_clearance: float = 0.0025,
     limit: int = 40,
+    turns: ArrayLike = _TURNS,
 ) -> list[Grasp]:
     """Hands that could close on an object where it is, best first.
 
@@ -159,9 +160,10 @@ def rank_grasps(
         max_tilt: Largest angle between the approach and straight down [rad].
         pad_clearance: The pads stay so far above the table [m].
         limit: Grasps to return at most.
+        turns: Turns of the hand about an axis, from the one that comes most from above [rad].
     """
     world = np.asarray(world_T_object, dtype=float)
-    frames, origins, which, tilt = _hands(axes, world, max_tilt)
+    frames, origins, which, tilt = _hands(axes, world, max_tilt, np.asarray(turns, dtype=float))
     origins, drawn_back = _off_the_table(axes.gripper, frames, origins, table_height + pad_clearance)
     vertices = axes.vertices @ world[:3, :3].T + world[:3, 3]
     keep = (drawn_back <= _MAX_DRAW_BACK) & (_depths(vertices, frames, origins) <= axes.gripper.finger_depth)
@@ -196,7 +198,9 @@ def rank_grasps(
     return grasps
 
 
-def _hands(axes: GraspAxes, world: Float, max_tilt: float) -> tuple[Float, Float, NDArray[np.int64], Float]:
+def _hands(
+    axes: GraspAxes, world: Float, max_tilt: float, turns: Float
+) -> tuple[Float, Float, NDArray[np.int64], Float]:
     """Tool frames (C, 3, 3) and origins (C, 3) in the world, the axis each belongs to, and its tilt [rad]."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
@@ -205,10 +209,10 @@ def _hands(axes: GraspAxes, world: Float, max_tilt: float) -> tuple[Float, Float
     down = closing * closing[:, 2:] - (0.0, 0.0, 1.0)
     down /= np.linalg.norm(down, axis=1, keepdims=True)
     side = np.cross(closing, down)
-    approach = np.cos(_TURNS)[:, None, None] * down + np.sin(_TURNS)[:, None, None] * side
+    approach = np.cos(turns)[:, None, None] * down + np.sin(turns)[:, None, None] * side
     approach = approach.reshape(-1, 3)
-    closing = np.tile(closing, (len(_TURNS), 1))
-    which = np.tile(level, len(_TURNS))
+    closing = np.tile(closing, (len(turns), 1))
+    which = np.tile(level, len(turns))
     tilt = np.arccos(np.clip(-approach[:, 2], -1.0, 1.0))
     keep = tilt <= max_tilt
     frames = np.stack([np.cross(closing, approach), closing, approach], axis=2)[keep].astype(float, copy=False)

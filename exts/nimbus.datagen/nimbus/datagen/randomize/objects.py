@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nimbus.datagen.layout import PlacedObject
+import numpy as np
+
+from nimbus.datagen.layout import PlacedObject, Quaternion, Vector
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.randomize.draft import Draws
+from nimbus.datagen.randomize.filling import fill
 from nimbus.datagen.randomize.placement import Float, NoRoomError, find_places, footprint, moved, rectangle
-from nimbus.datagen.rotations import multiply, rotation_about
+from nimbus.datagen.rotations import multiply, pose, rotation_about
 from nimbus.datagen.streams import Streams
 from nimbus.datagen.task import Task
 from nimbus.datagen.task_file import ObjectGroup
@@ -50,11 +53,17 @@ def draw_objects(
     drawn: Draws = {}
     taken = [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()]
     for name, group in task.objects.items():
-        drawing = _GroupDrawing(name, group, task, stage, streams, reachable[group.region], taken)
-        placed, values = drawing.draw()
+        if group.region in task.objects:
+            placed, values = _GroupDrawing(name, group, task, stage, streams, _anywhere, taken).draw_inside(objects)
+        else:
+            placed, values = _GroupDrawing(name, group, task, stage, streams, reachable[group.region], taken).draw()
         objects += placed
         drawn[name] = values
     return objects, drawn
+
+
+def _anywhere(x: float, y: float) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,35 @@ class _GroupDrawing:
             instead="enlarge it, bring it nearer to the robot, or lower the count",
         )
 
+    def draw_inside(self, placed: list[PlacedObject]) -> tuple[list[PlacedObject], Draws]:
+        """As many objects as were asked for, in the cavity of the first object of the group that the region names."""
+        container = next(item for item in placed if item.group == self.group.region)
+        cavities = ObjectLibrary.open(container.library).model(container.kind, container.variant).cavities
+        if not cavities:
+            what = f"a {container.kind} has no room inside"
+            raise self.task.error(("objects", self.name, "region"), what, instead="name a region, or an open object")
+        low, high = self.group.count
+        names = [
+            f"{self.name}_{place}" for place in range(int(self.streams(self.name, "count").integers(low, high + 1)))
+        ]
+        choices = self._choices(ObjectLibrary.open(self.group.library), names)
+        cavity = cavities.get("opening", next(iter(cavities.values())))
+        try:
+            points = fill(cavity, [model for model, _ in choices], self.streams(self.name, "filling"))
+        except NoRoomError:
+            what = f"a {container.kind} does not hold {len(names)} of '{self.name}'"
+            raise self.task.error(("objects", self.name, "count"), what, instead="lower the count") from None
+        world_T_container = pose(container.position, container.wxyz)
+        objects, values = [], {"count": len(names)}
+        for item, (model, rest), point in zip(names, choices, points, strict=True):
+            x, y, z = (float(value) for value in (world_T_container @ np.append(point, 1.0))[:3])
+            yaw = float(self.streams(item, "pose").uniform(-math.pi, math.pi))
+            wxyz = multiply(rotation_about((0, 0, 1), yaw), rest.wxyz)
+            objects.append(self._object(item, model, rest, (x, y, z), wxyz))
+            values[item] = {"kind": model.kind, "variant": model.variant, "rest_pose": rest.name}
+            values[item] |= {"x": x, "y": y, "yaw": yaw}
+        return objects, values
+
     def _place(self, count: int) -> tuple[list[PlacedObject], Draws]:
         library, region = ObjectLibrary.open(self.group.library), self.task.regions[self.group.region]
         names = [f"{self.name}_{place}" for place in range(count)]
@@ -101,7 +139,7 @@ class _GroupDrawing:
             clearance=CLEARANCE,
             obstacles=self.taken,
             # Of what is fixed the reach of its handles decides, not that of its middle.
-            reachable=self.reachable if not all(map(self._is_anchored, models)) else lambda x, y: True,
+            reachable=self.reachable if not all(map(self._is_anchored, models)) else _anywhere,
         )
         self.taken.extend(map(moved, outlines, places))
         top = self.stage.surfaces[region.on].upper[2]
@@ -109,25 +147,38 @@ class _GroupDrawing:
         values: dict[str, Any] = {"count": count}
         for item, (model, rest), place in zip(names, choices, places, strict=True):
             joints = self._joints(model, item)
-            placed = PlacedObject(
-                name=item,
-                group=self.name,
-                library=library.name,
-                kind=model.kind,
-                variant=model.variant,
-                object_class=model.object_class,
-                position=(place.x, place.y, top + rest.height + _ABOVE),
-                wxyz=multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz),
-                rest_pose=rest.name,
-                mass=model.mass,
-                friction=model.friction,
-                anchored=self._is_anchored(model),
-                joints=joints,
-            )
-            objects.append(placed)
+            place_there = (place.x, place.y, top + rest.height + _ABOVE)
+            wxyz = multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz)
+            objects.append(self._object(item, model, rest, place_there, wxyz, joints=joints))
             values[item] = {"kind": model.kind, "variant": model.variant, "rest_pose": rest.name}
             values[item] |= {"x": place.x, "y": place.y, "yaw": place.yaw} | ({"joints": joints} if joints else {})
         return objects, values
+
+    def _object(
+        self,
+        name: str,
+        model: ObjectModel,
+        rest: RestPose,
+        position: Vector,
+        wxyz: Quaternion,
+        *,
+        joints: dict[str, float] | None = None,
+    ) -> PlacedObject:
+        return PlacedObject(
+            name=name,
+            group=self.name,
+            library=model.library,
+            kind=model.kind,
+            variant=model.variant,
+            object_class=model.object_class,
+            position=position,
+            wxyz=wxyz,
+            rest_pose=rest.name,
+            mass=model.mass,
+            friction=model.friction,
+            anchored=self._is_anchored(model),
+            joints=joints or {},
+        )
 
     def _choices(self, library: ObjectLibrary, names: list[str]) -> list[tuple[ObjectModel, RestPose]]:
         """A model for each name, and how it rests."""

@@ -1,0 +1,75 @@
+"""Hang: put the held object onto a hook or a post, through its hole or handle."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.joining import Joining, facing, frame_of, shifted
+from nimbus.datagen.execute.setting_down import retreat
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_BEFORE = 0.05
+"""[m] Before the end of the hook, where the straight way begins."""
+_NEAR, _ASIDE = 0.05, 0.008
+"""[m] A hand so near to the hole's axis has a finger inside it: the object is shifted so far to its side."""
+_OFF_AXIS = 0.06
+"""[m] What hangs has its hole so near to the hook's axis."""
+_TURNS = np.radians(np.arange(0, 360, 30))
+
+
+@register("skill", "hang")
+class Hang(Skill):
+    """Thread the held object onto a hook or a post, along the axis of its hole or handle, and let go.
+
+    Needs the object in the gripper; it has a frame ``hole`` or ``handle`` with z through it, and the support a frame at
+    the end of its hook or post with z outwards. Fails with ``no_ik``, ``no_path`` or ``not_hanging``.
+    """
+
+    main = "object"
+    hand = "puts"
+    object: ObjectReference = Field(description="What to hang; it must be in the gripper.")
+    on: ObjectReference = Field(description="What has the hook or post.")
+    hook: str = Field("tip", description="Frame at the end of the hook or post, z outwards.")
+    hole: str = Field("hole", description="Frame in the object's hole or handle, z through it.")
+    depth: Metres = Field(0.03, gt=0, le=0.3, description="How far it is put onto the hook before it is let go.")
+
+    def run(self, arm: Workcell) -> None:
+        """Before the hook, along it, let go."""
+        if arm.held != self.object:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
+        hook = arm.pose(self.on) @ frame_of(arm, self.on, self.hook)
+        thing = Joining(arm, self.object, frame_of(arm, self.object, self.hole), touching=[self.on])
+        outwards = hook[:3, 2]
+        arm.begin("carry")
+        upright = arm.pose(self.object)[:3, :3]
+        ends = [*facing(hook, turns=_TURNS, against=False), *facing(hook, turns=_TURNS)]
+        # Of all turns about the hook, those that leave the object most as it is held.
+        object_T_frame = frame_of(arm, self.object, self.hole)
+        ends.sort(key=lambda end: -float(np.trace(upright.T @ end[:3, :3] @ object_T_frame[:3, :3].T)))
+        ends = [shifted(end, self._aside(arm, thing, end)) for end in ends]
+        goal = thing.carry([shifted(end, _BEFORE * outwards) for end in ends[:8]], ends[:8])
+        arm.begin("hang")
+        arm.meter.carried = False  # from here on the hook may push it in the hand
+        thing.line(shifted(goal, -self.depth * outwards))
+        arm.begin("release")
+        arm.open(room=0.01, steps=4)
+        arm.wait(4)
+        arm.begin("retreat")
+        retreat(arm, self.object)
+        off = thing.frame[:3, 3] - hook[:3, 3]
+        beside = float(np.linalg.norm(off - outwards * (off @ outwards)))
+        if beside > _OFF_AXIS or off @ outwards > 0.0:
+            raise SkillFailure(Reason.NOT_HANGING, f"{self.object} is {beside * 100:.1f} cm off the hook")
+
+    def _aside(self, arm: Workcell, thing: Joining, end: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A shift across the hook (3,) [m] that leaves room for the finger inside the hole."""
+        way = (np.linalg.inv(end) @ thing.tool_at(end))[:3, 3] * (1.0, 1.0, 0.0)
+        distance = float(np.linalg.norm(way))
+        return end[:3, :3] @ way * (_ASIDE / distance) if 1e-3 < distance < _NEAR else np.zeros(3)

@@ -1,0 +1,98 @@
+"""Insert: put the held peg into a hole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.joining import Joining, facing, frame_of, shifted
+from nimbus.datagen.execute.setting_down import retreat
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_ABOVE, _NEAR = 0.06, 0.003
+"""[m] Above the mouth: where the straight way down begins, and where the search does."""
+_PRESS = 0.004
+"""[m] So deep is a spot tried."""
+_ENTERED = 0.0025
+"""[m] A tip that is deeper than this is in the hole."""
+_SHARE = 0.6
+"""Of the hole's depth that the tip must get to."""
+_TURNS = np.radians([0, 90, 180, 270])
+
+
+@register("skill", "insert")
+class Insert(Skill):
+    """Put the held peg into a hole, tip first: above it, down, and in a spiral about the place when it meets the rim.
+
+    Needs the peg in the gripper; it has a frame ``tip``, the board a frame and a cavity named as the hole. Square pegs
+    are turned so that their sides go along the hole's. Fails with ``no_ik``, ``no_path`` or ``not_inserted``.
+    """
+
+    main = "object"
+    hand = "puts"
+    object: ObjectReference = Field(description="The peg; it must be in the gripper.")
+    into: ObjectReference = Field(description="What has the hole.")
+    hole: str = Field("hole", description="Name of the hole.")
+    search: Metres = Field(0.003, ge=0, le=0.02, description="Radius of the search for the hole.")
+
+    def run(self, arm: Workcell) -> None:
+        """Above, search, in, let go."""
+        if arm.held != self.object:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
+        mouth = arm.pose(self.into) @ frame_of(arm, self.into, self.hole)
+        depth = self._depth(arm)
+        peg = Joining(arm, self.object, frame_of(arm, self.object, "tip"), touching=[self.into])
+        up = mouth[:3, 2]
+        arm.begin("carry")
+        ends = facing(mouth, turns=_TURNS)
+        goal = peg.carry([shifted(end, _ABOVE * up) for end in ends], ends)
+        arm.begin("search")
+        arm.meter.carried = False  # from here on the board may push it in the hand
+        self._enter(arm, peg, goal, up)
+        arm.begin("insert")
+        sideways = peg.frame[:3, 3] - goal[:3, 3]
+        sideways -= up * (sideways @ up)
+        peg.line(shifted(goal, sideways - (depth - 0.001) * up))
+        arm.wait(2)
+        arm.begin("release")
+        arm.open(room=0.01, steps=4)
+        arm.begin("retreat")
+        retreat(arm, self.object)
+        reached = float((mouth[:3, 3] - peg.frame[:3, 3]) @ up)
+        if reached < _SHARE * depth:
+            raise SkillFailure(
+                Reason.NOT_INSERTED, f"{self.object} is {reached * 1e3:.0f} mm of {depth * 1e3:.0f} deep"
+            )
+
+    def _depth(self, arm: Workcell) -> float:
+        low, high = arm.model(self.into).cavities[self.hole]
+        return float(high[2] - low[2])
+
+    def _enter(self, arm: Workcell, peg: Joining, goal: NDArray[np.float64], up: NDArray[np.float64]) -> None:
+        """Press gently here and there until the tip gives way."""
+        reached = 0.0
+        for offset in _spiral(self.search):
+            way = goal[:3, :2] @ offset
+            peg.line(shifted(goal, way + _NEAR * up))
+            peg.line(shifted(goal, way - _PRESS * up), speed=0.04)
+            arm.wait(1)
+            reached = float((goal[:3, 3] - peg.frame[:3, 3]) @ up)
+            if reached > _ENTERED:
+                return
+        raise SkillFailure(Reason.NOT_INSERTED, f"{self.object} did not find the hole")
+
+
+def _spiral(radius: float) -> Iterator[NDArray[np.float64]]:
+    """The middle, and points ever further out (2,) [m]."""
+    yield np.zeros(2)
+    for share in (0.35, 0.7, 1.0):
+        for angle in np.arange(6) * np.pi / 3 + share:
+            yield radius * share * np.array([np.cos(angle), np.sin(angle)])

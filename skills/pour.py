@@ -1,0 +1,127 @@
+"""Pour: tilt the held container over another one, and set it upright again."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.quantities import Metres, Radians, Seconds
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import rotation_about, to_matrix
+from nimbus.datagen.skill import ContainerReference, ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+Float = NDArray[np.float64]
+
+_YAWS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
+_STEP = np.radians(4.0)
+_BACK = 0.008
+"""[m] The lip is so far before the middle of what receives: things fall a little forward."""
+
+
+@register("skill", "pour")
+class Pour(Skill):
+    """Bring the lip of the held container over another one, tilt it about the lip, wait, and tilt it back.
+
+    Needs the container in the gripper, upright, with something in its cavity. Tries both ways of tilting about the
+    fingers' closing direction, from all sides. Fails with ``no_ik`` or ``no_path`` when none can be reached, and with
+    ``spilled`` when hardly anything arrived.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="The container to pour from; it must be in the gripper.")
+    into: ContainerReference = Field(description="What receives it.")
+    tilt: Radians = Field(2.1, gt=0.5, le=2.8, description="How far to tilt.")
+    clearance: Metres = Field(0.03, ge=0.005, le=0.3, description="Height of the lip above the receiving rim.")
+    time: Seconds = Field(1.0, ge=0, le=20, description="How long to stay tilted.")
+
+    def run(self, arm: Workcell) -> None:
+        """Above, tilt, wait, tilt back."""
+        if arm.held != self.object:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
+        inside = arm.contents(self.object)
+        arm.begin("carry")
+        there, back = self._plan(arm)
+        arm.begin("pour")
+        # The clutch of beads shifts in the cup while it tilts: the carry begins anew afterwards.
+        arm.meter.carried = False
+        arm.follow(there)
+        arm.wait(max(1, round(self.time * arm.simulation.rate)))
+        arm.begin("upright")
+        arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, back, speed=0.2))
+        arm.carry()
+        if inside and len(arm.contents(self.object)) > 0.5 * len(inside):
+            raise SkillFailure(Reason.SPILLED, f"most of it is still in {self.object}")
+
+    def _plan(self, arm: Workcell) -> tuple[MotionPlan, list[Float]]:
+        """Goes to where the tilt begins; the tilt, and the poses of the way back."""
+        failure = MotionPlan(status=MotionStatus.NO_IK, detail="no way to tilt it there")
+        for poses in self._tilts(arm):
+            q = arm.scene.arm.solve(poses[0], arm.arm_command)
+            if q is None or not _can_follow(arm, q, poses):
+                continue
+            free = arm.planner.plan_pose(arm.look(), arm.arm_command, [poses[0]], rng=arm.rng())
+            if not free:
+                failure = free
+                continue
+            tilt = arm.planner.plan_curve(arm.look(), free.end, poses[1:], speed=0.15)
+            if tilt:
+                arm.follow(free)
+                return tilt, poses[-2::-1]
+            failure = tilt
+        raise SkillFailure.of_plan(failure)
+
+    def _tilts(self, arm: Workcell) -> list[list[Float]]:
+        """Ways of the tool, (4, 4) poses each, upright first; those that turn the hand least come first."""
+        low, high = _opening(arm, self.object)
+        lower, upper = arm.bounds(self.into)
+        target = np.append((lower + upper)[:2] / 2, upper[2] + self.clearance)
+        held, tool = arm.pose(self.object), arm.tool_pose()
+        object_T_tool = np.linalg.inv(arm.tool_T_held())
+        ways = []
+        for yaw in _YAWS:
+            turn = to_matrix(rotation_about((0, 0, 1), float(yaw)))
+            closing = turn @ tool[:3, 1] * (1.0, 1.0, 0.0)
+            closing /= np.linalg.norm(closing)
+            for axis in (closing, -closing):
+                forward = np.cross(axis, (0.0, 0.0, 1.0))
+                upright = np.eye(4)
+                upright[:3, :3] = turn @ held[:3, :3]
+                rim = upright[:3, :3] @ ((low + high) / 2 * (1, 1, 0) + (0, 0, high[2]))
+                lip = rim + forward * float((high - low)[:2].mean()) / 2
+                ways.append(self._way(upright, lip, axis, target - _BACK * forward, float(high[2] - low[2])))
+        return [[pose @ object_T_tool for pose in way] for way in ways]
+
+    def _way(self, upright: Float, lip: Float, axis: Float, target: Float, depth: float) -> list[Float]:
+        """Poses of the container from upright to tilted about its lip, which goes down as the bottom comes up."""
+        poses = []
+        for angle in np.linspace(0.0, self.tilt, round(self.tilt / _STEP) + 1):
+            turn = to_matrix(rotation_about(axis, float(angle)))
+            pose = upright.copy()
+            pose[:3, :3] = turn @ upright[:3, :3]
+            pose[:3, 3] = target + (0.0, 0.0, depth * max(0.0, float(np.cos(angle)))) - turn @ lip
+            poses.append(pose)
+        return poses
+
+
+def _opening(arm: Workcell, name: str) -> tuple[Float, Float]:
+    cavities = arm.model(name).cavities
+    if not cavities:
+        raise SkillFailure(Reason.NO_ROOM, f"{name} has no room inside")
+    low, high = cavities.get("opening", next(iter(cavities.values())))
+    return low, high
+
+
+def _can_follow(arm: Workcell, q: Float, poses: list[Float]) -> bool:
+    """Whether the arm gets through a few of the poses, whatever is in the way."""
+    for pose in poses[4::4]:
+        following = arm.scene.arm.solve(pose, q, iterations=12)
+        if following is None or np.abs(following - q).max() > 0.8:
+            return False
+        q = following
+    return True

@@ -1,0 +1,75 @@
+"""Rotate: turn an object on its place, by grasping it anew where the wrist ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.release import Spot, nearest_rest, releases
+from nimbus.datagen.execute.setting_down import set_down
+from nimbus.datagen.execute.strokes import middle
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Radians
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import to_matrix
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+from nimbus.skills.pick import Pick
+
+_LIFT = 0.03
+_SHARES = (1.0, 0.75, 0.5, 0.35)
+"""Of the angle that is left, for one grasp: the first that the wrist can turn."""
+_BEYOND_REACH = (Reason.NO_IK, Reason.NO_PATH, Reason.NO_ROOM)
+
+
+@register("skill", "rotate")
+class Rotate(Skill):
+    """Turn an object about the vertical by an angle, where it stands, in one or more grasps.
+
+    Needs an empty gripper. Each grasp turns it as far as the wrist can, then the object is set down and grasped anew.
+    Fails as ``pick`` does, with ``no_ik`` or ``no_path``, or with ``off_target``.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="What to turn.")
+    by: Radians = Field(np.pi / 2, ge=-2 * np.pi, le=2 * np.pi, description="Angle, counter-clockwise from above.")
+    grasps: int = Field(4, ge=1, le=10, description="Grasps at most.")
+    tolerance: Radians = Field(0.15, gt=0, le=1, description="How far from the angle it may end.")
+
+    def run(self, arm: Workcell) -> None:
+        """Grasp, turn, set down, until it is turned."""
+        rest = nearest_rest(arm.model(self.object), arm.pose(self.object)[:3, :3])
+        left, spot = self.by, Spot(middle(arm, self.object), room=None)
+        for _ in range(self.grasps):
+            before = _yaw(arm, self.object, to_matrix(rest.wxyz))
+            Pick(object=self.object, lift=_LIFT).run(arm)  # type: ignore[call-arg]
+            top = arm.bounds(self.object)[1][2]
+            for share in _SHARES:
+                ways = list(releases(arm, self.object, [spot], rest=rest, yaws=[before + left * share], top=top))
+                try:
+                    set_down(arm, self.object, ways, rest=rest)
+                    break
+                except SkillFailure as failure:
+                    if arm.held is None or share == _SHARES[-1] or failure.reason not in _BEYOND_REACH:
+                        raise
+            left -= _wrapped(_yaw(arm, self.object, to_matrix(rest.wxyz)) - before, near=left)
+            if abs(left) <= self.tolerance:
+                return
+        raise SkillFailure(Reason.OFF_TARGET, f"{self.object} is {abs(left):.2f} rad short")
+
+
+def _yaw(arm: Workcell, name: str, rest: np.ndarray) -> float:
+    turn = arm.pose(name)[:3, :3] @ rest.T
+    return float(np.arctan2(turn[1, 0], turn[0, 0]))
+
+
+def _wrapped(angle: float, *, near: float) -> float:
+    """The equal angle on the same side as another."""
+    angle = (angle + np.pi) % (2 * np.pi) - np.pi
+    if near > 0 and angle < -0.5:
+        angle += 2 * np.pi
+    if near < 0 and angle > 0.5:
+        angle -= 2 * np.pi
+    return float(angle)

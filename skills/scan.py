@@ -1,0 +1,63 @@
+"""Scan: look around an object with the camera at the hand."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ContainerReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_TURNS = np.radians([0, 90, -90, 180])
+_PAUSE = 3
+"""Record periods at each view: a few sharp pictures."""
+
+
+@register("skill", "scan")
+class Scan(Skill):
+    """Bring the hand to views all around a thing, looking at its middle, as far as the arm reaches.
+
+    Fails with ``no_ik`` when fewer than ``least`` views can be reached.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ContainerReference = Field(description="What to look at.")
+    views: int = Field(6, ge=2, le=36, description="Views around it.")
+    least: int = Field(3, ge=1, le=36, description="So many must be reached.")
+    distance: Metres = Field(0.22, gt=0.05, le=1, description="From the tool to the middle of the object.")
+    elevation: Radians = Field(1.0, gt=0.2, lt=1.5, description="Height angle from which it looks down.")
+
+    def run(self, arm: Workcell) -> None:
+        """From view to view, the nearest way round."""
+        arm.begin("scan")
+        lower, upper = arm.bounds(self.object)
+        middle, reached = (lower + upper) / 2, 0
+        for angle in np.arange(self.views) * 2 * np.pi / self.views:
+            level = np.array([np.cos(angle), np.sin(angle), 0.0])
+            back = np.cos(self.elevation) * level + np.sin(self.elevation) * np.array([0.0, 0.0, 1.0])
+            goals = [_looking(middle + self.distance * back, -back, float(turn)) for turn in _TURNS]
+            plan = arm.planner.plan_pose(arm.look(), arm.arm_command, goals, rng=arm.rng())
+            if plan:
+                arm.follow(plan)
+                arm.wait(_PAUSE)
+                reached += 1
+        if reached < self.least:
+            raise SkillFailure(Reason.NO_IK, f"{reached} of {self.views} views can be reached")
+
+
+def _looking(position: NDArray[np.float64], sight: NDArray[np.float64], turn: float) -> NDArray[np.float64]:
+    """``world_T_tool`` with z along the line of sight, turned about it."""
+    side = np.cross((0.0, 0.0, 1.0), sight)
+    side /= np.linalg.norm(side)
+    other = np.cross(sight, side)
+    x = np.cos(turn) * side + np.sin(turn) * other
+    pose = np.eye(4)
+    pose[:3, :3] = np.stack([x, np.cross(sight, x), sight], axis=1)
+    pose[:3, 3] = position
+    return pose

@@ -1,0 +1,46 @@
+"""Shake: move the held object to and fro."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+@register("skill", "shake")
+class Shake(Skill):
+    """Move the held object quickly to and fro along a line, and come back to where it was.
+
+    Needs the object in the gripper. Fails with ``no_path`` when there is no room for it, ``slipped_in_transit`` when
+    the object flies out of the hand.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="What to shake; it must be in the gripper.")
+    times: int = Field(3, ge=1, le=20, description="How often to and fro.")
+    distance: Metres = Field(0.05, gt=0, le=0.3, description="How far to each side.")
+    axis: Literal["x", "y", "z"] = Field("y", description="Axis of the world along which it moves.")
+
+    def run(self, arm: Workcell) -> None:
+        """Lines to both sides, in turn."""
+        if arm.held != self.object:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
+        arm.begin("shake")
+        middle = arm.tool_pose()
+        way = self.distance * np.eye(3)[_AXES[self.axis]]
+        ends = [way, -way] * self.times + [np.zeros(3)]
+        for end in ends:
+            goal = middle.copy()
+            goal[:3, 3] += end
+            arm.follow(arm.planner.plan_line(arm.look(), arm.arm_command, goal, speed=0.5))

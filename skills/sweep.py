@@ -1,0 +1,63 @@
+"""Sweep: push several things into a region."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.strokes import middle, push_to
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectsReference, RegionReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+
+@register("skill", "sweep")
+class Sweep(Skill):
+    """Push things across the surface into a region, one after the other, the nearest to it first.
+
+    Needs an empty gripper and things that do not roll; they may push each other. Fails with ``no_ik`` or ``no_path``
+    when the fingers cannot come behind one, and with ``spilled`` when too few end in the region.
+    """
+
+    main = "objects"
+    hand = "keeps"
+    objects: ObjectsReference = Field(description="What to sweep: a group, or a list of objects.")
+    to: RegionReference = Field(description="The region that they are swept into.")
+    share: Ratio = Field(1.0, gt=0, le=1, description="So many of them must end inside.")
+    strokes: int = Field(5, ge=1, le=20, description="Strokes for each at most.")
+    speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the fingers [m/s].")
+
+    def run(self, arm: Workcell) -> None:
+        """One thing after the other."""
+        if arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
+        names = [self.objects] if isinstance(self.objects, str) else list(self.objects)
+        center = np.array(arm.regions[self.to].center)
+        names.sort(key=lambda name: float(np.linalg.norm(middle(arm, name) - center)))
+        for name in names:
+            if self._is_inside(arm, name):
+                continue
+            push_to(
+                arm,
+                name,
+                center,
+                tolerance=0.0,
+                strokes=self.strokes,
+                speed=self.speed,
+                until=lambda name=name: self._is_inside(arm, name, margin=0.15),
+                touching=names,
+            )
+        arm.begin("retreat")
+        arm.open()
+        inside = np.mean([self._is_inside(arm, name) for name in names])
+        if inside < self.share:
+            raise SkillFailure(Reason.SPILLED, f"{inside:.0%} of them are in {self.to}")
+
+    def _is_inside(self, arm: Workcell, name: str, *, margin: float = 0.0) -> bool:
+        """Whether its middle is in the region, by a share of the region's size from the edge."""
+        region = arm.regions[self.to]
+        off = np.abs(middle(arm, name) - region.center)
+        return bool(np.all(off <= (0.5 - margin) * np.array(region.size)))

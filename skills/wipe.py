@@ -1,0 +1,93 @@
+"""Wipe: go over a region with the held object, pressed on the surface."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.strokes import straight
+from nimbus.datagen.execute.touch import rests_on
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import RegionReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+Float = NDArray[np.float64]
+
+_ABOVE = 0.04
+"""[m] Height at which it comes to the region."""
+_SLID = 0.012
+"""[m] What moved further in the hand while it wiped is not held well."""
+_FIRM = 0.6
+"""Share of the strokes at whose end it must touch the surface."""
+
+
+@register("skill", "wipe")
+class Wipe(Skill):
+    """Press the held object on the surface and move it to and fro until a region is covered.
+
+    Needs a sponge, a cloth or the like in the gripper, flat side down. Fails with ``no_ik`` or ``no_path`` when the
+    region is out of reach, ``not_wiped`` when it lost touch, ``slipped_in_transit`` when it slid out of the hand.
+    """
+
+    main = "region"
+    hand = "keeps"
+    region: RegionReference = Field(description="What to wipe.")
+    overlap: Ratio = Field(0.2, ge=0, lt=1, description="Of neighbouring strokes.")
+    press: Metres = Field(0.001, ge=0, le=0.01, description="How far beyond the surface the hand presses.")
+    speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the strokes [m/s].")
+
+    def run(self, arm: Workcell) -> None:
+        """Down, stroke by stroke, up."""
+        if (name := arm.held) is None:
+            raise SkillFailure(Reason.MISSED_GRASP, "there is nothing in the gripper to wipe with")
+        corners = self._corners(arm, name)
+        surface = arm.stage.surfaces[arm.regions[self.region].on].upper[2]
+        lower, upper = arm.bounds(name)
+        offset = arm.tool_pose()[:3, 3] - [*(lower + upper)[:2] / 2, lower[2]]
+        arm.begin("approach")
+        arm.move_to([self._tool(arm, corners[0], surface + _ABOVE, offset)])
+        held = arm.tool_T_held()
+        arm.begin("wipe")
+        arm.meter.carried = False  # the surface may push it in the hand
+        touched = []
+        for corner in (corners[0], *corners):
+            straight(arm, self._tool(arm, corner, surface - self.press, offset), speed=self.speed, touching=[name])
+            touched.append(bool(rests_on(arm, name)))
+        arm.begin("lift")
+        straight(arm, self._tool(arm, corners[-1], surface + _ABOVE, offset), touching=[name])
+        slid = float(np.linalg.norm((arm.tool_T_held() - held)[:3, 3]))
+        if slid > _SLID:
+            raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{name} slid {slid * 1e3:.0f} mm in the hand")
+        arm.carry()
+        if np.mean(touched) < _FIRM:
+            raise SkillFailure(Reason.NOT_WIPED, f"{name} touched at {np.mean(touched):.0%} of the strokes")
+
+    def _corners(self, arm: Workcell, name: str) -> list[Float]:
+        """Where the strokes end (2,) [m], along the longer side of the region."""
+        region = arm.regions[self.region]
+        middle, size = np.array(region.center), np.array(region.size)
+        lower, upper = arm.bounds(name)
+        footprint = (upper - lower)[:2]
+        along = int(size[1] > size[0])
+        reach = np.maximum(size - footprint, 0.0) / 2
+        across = 1 - along
+        step = footprint[across] * (1.0 - self.overlap)
+        count = max(1, int(np.ceil(2 * reach[across] / step)) + 1)
+        corners = []
+        for row, shift in enumerate(np.linspace(-1.0, 1.0, count) * reach[across] if count > 1 else [0.0]):
+            ends = (-1.0, 1.0) if row % 2 == 0 else (1.0, -1.0)
+            for end in ends:
+                corner = middle.copy()
+                corner[along] += end * reach[along]
+                corner[across] += shift
+                corners.append(corner)
+        return corners
+
+    def _tool(self, arm: Workcell, corner: Float, height: float, offset: Float) -> Float:
+        pose = arm.tool_pose()
+        pose[:3, 3] = np.append(corner, height) + offset
+        return pose
