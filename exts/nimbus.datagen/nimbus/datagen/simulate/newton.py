@@ -58,6 +58,7 @@ class NewtonSimulation:
         )
         self.model: mujoco.MjModel = solver.mj_model
         _make_contacts_believable(self.model)
+        _make_parts_stay(self.model, layout)
         self.data = mujoco.MjData(self.model)
         self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
         self.object_names = tuple(item.name for item in layout.objects)
@@ -187,6 +188,16 @@ def _start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> Flo
         else:
             qpos[address] = builder.joint_q[builder.joint_q_start[joint_of[model.joint(joint).name]]]
     return qpos
+
+
+def _make_parts_stay(model: mujoco.MjModel, layout: PhysicalLayout) -> None:
+    """Stiff dry friction in the joints of objects: with MuJoCo's own a lid that is left open sinks."""
+    names = {item.name for item in layout.objects}
+    for joint in range(model.njnt):
+        if model.joint(joint).name.partition(".")[0] in names:
+            degree = model.jnt_dofadr[joint]
+            model.dof_solref[degree] = (2.2 / STEP_RATE, 1.0)
+            model.dof_solimp[degree] = (0.99, 0.999, 0.0001, 0.5, 2.0)
 
 
 def _make_contacts_believable(model: mujoco.MjModel) -> None:
