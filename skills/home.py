@@ -11,6 +11,8 @@ from nimbus.datagen.skill import Skill
 class Home(Skill):
     """Go to the robot's home posture. Fails with ``no_path`` when something is in the way."""
 
+    hand = "keeps"
+
     def run(self, arm: Workcell) -> None:
         """One free motion."""
         arm.begin("home")

@@ -27,6 +27,7 @@ class Pick(Skill):
     """
 
     main = "object"
+    hand = "takes"
     object: ObjectReference = Field(description="What to pick.")
     lift: Metres = Field(0.07, gt=0, le=0.5, description="How far to lift it.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")

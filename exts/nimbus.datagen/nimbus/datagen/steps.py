@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, nearest
@@ -52,6 +52,9 @@ class Composite(ABC):
     """What it is made of in the file: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
     words: ClassVar[tuple[str, ...]] = ()
     """Its keys, the first one first."""
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
+    """How its lists are done: again and again, one of them, one of them in its own circumstances, or nobody knows.
+    Contradictions are found by this."""
     variable: str = ""
     """The name that it gives to a member of ``group``, where it does."""
     group: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.execute.perform import Performer
 from nimbus.datagen.registry import register
@@ -30,6 +30,7 @@ class Choose(Composite):
     """
 
     words: ClassVar[tuple[str, ...]] = ("choose",)
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "branches"
     branches: tuple[Steps, ...]
     weights: tuple[float, ...] | None
     keys: Keys

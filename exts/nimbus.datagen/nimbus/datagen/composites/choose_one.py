@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.execute.perform import Performer
 from nimbus.datagen.registry import register
@@ -23,6 +23,7 @@ class ChooseOne(Composite):
     """One member of a group gets a name. The same words lead to the same member, in the steps and in the conditions."""
 
     kinds: ClassVar[tuple[str, ...]] = ("skill", "predicate")
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "loop"
     variable: str = field()
     group: str = field()
     body: Steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.execute.perform import Performer
 from nimbus.datagen.registry import register
@@ -25,6 +25,7 @@ class If(Composite):
     """
 
     words: ClassVar[tuple[str, ...]] = ("if", "then", "else")
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "guarded"
     conditions: Steps
     then: Steps
     otherwise: Steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.execute.perform import Performer
 from nimbus.datagen.references import LOOP, parse_loop
@@ -22,6 +22,7 @@ class Loop(Composite):
     """Steps done, or conditions that hold, for each member of a group in turn."""
 
     kinds: ClassVar[tuple[str, ...]] = ("skill", "predicate")
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "loop"
     variable: str = field()
     group: str = field()
     body: Steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.perform import Performer
@@ -30,6 +30,7 @@ class Repeat(Composite):
     """
 
     words: ClassVar[tuple[str, ...]] = ("repeat", "until", "at_most", "times")
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "loop"
     body: Steps
     until: Steps
     count: int
