@@ -102,7 +102,9 @@ def _refuse_unavailable(args: argparse.Namespace) -> None:
     if args.sim == "isaacsim":
         raise InputError("Isaac Sim is not supported by this version", where="--sim", instead="use --sim newton")
     if args.planner == "curobo":
-        raise InputError("cuRobo is not supported by this version", where="--planner", instead="use --planner ompl")
+        from nimbus.datagen.plan.curobo.process import check_curobo
+
+        check_curobo()
 
 
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:

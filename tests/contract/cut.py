@@ -16,12 +16,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from contract.curobo import as_contract  # noqa: E402
 from contract.names import FILES, LAUNCH_OPTIONS, Contract  # noqa: E402
 from contract.planted import PLANTED, RIGHT  # noqa: E402
 from contract.walk import check, touches_kit  # noqa: E402
 
 PACKAGE = ROOT / "exts/nimbus.datagen"
-SOURCES = ("isaacsim-6.0.1.json", "omniverse-kit.json")
+SOURCES = ("isaacsim-6.0.1.json", "omniverse-kit.json", "curobo-v2.json")
 
 
 def kit_files() -> list[Path]:
@@ -37,18 +38,29 @@ def dependencies() -> list[str]:
 
 def main(folder: Path) -> None:
     """Write the cut files."""
-    sources = [folder / name for name in SOURCES]
-    contract = Contract.load(sources)
-    check(kit_files(), contract, package=PACKAGE)
-    with tempfile.TemporaryDirectory() as place:  # the tests of the checker need what they use
+    with tempfile.TemporaryDirectory() as place:
+        sources = [_source(folder / name, Path(place)) for name in SOURCES]
+        contract = Contract.load(sources)
+        check(kit_files(), contract, package=PACKAGE)
+        # The tests of the checker need what they use.
         for number, code in enumerate((RIGHT, *PLANTED.values())):
             path = Path(place, f"planted_{number}.py")
             path.write_text(code)
             check([path], contract, package=Path(place))
-    asked = contract.asked | set(dependencies())
-    for path, source in zip(FILES, sources, strict=True):
-        data = json.loads(source.read_text())
-        path.write_text(_text(_cut(data, asked)))
+        asked = contract.asked | set(dependencies())
+        for path, source in zip(FILES, sources, strict=True):
+            data = json.loads(source.read_text())
+            path.write_text(_text(_cut(data, asked)))
+
+
+def _source(path: Path, place: Path) -> Path:
+    """A contract file in Kit's form; cuRobo's is converted."""
+    data = json.loads(path.read_text())
+    if "definitions" not in data:
+        return path
+    converted = place / path.name
+    converted.write_text(json.dumps(as_contract(data)))
+    return converted
 
 
 def _cut(data: dict[str, Any], asked: set[str]) -> dict[str, Any]:

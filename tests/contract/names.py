@@ -1,4 +1,4 @@
-"""What Isaac Sim and Kit have, by the contracts: modules, classes, methods, keywords, annotators, settings."""
+"""What Isaac Sim, Kit and cuRobo have, by the contracts: modules, classes, methods, keywords, annotators, settings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOTS = ("isaacsim", "omni", "carb", "usdrt")
-"""Packages that exist in Kit alone."""
+ROOTS = ("isaacsim", "omni", "carb", "usdrt", "curobo")
+"""Packages that are not installed where Nimbus is tested: Kit's, and cuRobo."""
 
-FILES = tuple(Path(__file__).parent / name for name in ("isaacsim.json", "omniverse_kit.json"))
+FILES = tuple(Path(__file__).parent / name for name in ("isaacsim.json", "omniverse_kit.json", "curobo.json"))
 """The part of the contracts that Nimbus uses, cut by ``cut.py``."""
 
 
@@ -27,7 +27,7 @@ class Symbol:
 
 @dataclass
 class Contract:
-    """Modules and definitions of both products, and what was asked of them so far."""
+    """Modules and definitions of all products, and what was asked of them so far."""
 
     modules: dict[str, dict[str, Any]] = field(default_factory=dict)
     defs: dict[str, dict[str, Any]] = field(default_factory=dict)

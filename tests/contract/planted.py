@@ -43,6 +43,36 @@ PLANTED = {
     "unknown setting /rtx/post/dlls/execMode": "import carb\nPATH = '/rtx/post/dlls/execMode'",
     "unknown extension isaacsim.core.physics": "import carb\nNAME = 'isaacsim.core.physics'",
     "unknown launch option headles": "from isaacsim import SimulationApp\nSimulationApp({'headles': True})",
+    "unknown module curobo.wrap.reacher.motion_gen": "from curobo.wrap.reacher.motion_gen import MotionGen",
+    "unknown name curobo.MotionPlanner": "from curobo import MotionPlanner",
+    "unknown name curobo.scene.WorldConfig": "from curobo.scene import WorldConfig",
+    "no keyword 'interpolation_dt'": (
+        "from curobo.motion_planner import MotionPlannerCfg\nMotionPlannerCfg.create({}, interpolation_dt=0.02)"
+    ),
+    "unknown member curobo._src.solver.solver_trajopt_cfg:TrajOptSolverCfg.interpolation_time": (
+        "from curobo.motion_planner import MotionPlannerCfg\n"
+        "MotionPlannerCfg.create({}).trajopt_solver_config.interpolation_time = 0.02"
+    ),
+    "unknown member curobo._src.motion.motion_planner:MotionPlanner.plan_single": (
+        "from curobo.motion_planner import MotionPlanner\ndef a(planner: MotionPlanner): planner.plan_single(1, 2)"
+    ),
+    "no keyword 'plan_config'": (
+        "from curobo.motion_planner import MotionPlanner\n"
+        "def a(planner: MotionPlanner): planner.plan_pose(1, 2, plan_config=3)"
+    ),
+    "no keyword 'warmup_joint_index'": (
+        "from curobo.batch_motion_planner import BatchMotionPlanner\n"
+        "def a(planner: BatchMotionPlanner): planner.warmup(warmup_joint_index=0)"
+    ),
+    "unknown member curobo._src.solver.solver_trajopt_result:TrajOptSolverResult.status": (
+        "from curobo.motion_planner import MotionPlanner\n"
+        "def a(planner: MotionPlanner): return float(planner.plan_pose(1, 2).status)"
+    ),
+    "unknown member curobo._src.collision.attachment_manager:AttachmentManager.attach_objects": (
+        "from curobo.motion_planner import MotionPlanner\n"
+        "def a(planner: MotionPlanner): planner.attachment_manager.attach_objects([])"
+    ),
+    "no keyword 'size'": "from curobo.scene import Cuboid\nCuboid(name='a', size=[1, 1, 1])",
     "unchecked .prims": "import omni.usd\nstage = omni.usd.get_context().get_stage()\nstage.prims",
     "unchecked result": "import omni.usd\ndef a():\n return omni.usd.get_context()",
 }

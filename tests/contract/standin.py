@@ -17,6 +17,9 @@ from typing import Any
 
 from contract.names import ROOTS, Contract, Symbol, misfit
 
+_OURS = ("nimbus.datagen.kit", "nimbus.datagen.plan.curobo.adapter")
+"""Modules of Nimbus that import something of these packages when they are loaded."""
+
 Behaviour = dict[str, Callable[..., Any]]
 """What functions and methods do, by ``module:function`` and ``module:Class.method``."""
 
@@ -86,7 +89,7 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         finally:
             sys.meta_path.remove(self)
             for name in list(sys.modules):
-                if name.split(".")[0] in ROOTS or name.startswith("nimbus.datagen.kit"):
+                if name.split(".")[0] in ROOTS or name.startswith(_OURS):
                     del sys.modules[name]
 
     def find_spec(
@@ -117,7 +120,11 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def make(self, key: str) -> Any:
         """An object of a class, by its definition's key."""
-        return self._class(key)()
+        return self.kind(key)()
+
+    def kind(self, key: str) -> type:
+        """A class, by its definition's key."""
+        return self._class(key)
 
     def _make(self, symbol: Symbol) -> Any:
         if symbol.kind == "class":

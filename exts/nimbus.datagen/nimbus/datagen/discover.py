@@ -21,6 +21,7 @@ COMPONENTS = (
     "nimbus.datagen.randomize.tabletop",
     "nimbus.datagen.execute.planner",
     "nimbus.datagen.plan.ompl",
+    "nimbus.datagen.plan.curobo.planner",
     "nimbus.datagen.render.newton",
     "nimbus.datagen.store.hdf5",
 )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
+from nimbus.datagen.plan.parts import SceneParts
 from nimbus.datagen.streams import stream
 
 Float = NDArray[np.float64]
@@ -67,6 +68,9 @@ class PlanningScene:
         self.arm = ArmKinematics(
             arm_model(model, arm_joints=arm_joints, tool_body=tool_body, body_T_tool=self._body_T_tool)
         )
+        self.home: Float = self.limits.mean(axis=1) if home is None else np.asarray(home, dtype=float)
+        """(J,) a posture in which nothing of the robot collides with itself"""
+        self._joints = tuple(joint.id for joint in joints)
         self._held: int | None = None
         self._allowed: frozenset[int] = frozenset()
         self._saved: tuple[Float, Float, int, int] | None = None
@@ -81,7 +85,7 @@ class PlanningScene:
         self._qpos = self._data.qpos
         self._tool_position = self._data.xpos[self._tool]
         self._tool_rotation = self._data.xmat[self._tool].reshape(3, 3)
-        self._pairs = self._robot_pairs(self.limits.mean(axis=1) if home is None else np.asarray(home, dtype=float))
+        self._pairs = self._robot_pairs(self.home)
         self._write_masks()
 
     # What is where
@@ -124,6 +128,26 @@ class PlanningScene:
         finally:
             self.margin = before
             self._set_margin(before)
+
+    # For planners that make a model of their own of it
+
+    def parts(self) -> SceneParts:
+        """What stands where, moves with what and is tested against what, with the arm as last asked about."""
+        mujoco.mj_kinematics(self._model, self._data)
+        model, robot = self._model, set(self._robot)
+        return SceneParts(
+            model=model,
+            data=self._data,
+            arm_joints=self._joints,
+            tool_body=self._tool,
+            body_T_tool=self._body_T_tool,
+            robot=tuple(self._robot),
+            gripper=frozenset(self._gripper),
+            held=self._held,
+            pairs=frozenset(self._pairs),
+            world_geoms=tuple(np.flatnonzero(model.geom_contype & _WORLD).tolist()),
+            facing_world=frozenset(b for b in (*robot, self._held or 0) if model.body_conaffinity[b] & _WORLD),
+        )
 
     # Questions about a posture of the arm, (J,) joint positions
 
@@ -177,6 +201,11 @@ class PlanningScene:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = self._tool_rotation, self._tool_position
         return pose @ self._body_T_tool
+
+    @property
+    def watched_pairs(self) -> frozenset[BodyPair]:
+        """Links of the robot that are checked against each other."""
+        return frozenset((self._model.body(one).name, self._model.body(other).name) for one, other in self._pairs)
 
     def body_pose(self, body: str) -> Float:
         """(4, 4) ``world_T_body`` of a link or object, with the arm as in the last question."""

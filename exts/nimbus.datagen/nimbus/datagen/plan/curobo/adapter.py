@@ -1,0 +1,245 @@
+"""Everything that Nimbus asks of cuRobo V2; it runs in cuRobo's process and never in Nimbus's own.
+
+cuRobo has no status: ``None`` is a pose that its inverse kinematics did not reach, and ``success`` is all the rest. It
+keeps whatever was built: the sizes of batches, sets of goals and obstacle caches, so there is a planner for each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from curobo.batch_motion_planner import BatchMotionPlanner
+from curobo.motion_planner import MotionPlanner, MotionPlannerCfg
+from curobo.scene import Cuboid, Mesh, Scene
+from curobo.trajectory_optimizer import TrajectoryOptimizerResult
+from curobo.types import DeviceCfg, GoalToolPose, JointState, Pose
+from numpy.typing import NDArray
+
+from nimbus.datagen.plan.curobo.wire import Arrays
+
+Float = NDArray[np.float64]
+
+POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, 0.01
+"""[m] and [rad]; cuRobo's own are 5 mm and 0.05 rad."""
+_STEP = 0.02
+"""Time between points of what comes back [s]."""
+_ROOM = 16
+"""Obstacle caches are multiples of it: they cannot grow."""
+_MOST_MESHES = 400
+"""Meshes that were ever loaded before the memory that they take is given back."""
+
+
+class CuroboAdapter:
+    """cuRobo's planners for one robot.
+
+    Args:
+        folder: Where the robot's URDF is written.
+        notify: Told before something that takes long.
+    """
+
+    def __init__(self, folder: Path, notify: Callable[[str], None]) -> None:
+        self._folder, self._notify = folder, notify
+        self._robot: dict[str, Any] = {}
+        self._robot_key = ""
+        self._joints: list[str] = []
+        self._room = (0, 0)
+        self._singles: dict[int, MotionPlanner] = {}
+        self._batches: dict[tuple[int, int], BatchMotionPlanner] = {}
+        self._world_keys: dict[tuple[int, int], str] = {}
+        self._meshes: set[str] = set()
+        self._device = DeviceCfg()
+
+    def plan(self, header: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+        """Motions from postures to poses or postures, all in one world with one thing in the hand.
+
+        Args:
+            header: ``robot`` (``urdf``, ``config``, ``joints``), ``tool``, ``attached`` (names of links), ``world`` (a
+                key), ``mesh_names``, ``batch`` (size to plan at) and ``goal_slots``.
+            arrays: ``starts`` (B, J); ``goal_poses`` (B, G, 7) or ``goal_joints`` (B, J); ``attached`` (N, 4) spheres;
+                ``box_poses``, ``box_sizes``, ``mesh_poses``, and ``vertices`` and ``faces`` with each mesh's number.
+
+        Returns:
+            For each query ``status``, and if it succeeded ``positions`` with its number, (H, J), ``step`` [s] apart.
+        """
+        self._take_robot(header["robot"])
+        self._make_room(len(arrays["box_poses"]), len(header["mesh_names"]))
+        count, batch = len(arrays["starts"]), int(header["batch"])
+        slots = int(header["goal_slots"])
+        planner = self._single(slots) if batch == 1 else self._batch(batch, slots)
+        self._take_world(planner, (batch, slots), header, arrays)
+        self._attach(planner, header["attached"], arrays)
+        planner.reset_seed()
+        start = self._state(_padded(arrays["starts"], batch))
+        if "goal_joints" in arrays:
+            result = planner.plan_cspace(self._state(_padded(arrays["goal_joints"], batch)), start)
+        else:
+            goals = self._goals(header["tool"], _padded(arrays["goal_poses"], batch), slots)
+            result = planner.plan_pose(goals, start)
+            if result is None and slots > 1:
+                result = planner.plan_pose(goals, start)  # sets of goals are known to fail once for no reason
+        if result is None:
+            return {"queries": [{"status": "no_ik"}] * count}, {}
+        return self._answer(planner, result, count, batch)
+
+    def close(self) -> None:
+        """Give back what the planners hold on the device."""
+        for single in self._singles.values():
+            one: MotionPlanner = single
+            one.destroy()
+        for batch in self._batches.values():
+            many: BatchMotionPlanner = batch
+            many.destroy()
+        self._singles, self._batches, self._world_keys, self._meshes = {}, {}, {}, set()
+
+    # What planners are built for
+
+    def _take_robot(self, robot: dict[str, Any]) -> None:
+        key = hashlib.sha256(json.dumps(robot, sort_keys=True).encode()).hexdigest()
+        if key == self._robot_key:
+            return
+        self.close()
+        path = self._folder / f"{key[:16]}.urdf"
+        path.write_text(robot["urdf"])
+        kinematics = robot["config"]["robot_cfg"]["kinematics"] | {"urdf_path": str(path)}
+        self._robot = {"robot_cfg": {"kinematics": kinematics}}
+        self._robot_key, self._joints = key, list(robot["joints"])
+
+    def _make_room(self, boxes: int, meshes: int) -> None:
+        """Planners with caches for so many obstacles at least: one too many would be an error."""
+        if boxes <= self._room[0] and meshes <= self._room[1]:
+            return
+        self.close()
+        most = max(boxes, self._room[0], 1), max(meshes, self._room[1], 1)
+        self._room = -(-most[0] // _ROOM) * _ROOM, -(-most[1] // _ROOM) * _ROOM
+
+    def _config(self, batch: int, slots: int) -> MotionPlannerCfg:
+        config = MotionPlannerCfg.create(
+            robot=self._robot,
+            # Without one of scene and cache there would be nothing that a world can be loaded into.
+            collision_cache={"cuboid": self._room[0], "mesh": self._room[1]},
+            position_tolerance=POSITION_TOLERANCE,
+            orientation_tolerance=ORIENTATION_TOLERANCE,
+            max_batch_size=batch,
+            max_goalset=slots,
+        )
+        config.trajopt_solver_config.interpolation_dt = _STEP
+        return config
+
+    def _single(self, slots: int) -> MotionPlanner:
+        if slots not in self._singles:
+            self._notify("warm-up")
+            planner = MotionPlanner(self._config(1, slots))
+            planner.warmup()
+            self._singles[slots] = planner
+        return self._singles[slots]
+
+    def _batch(self, batch: int, slots: int) -> BatchMotionPlanner:
+        if (batch, slots) not in self._batches:
+            self._notify("warm-up")
+            planner = BatchMotionPlanner(self._config(batch, slots))
+            planner.warmup()
+            self._batches[batch, slots] = planner
+        return self._batches[batch, slots]
+
+    # What changes from query to query
+
+    def _take_world(
+        self,
+        planner: MotionPlanner | BatchMotionPlanner,
+        sizes: tuple[int, int],
+        header: dict[str, Any],
+        arrays: Arrays,
+    ) -> None:
+        """Load all of the world anew when it changed: single obstacles cannot be moved or switched off reliably."""
+        if self._world_keys.get(sizes) == header["world"]:
+            return
+        if len(self._meshes) > _MOST_MESHES:
+            planner.clear_scene_cache()
+            self._meshes = set()
+        cuboids = [
+            Cuboid(name=f"box{index}", pose=pose.tolist(), dims=size.tolist())
+            for index, (pose, size) in enumerate(zip(arrays["box_poses"], arrays["box_sizes"], strict=True))
+        ]
+        meshes = [
+            Mesh(
+                name=name,
+                pose=arrays["mesh_poses"][index].tolist(),
+                vertices=arrays[f"vertices{index}"].tolist(),
+                faces=arrays[f"faces{index}"].tolist(),
+            )
+            for index, name in enumerate(header["mesh_names"])
+        ]
+        planner.update_world(Scene(cuboid=cuboids, mesh=meshes))
+        self._world_keys[sizes] = header["world"]
+        self._meshes |= set(header["mesh_names"])
+
+    def _attach(self, planner: MotionPlanner | BatchMotionPlanner, link: str, arrays: Arrays) -> None:
+        """Spheres of what hangs on the tool, already in the link's frame: with no offset they are taken as they are."""
+        manager = planner.attachment_manager
+        spheres = arrays["attached"]
+        if len(spheres):
+            manager.update(self._device.to_device(spheres), self._state(arrays["starts"][:1]), link_name=link)
+        else:
+            manager.detach(link_name=link)
+
+    def _state(self, positions: Float) -> JointState:
+        """(B, J): more dimensions would be an error."""
+        state: JointState = JointState.from_numpy(joint_names=self._joints, position=positions)
+        return state
+
+    def _goals(self, tool: str, poses: Float, slots: int) -> GoalToolPose:
+        """Sets of goals of exactly the size that the planner was built for: the last goal fills them up."""
+        last = np.repeat(poses[:, -1:], slots - poses.shape[1], axis=1)
+        flat = np.concatenate([poses, last], axis=1).reshape(-1, 7)
+        pose: Pose = Pose.from_numpy(position=flat[:, :3], quaternion=flat[:, 3:])
+        goals: GoalToolPose = GoalToolPose.from_poses({tool: pose}, ordered_tool_frames=[tool], num_goalset=slots)
+        return goals
+
+    # What comes back
+
+    def _answer(
+        self,
+        planner: MotionPlanner | BatchMotionPlanner,
+        result: TrajectoryOptimizerResult,
+        count: int,
+        batch: int,
+    ) -> tuple[dict[str, Any], Arrays]:
+        step = float(planner.trajopt_solver.config.interpolation_dt)
+        success = _numbers(result.success).reshape(batch, -1)[:, 0]
+        trajectory = result.interpolated_trajectory
+        names: list[str] = list(trajectory.joint_names or planner.joint_names)
+        order = [names.index(name) for name in self._joints]
+        positions = _numbers(trajectory.position)
+        positions = positions.reshape(batch, -1, *positions.shape[-2:])[:, 0][..., order]
+        ends = _numbers(result.interpolated_last_tstep).reshape(batch, -1)[:, 0]
+        errors = {
+            name: _numbers(value).reshape(batch, -1)[:, 0]
+            for name, value in (("position_error", result.position_error), ("rotation_error", result.rotation_error))
+            if value is not None
+        }
+        index = None if result.goalset_index is None else _numbers(result.goalset_index).reshape(batch, -1)[:, 0]
+        queries: list[dict[str, Any]] = []
+        found: Arrays = {}
+        for query in range(count):
+            status = "success" if bool(success[query]) else "no_path"
+            told: dict[str, Any] = {name: float(values[query]) for name, values in errors.items()}
+            told |= {"status": status, "goal_index": 0 if index is None else int(index[query])}
+            queries.append(told)
+            if status == "success":
+                found[f"positions{query}"] = np.asarray(positions[query, : int(ends[query])], dtype=float)
+        return {"queries": queries, "step": step, "time": float(result.total_time or 0.0)}, found
+
+
+def _padded(rows: Float, count: int) -> Float:
+    """The last row again until there are so many: a batch has exactly the size that its planner was built for."""
+    return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), axis=0)])
+
+
+def _numbers(tensor: Any) -> NDArray[Any]:
+    """A tensor of any device."""
+    return np.asarray(tensor.detach().cpu().numpy())

@@ -1,0 +1,160 @@
+"""Finds cuRobo, starts its process, and asks it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.liveness import progress
+from nimbus.datagen.plan.curobo import wire
+
+PYTHON = "NIMBUS_CUROBO_PYTHON"
+"""Environment variable with the interpreter that has cuRobo; default is the one that runs Nimbus."""
+
+# Of Nimbus only its own files are put in the reach of the other interpreter, not what is installed beside them.
+_START = (
+    "import sys, types; nimbus = types.ModuleType('nimbus'); nimbus.__path__ = [sys.argv[1]]; "
+    "sys.modules['nimbus'] = nimbus; from nimbus.datagen.plan.curobo.server import main; main(int(sys.argv[2]))"
+)
+_REPOSITORY = "https://github.com/NVlabs/curobo"
+_INSTEAD = {
+    "missing": f"install cuRobo V2 from {_REPOSITORY} and name its interpreter in {PYTHON}, or use --planner ompl",
+    "version_1": f"install cuRobo V2 (0.8 or newer) from {_REPOSITORY}, or use --planner ompl",
+    "no_torch": f"install PyTorch with CUDA beside it, or name another interpreter in {PYTHON}, or use --planner ompl",
+    "no_cuda": "run it on a machine with an NVIDIA GPU, or use --planner ompl",
+}
+_WHAT = {
+    "missing": "there is no cuRobo in {python}",
+    "version_1": "the cuRobo in {python} is version 1, which is not supported",
+    "no_torch": "there is no PyTorch beside the cuRobo in {python}",
+    "no_cuda": "PyTorch {torch} in {python} finds no CUDA device, and cuRobo has no other",
+}
+
+
+class CuroboProcess:
+    """A process of cuRobo's interpreter; it ends with this object, or with the process that made it.
+
+    Args:
+        where: What asked for cuRobo, for messages.
+
+    Raises:
+        InputError: cuRobo cannot be used; what to do about it is said.
+    """
+
+    def __init__(self, *, where: str = "--planner") -> None:
+        python = os.environ.get(PYTHON) or sys.executable
+        ours, theirs = socket.socketpair()
+        self._channel = ours
+        self._log = tempfile.TemporaryFile()
+        package = str(Path(__file__).parents[3])
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [python, "-c", _START, package, str(theirs.fileno())],
+                    pass_fds=(theirs.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    env=_environment(python),
+                )
+            except OSError as error:
+                ours.close()
+                instead = f"set {PYTHON} to the interpreter that has cuRobo"
+                raise InputError(f"{python}: {error.strerror or error}", where=PYTHON, instead=instead) from None
+        try:
+            found, _ = wire.receive(self._channel)
+        except (EOFError, OSError, wire.GarbledMessage):
+            raise InputError(
+                f"{python} cannot be asked for cuRobo: {self._last_words(1)}",
+                where=where,
+                instead=f"set {PYTHON} to the interpreter that has it, or use --planner ompl",
+            ) from None
+        if found["state"] != "ready":
+            self.close()
+            what = _WHAT[found["state"]].format_map({"torch": "", **found})
+            raise InputError(what, where=where, instead=_INSTEAD[found["state"]])
+        self.device = str(found["device"])
+
+    def ask(self, header: dict[str, Any], arrays: wire.Arrays) -> tuple[dict[str, Any], wire.Arrays]:
+        """Ask, and wait for the answer.
+
+        Raises:
+            RuntimeError: Something went wrong in cuRobo's process; it is shown.
+        """
+        try:
+            wire.send(self._channel, header, arrays)
+            answer, found = wire.receive(self._channel)
+            while "notice" in answer:
+                # Kernels are compiled: that takes minutes once, and is no reason to be taken for dead.
+                while not select.select([self._channel], [], [], 1.0)[0]:
+                    progress()
+                answer, found = wire.receive(self._channel)
+        except (EOFError, OSError) as error:
+            raise RuntimeError(f"cuRobo's process ended: {self._last_words(20)}") from error
+        if "error" in answer:
+            raise RuntimeError(f"in cuRobo's process:\n{answer['error']}")
+        return answer, found
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it."""
+        self._channel.close()
+        try:
+            self._process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def _last_words(self, count: int) -> str:
+        self._process.kill()
+        self._process.wait()
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        return "\n".join(lines[-count:]) or f"it said nothing and exited with {self._process.returncode}"
+
+
+def check_curobo(*, where: str = "--planner") -> None:
+    """Whether cuRobo can be used here.
+
+    Raises:
+        InputError: It cannot; what to do about it is said.
+    """
+    CuroboProcess(where=where).close()
+
+
+_running: dict[int, CuroboProcess] = {}
+"""The process of this process: one GPU context and one warm-up for all attempts; what was forked starts its own."""
+
+
+def curobo_process() -> CuroboProcess:
+    """The process of cuRobo, started when it is first needed.
+
+    Raises:
+        InputError: cuRobo cannot be used.
+    """
+    running = _running.get(os.getpid())
+    if running is None or not running.is_alive:
+        _running.clear()
+        running = _running[os.getpid()] = CuroboProcess()
+        atexit.register(running.close)
+    return running
+
+
+def _environment(python: str) -> dict[str, str]:
+    """Another interpreter does not look for packages where ours does."""
+    if python == sys.executable:
+        return dict(os.environ)
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}

@@ -1,0 +1,268 @@
+"""The robot as cuRobo is told of it: a chain of links in a URDF, and spheres on them.
+
+Everything comes from the simulator's model: there is no second description of a robot that could differ from it. What
+moves with the tool but not by the arm's joints (the fingers, what is held) is spheres of one more link, told anew with
+each query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.plan.curobo.spheres import Hull, cover, geom_points
+from nimbus.datagen.plan.curobo.world import body_pose, geom_pose, joints_above, pose_vector, solid_geoms
+from nimbus.datagen.plan.parts import SceneParts
+
+Float = NDArray[np.float64]
+
+BASE, TOOL, ATTACHED = "nimbus_world", "nimbus_tool", "nimbus_attached"
+"""Links that every robot has besides its own: the world, the tool frame, and what hangs on it."""
+SLOTS = 64
+"""Spheres for what hangs on the tool."""
+_FASTEST = 2.0
+"""cuRobo plans for a fastest joint of that speed [rad/s]; a slower pace stretches the motion and is the same robot."""
+_STAND_OFF = 0.015
+"""Spheres of the base keep that distance from what it stands on [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotModel:
+    """What cuRobo needs to know about a robot."""
+
+    urdf: str
+    config: dict[str, Any]
+    """``robot_cfg`` without the path of the URDF; plain values."""
+    joints: tuple[str, ...]
+
+
+def robot_of(parts: SceneParts, *, home: Float, velocity: Float, acceleration: Float) -> RobotModel:
+    """The arm of a planning scene.
+
+    Args:
+        parts: The scene.
+        home: (J,) a posture free of self-collision.
+        velocity: (J,) limits [rad/s].
+        acceleration: (J,) limits [rad/s^2].
+    """
+    model = parts.model
+    scale = float(velocity.max()) / _FASTEST
+    velocity, acceleration = np.round(velocity / scale, 6), np.round(acceleration / scale**2, 6)
+    joints = tuple(model.joint(joint).name for joint in parts.arm_joints)
+    bodies = links(parts)
+    spheres = {model.body(body).name: _link_spheres(parts, body) for body in bodies}
+    spheres = {name: found for name, found in spheres.items() if len(found)}
+    kinematics = {
+        "format_version": 2.0,
+        "base_link": BASE,
+        "tool_frames": [TOOL],
+        "collision_link_names": [*spheres, ATTACHED],
+        "collision_spheres": {
+            name: [{"center": row[:3].round(6).tolist(), "radius": round(float(row[3]), 6)} for row in found]
+            for name, found in spheres.items()
+        },
+        "collision_sphere_buffer": 0.0,
+        "extra_collision_spheres": {ATTACHED: SLOTS},
+        "self_collision_ignore": _ignored(parts, spheres, home),
+        "self_collision_buffer": {name: 0.0 for name in (*spheres, ATTACHED)},
+        "grasp_contact_link_names": [ATTACHED],
+        "cspace": {
+            "joint_names": list(joints),
+            "default_joint_position": [float(value) for value in home],
+            "cspace_distance_weight": [1.0] * len(joints),
+            "null_space_weight": [1.0] * len(joints),
+            "max_acceleration": acceleration.tolist(),
+            "max_jerk": 500.0,
+        },
+    }
+    return RobotModel(
+        urdf=_urdf(parts, bodies, velocity), config={"robot_cfg": {"kinematics": kinematics}}, joints=joints
+    )
+
+
+def links(parts: SceneParts) -> list[int]:
+    """Bodies that nothing moves but what moves the tool, parents first."""
+    chain = set(joints_above(parts.model, parts.tool_body))
+    return sorted(body for body in parts.robot if set(joints_above(parts.model, body)) <= chain)
+
+
+def hanging_spheres(parts: SceneParts) -> Float:
+    """(N, 4) centres in the tool frame and radii of the spheres of the fingers and of what is held [m]."""
+    model, arm, own = parts.model, set(parts.arm_joints), set(links(parts))
+    carried = [body for body in parts.robot if body not in own and arm & set(joints_above(model, body))]
+    bodies = [body for body in carried if body in parts.facing_world]
+    if parts.held is not None and parts.held in parts.facing_world:
+        bodies.append(parts.held)
+    world_T_tool = body_pose(parts, parts.tool_body) @ parts.body_T_tool
+    tool_T_world = np.linalg.inv(world_T_tool)
+    geoms = _geoms_of(parts, bodies)
+    found = [np.zeros((0, 4))]
+    for geom in geoms:
+        spheres = cover(geom_points(model, geom), limit=SLOTS // len(geoms))
+        tool_T_geom = tool_T_world @ geom_pose(parts, geom)
+        found.append(_moved(spheres, tool_T_geom))
+    return np.vstack(found)
+
+
+def _moved(spheres: Float, pose: Float) -> Float:
+    return np.column_stack([spheres[:, :3] @ pose[:3, :3].T + pose[:3, 3], spheres[:, 3]])
+
+
+def _geoms_of(parts: SceneParts, bodies: list[int]) -> list[int]:
+    """Solid geoms that have a volume, no more than there are slots."""
+    return solid_geoms(parts.model, bodies)[:SLOTS]
+
+
+def _link_spheres(parts: SceneParts, body: int) -> Float:
+    """(N, 4) in the link's frame."""
+    model = parts.model
+    found = [np.zeros((0, 4))]
+    for geom in solid_geoms(model, [body]):
+        spheres = cover(geom_points(model, geom))
+        rotation = np.empty(9)
+        mujoco.mju_quat2Mat(rotation, model.geom_quat[geom])
+        found.append(np.column_stack([spheres[:, :3] @ rotation.reshape(3, 3).T + model.geom_pos[geom], spheres[:, 3]]))
+    spheres = np.vstack(found)
+    return spheres if body in parts.facing_world else _lifted(parts, body, spheres)
+
+
+def _lifted(parts: SceneParts, body: int, spheres: Float) -> Float:
+    """Spheres of the base, smaller or left out where they would touch what it stands on."""
+    world_T_body = body_pose(parts, body)
+    centers = spheres[:, :3] @ world_T_body[:3, :3].T + world_T_body[:3, 3]
+    room = np.full(len(spheres), np.inf)
+    for geom in parts.world_geoms:
+        if joints_above(parts.model, int(parts.model.geom_bodyid[geom])):
+            continue  # a loose object: nothing to stand on
+        world_T_geom = geom_pose(parts, geom)
+        local = (centers - world_T_geom[:3, 3]) @ world_T_geom[:3, :3]
+        plane = parts.model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE
+        depth = -local[:, 2] if plane else Hull.of(geom_points(parts.model, geom)).depth(local)
+        room = np.minimum(room, -depth - _STAND_OFF)
+    shrunk = np.column_stack([spheres[:, :3], np.minimum(spheres[:, 3], room)])
+    return shrunk[shrunk[:, 3] > 0.01]
+
+
+def _ignored(parts: SceneParts, spheres: dict[str, Float], home: Float) -> dict[str, list[str]]:
+    """Pairs of links that the simulator does not test either, and those whose spheres touch where the links do not."""
+    model, names = parts.model, list(spheres)
+    number = {name: model.body(name).id for name in names}
+    data = mujoco.MjData(model)
+    data.qpos[:] = parts.data.qpos
+    data.qpos[[model.jnt_qposadr[joint] for joint in parts.arm_joints]] = home
+    mujoco.mj_kinematics(model, data)
+
+    def is_tested(one: str, other: str) -> bool:
+        low, high = sorted((number[one], number[other]))
+        return (low, high) in parts.pairs and _gap(
+            data, (number[one], spheres[one]), (number[other], spheres[other])
+        ) > 0
+
+    ignored = {
+        one: [other for other in names[index + 1 :] if not is_tested(one, other)] for index, one in enumerate(names)
+    }
+    hand = model.body_weldid[parts.tool_body]
+    beside = [name for name in names if number[name] in parts.gripper or model.body_weldid[number[name]] == hand]
+    return {name: others for name, others in ignored.items() if others} | {ATTACHED: beside}
+
+
+def _gap(data: mujoco.MjData, one: tuple[int, Float], other: tuple[int, Float]) -> float:
+    """Smallest distance between the spheres of two bodies [m]."""
+    centers = [found[:, :3] @ data.xmat[body].reshape(3, 3).T + data.xpos[body] for body, found in (one, other)]
+    apart = np.linalg.norm(centers[0][:, None] - centers[1][None], axis=2)
+    return float((apart - one[1][:, None, 3] - other[1][None, :, 3]).min())
+
+
+def _urdf(parts: SceneParts, bodies: list[int], velocity: Float) -> str:
+    """Links and joints without shapes; the world frame is the simulator's."""
+    model = parts.model
+    lines = ['<?xml version="1.0"?>', '<robot name="nimbus">', _link(BASE)]
+    speed = dict(zip(parts.arm_joints, velocity, strict=True))
+    for body in bodies:
+        name, parent = model.body(body).name, _parent(parts, body, bodies)
+        above = model.body(parent).name if parent else BASE
+        own = joints_above(model, body)[: model.body_jntnum[body]]
+        if not own:
+            fixed = (
+                np.linalg.inv(body_pose(parts, parent)) @ body_pose(parts, body) if parent else body_pose(parts, body)
+            )
+            lines += [_link(name), _joint(f"{name}_mount", "fixed", above, name, fixed)]
+            continue
+        (joint,) = own
+        anchor = f"{name}_anchor"
+        at_anchor, back = _at_joint(model, body, joint)
+        kind = "prismatic" if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE else "revolute"
+        low, high = model.jnt_range[joint]
+        moving = (
+            f'<axis xyz="{_numbers(model.jnt_axis[joint])}"/>'
+            f'<limit lower="{low:.9g}" upper="{high:.9g}" effort="1000" velocity="{speed[joint]:.9g}"/>'
+        )
+        lines += [_link(anchor), _joint(model.joint(joint).name, kind, above, anchor, at_anchor, moving)]
+        lines += [_link(name), _joint(f"{name}_mount", "fixed", anchor, name, back)]
+    hand = model.body(parts.tool_body).name
+    lines += [_link(TOOL), _joint(f"{TOOL}_mount", "fixed", hand, TOOL, parts.body_T_tool)]
+    lines += [_link(ATTACHED), _joint(f"{ATTACHED}_mount", "fixed", TOOL, ATTACHED, np.eye(4))]
+    return "\n".join([*lines, "</robot>"])
+
+
+def _parent(parts: SceneParts, body: int, bodies: list[int]) -> int:
+    """The nearest body above that is a link, or the world."""
+    parent = int(parts.model.body_parentid[body])
+    return parent if parent == 0 or parent in bodies else _parent(parts, parent, bodies)
+
+
+def _fixed(parts: SceneParts, parent: int, body: int) -> Float:
+    """``parent_T_body`` of a body that the arm's joints do not move against its parent: a joint of its own stays."""
+    if parts.model.body_jntnum[body] or parts.model.body_parentid[body] != parent:
+        return np.round(np.linalg.inv(body_pose(parts, parent)) @ body_pose(parts, body), 9)
+    return _placed(parts.model.body_pos[body], parts.model.body_quat[body])
+
+
+def _placed(position: Float, wxyz: Float) -> Float:
+    pose, rotation = np.eye(4), np.empty(9)
+    mujoco.mju_quat2Mat(rotation, wxyz)
+    pose[:3, :3], pose[:3, 3] = rotation.reshape(3, 3), position
+    return pose
+
+
+def _at_joint(model: mujoco.MjModel, body: int, joint: int) -> tuple[Float, Float]:
+    """``parent_T_anchor`` with the joint at 0, and ``anchor_T_body``: MuJoCo has the joint inside the body's frame."""
+    body_T_anchor, turned = np.eye(4), np.eye(4)
+    body_T_anchor[:3, 3] = model.jnt_pos[joint]
+    offset = -float(model.qpos0[model.jnt_qposadr[joint]])
+    if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE:
+        turned[:3, 3] = offset * model.jnt_axis[joint]
+    else:
+        wxyz = np.empty(4)
+        mujoco.mju_axisAngle2Quat(wxyz, model.jnt_axis[joint], offset)
+        turned = _placed(np.zeros(3), wxyz)
+    back = np.eye(4)
+    back[:3, 3] = -model.jnt_pos[joint]
+    return _placed(model.body_pos[body], model.body_quat[body]) @ body_T_anchor @ turned, back
+
+
+def _link(name: str) -> str:
+    return f"<link name={quoteattr(name)}/>"
+
+
+def _joint(name: str, kind: str, parent: str, child: str, parent_T_child: Float, moving: str = "") -> str:
+    ends = f"<parent link={quoteattr(parent)}/><child link={quoteattr(child)}/>"
+    origin = f'<origin xyz="{_numbers(parent_T_child[:3, 3])}" rpy="{_numbers(_roll_pitch_yaw(parent_T_child))}"/>'
+    return f'<joint name={quoteattr(name)} type="{kind}">{ends}{origin}{moving}</joint>'
+
+
+def _roll_pitch_yaw(pose: Float) -> Float:
+    """(3,) URDF's angles about fixed axes x, y, z [rad]."""
+    from scipy.spatial.transform import Rotation
+
+    w, x, y, z = pose_vector(pose)[3:]
+    return Rotation.from_quat([x, y, z, w]).as_euler("xyz")
+
+
+def _numbers(values: Float) -> str:
+    return " ".join(f"{round(float(value), 10) + 0.0:.12g}" for value in values)

@@ -1,0 +1,163 @@
+"""Convex shapes of the simulator, and spheres that cover them: cuRobo's robot is made of spheres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, KDTree
+
+Float = NDArray[np.float64]
+
+TOLERANCE = 0.008
+"""How far a sphere may stand out of the shape that it covers [m], where spheres are not too few for it."""
+
+_ROUND = 24
+"""Corners of a circle that stands for a round edge."""
+
+
+@dataclass(frozen=True)
+class Hull:
+    """A convex shape in its own frame."""
+
+    vertices: Float
+    """(V, 3) [m]"""
+    faces: NDArray[np.int64]
+    """(F, 3), outward"""
+    planes: Float
+    """(F, 4) outward normals and offsets: negative inside [m]"""
+
+    @classmethod
+    def of(cls, points: Float) -> Hull:
+        """The hull of some points; flat ones are given a thickness of 0.1 mm."""
+        return _hull(np.ascontiguousarray(points, dtype=float).tobytes())
+
+    @classmethod
+    def _of(cls, points: Float) -> Hull:
+        try:
+            hull = ConvexHull(points)
+        except Exception as error:
+            if type(error).__name__ != "QhullError":
+                raise
+            nudge = 5e-5 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+            hull = ConvexHull((points[:, None] + nudge).reshape(-1, 3))
+        used, corner = np.unique(hull.simplices, return_inverse=True)
+        vertices, faces = hull.points[used], corner.reshape(-1, 3)
+        a, b, c = (vertices[faces[:, index]] for index in range(3))
+        inward = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
+        faces[inward] = faces[inward][:, ::-1]
+        return cls(vertices=vertices, faces=faces, planes=hull.equations)
+
+    def depth(self, points: Float) -> Float:
+        """(N,) how deep points are inside: outside it is negative, and at least as near to 0 as they are [m]."""
+        return -(points @ self.planes[:, :3].T + self.planes[:, 3]).max(axis=1)
+
+
+@lru_cache(maxsize=512)
+def _hull(points: bytes) -> Hull:
+    return Hull._of(np.frombuffer(points).reshape(-1, 3))
+
+
+def geom_points(model: mujoco.MjModel, geom: int) -> Float:
+    """(N, 3) points in a geom's frame of which it is the hull [m].
+
+    Raises:
+        ValueError: The geom has no hull of a finite size.
+    """
+    kind, size = mujoco.mjtGeom(model.geom_type[geom]), model.geom_size[geom]
+    if kind == mujoco.mjtGeom.mjGEOM_MESH:
+        mesh = model.geom_dataid[geom]
+        first = model.mesh_vertadr[mesh]
+        return np.array(model.mesh_vert[first : first + model.mesh_vertnum[mesh]], dtype=float)
+    if kind == mujoco.mjtGeom.mjGEOM_BOX:
+        return size * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        return np.vstack([_ring(size[0], height) for height in (-size[1], size[1])])
+    if kind in (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_ELLIPSOID):
+        return _ball() * (size if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID else size[0])
+    if kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        return np.vstack([_ball() * size[0] + [0, 0, height] for height in (-size[1], size[1])])
+    raise ValueError(f"a {kind.name.removeprefix('mjGEOM_').lower()} has no hull")
+
+
+def cover(points: Float, *, limit: int = 36, tolerance: float = TOLERANCE) -> Float:
+    """(N, 4) centres and radii of spheres that cover the hull of some points [m], the most useful first.
+
+    When the tolerance would take more than ``limit``, it grows.
+    """
+    rounded = np.ascontiguousarray(np.round(points, 6)).tobytes()
+    spheres, is_covered = _cover(rounded, limit, tolerance)
+    while not is_covered:
+        tolerance *= 1.25
+        spheres, is_covered = _cover(rounded, limit, tolerance)
+    return np.array(spheres)
+
+
+@lru_cache(maxsize=512)
+def _cover(corners: bytes, limit: int, tolerance: float) -> tuple[tuple[tuple[float, ...], ...], bool]:
+    """Greedy: inscribed spheres, grown by the tolerance, each the one that covers the most of what is still bare."""
+    hull = Hull.of(np.frombuffer(corners).reshape(-1, 3))
+    extent = np.ptp(hull.vertices, axis=0)
+    spacing = max(tolerance, float(np.cbrt(np.prod(np.maximum(extent, tolerance))) / 9))
+    bare = _surface(hull, spacing)
+    axes = [np.linspace(low, high, max(3, int((high - low) / spacing) + 1)) for low, high in _bounds(hull)]
+    centers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    # Towards sharp corners only small spheres fit.
+    centers = np.vstack([centers, bare + 0.05 * (hull.vertices.mean(axis=0) - bare), bare])
+    depth = hull.depth(centers)
+    centers, depth = centers[depth > -1e-7], np.maximum(depth[depth > -1e-7], 0.0)
+    radii = depth + tolerance
+    covers = KDTree(bare).query_ball_point(centers, radii)
+    useful = np.array([len(points) for points in covers])
+    covered_by: list[list[int]] = [[] for _ in bare]
+    for center, points in enumerate(covers):
+        for point in points:
+            covered_by[point].append(center)
+    chosen: list[tuple[float, ...]] = []
+    left = np.ones(len(bare), dtype=bool)
+    while left.any() and len(chosen) < limit:
+        best = int(np.argmax(useful))
+        chosen.append((*map(float, centers[best]), float(radii[best])))
+        for point in covers[best]:
+            if left[point]:
+                left[point] = False
+                useful[covered_by[point]] -= 1
+    return tuple(chosen), not left.any()
+
+
+def _bounds(hull: Hull) -> Float:
+    return np.stack([hull.vertices.min(axis=0), hull.vertices.max(axis=0)], axis=1)
+
+
+def _surface(hull: Hull, spacing: float) -> Float:
+    """Points all over the faces, about that far apart [m]."""
+    points = [hull.vertices]
+    for face in hull.vertices[hull.faces]:
+        edge = max(np.linalg.norm(face - np.roll(face, 1, axis=0), axis=1))
+        count = int(np.ceil(edge / spacing))
+        i, j = np.meshgrid(np.arange(count + 1), np.arange(count + 1), indexing="ij")
+        inside = i + j <= count
+        u, v = i[inside] / count, j[inside] / count
+        points.append(face[0] + u[:, None] * (face[1] - face[0]) + v[:, None] * (face[2] - face[0]))
+    everything = np.vstack(points)
+    _, first = np.unique(np.round(everything / (0.7 * spacing)), axis=0, return_index=True)
+    return everything[np.sort(first)]
+
+
+def _ring(radius: float, height: float) -> Float:
+    angle = 2 * np.pi * np.arange(_ROUND) / _ROUND
+    # A polygon with its edges on the circle: the shape lies inside.
+    outer = radius / np.cos(np.pi / _ROUND)
+    return np.column_stack([outer * np.cos(angle), outer * np.sin(angle), np.full(_ROUND, height)])
+
+
+def _ball() -> Float:
+    """Points a little outside the unit sphere."""
+    rings = [
+        np.column_stack([np.cos(latitude) * _ring(1.0, 0.0)[:, :2], np.full(_ROUND, np.sin(latitude))])
+        for latitude in np.linspace(-np.pi / 2, np.pi / 2, _ROUND // 2 + 1)
+    ]
+    return np.vstack(rings) / np.cos(np.pi / _ROUND)

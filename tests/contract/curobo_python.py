@@ -1,0 +1,40 @@
+"""An interpreter that has cuRobo, as far as the stand-in goes: ``curobo_python.py -c CODE ARGUMENTS``."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from contract.curobo_behaviour import Curobo  # noqa: E402
+from contract.names import Contract  # noqa: E402
+from contract.standin import StandIn  # noqa: E402
+
+
+def install() -> None:
+    """Let imports find cuRobo and a PyTorch with one device."""
+    contract = Contract.load()
+    standin = StandIn(contract, {})
+
+    def make(key: str) -> Any:
+        kind = standin.kind(key)
+        return object.__new__(kind)
+
+    standin.behaviour.update(Curobo(contract, make).behaviour())
+    sys.meta_path.insert(0, standin)
+    torch = ModuleType("torch")
+    torch.__spec__ = importlib.machinery.ModuleSpec("torch", None)
+    device = SimpleNamespace(is_available=lambda: True, get_device_name=lambda index: "a stand-in")
+    torch.__dict__.update(cuda=device, __version__="0")
+    sys.modules["torch"] = torch
+
+
+if __name__ == "__main__":
+    install()
+    code = sys.argv[2]
+    sys.argv = ["-c", *sys.argv[3:]]
+    exec(compile(code, "<command>", "exec"))
