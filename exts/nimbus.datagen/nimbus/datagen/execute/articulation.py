@@ -46,6 +46,11 @@ class Grip:
     into: Float = field(default_factory=lambda: np.zeros(3))
     """(3,) unit, part's frame: the way that the fingers press"""
 
+    def resembles(self, other: Grip) -> bool:
+        """Whether the other takes nearly the same place from nearly the same side."""
+        one, two = self.world_T_tool, other.world_T_tool
+        return bool(np.abs(one[:3, 3] - two[:3, 3]).max() < 0.008 and one[:3, 2] @ two[:3, 2] > 0.97)
+
 
 class Part:
     """A moving part of an object in the cell, for example the lid of a box.
@@ -148,7 +153,19 @@ def cavity(cell: Workcell, item: str) -> tuple[Float, Float]:
     if not rooms:
         raise SkillFailure(Reason.NO_ROOM, f"{item} has no room inside")
     part = max(rooms, key=lambda one: one.fraction)
-    return part.pose, next(iter(part.model.cavities.values()))
+    return part.pose, _that_stands_out(part, next(iter(part.model.cavities.values())))
+
+
+def _that_stands_out(part: Part, room: Float) -> Float:
+    """Of the room in a drawer what is outside of the case."""
+    joint, room = part.model.joint, np.array(room)
+    if joint.kind == "slide":
+        along = int(np.abs(joint.axis).argmax())
+        if joint.axis[along] < 0:
+            room[1, along] = min(room[1, along], part.position)
+        else:
+            room[0, along] = max(room[0, along], -part.position)
+    return room
 
 
 def _find(parts: tuple[MovingPart, ...], item: str, name: str) -> MovingPart:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.rotations import rotation_about, to_matrix
-from nimbus.datagen.trajectory import Reason
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.release import Release
@@ -37,11 +35,8 @@ def room_inside(cell: Workcell, name: str) -> tuple[Float, Float, Float]:
     if name in cell.stage.fixtures:
         low, high = (np.array(corner) for corner in cell.fixture(name).bounds)
         return cell.pose(name), low + (_WALL, _WALL, _WALL), high - (_WALL, _WALL, 0.0)
-    cavities = cell.model(name).cavities
-    if not cavities:
-        raise SkillFailure(Reason.NO_ROOM, f"{name} has no room inside")
-    low, high = cavities.get("opening", next(iter(cavities.values())))
-    return cell.pose(name), low + (_ROOM, _ROOM, 0.0), high - (_ROOM, _ROOM, 0.0)
+    frame, (low, high) = cell.cavity(name)
+    return frame, low + (_ROOM, _ROOM, 0.0), high - (_ROOM, _ROOM, 0.0)
 
 
 def releases_inside(

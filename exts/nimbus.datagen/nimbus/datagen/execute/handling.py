@@ -48,8 +48,6 @@ class _Stroke:
 
     grip: Grip
     share: float
-    q: Float
-    """(J,) posture at the grip"""
     way: tuple[MotionPlan, MotionPlan]
     """A free motion, and straight to the grip"""
     end: float
@@ -69,8 +67,9 @@ class Handling:
     def __init__(self, cell: Workcell, part: Part, *, approach: float = 0.06, speed: float = 0.12) -> None:
         self._cell, self._part, self._approach, self._speed = cell, part, approach, speed
         self._attempts: Counter[str] = Counter()
+        self._tried: list[Grip] = []
 
-    def by_handle(self, fraction: float, *, phase: str, strokes: int = 3, tolerance: float = 0.04) -> None:
+    def by_handle(self, fraction: float, *, phase: str, strokes: int = 4, tolerance: float = 0.04) -> None:
         """Hold it by a handle and bring it to a fraction of its range.
 
         Raises:
@@ -87,11 +86,9 @@ class Handling:
             stroke = self._choose(part.grips(), goal)
             cell.follow_all(*stroke.way)
             cell.begin("grasp")
-            if cell.close_on(part.label):
-                cell.begin(phase)
-                self._move(stroke)
-            else:
-                failure = SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {part.label}")
+            failure = self._hold_and_move(stroke, phase)
+            if failure is not None:
+                self._tried.append(stroke.grip)
             cell.begin("release")
             cell.open(room=_FINGER_ROOM, steps=2)
             cell.begin("retreat")
@@ -99,6 +96,20 @@ class Handling:
         if abs(part.fraction - fraction) > tolerance:
             detail = f"{part.label} is at {part.fraction:.0%} of its range, not {fraction:.0%}"
             raise failure or SkillFailure(Reason.NOT_MOVED, detail)
+
+    def _hold_and_move(self, stroke: _Stroke, phase: str) -> SkillFailure | None:
+        """Close the fingers and move; why not, where another grip may do."""
+        cell, part = self._cell, self._part
+        if not cell.close_on(part.label):
+            return SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {part.label}")
+        cell.begin(phase)
+        try:
+            self._move(stroke)
+        except SkillFailure as error:
+            if error.reason not in (Reason.NO_PATH, Reason.NO_IK, Reason.PLAN_REJECTED):
+                raise
+            return error
+        return None
 
     def by_pressing(self, fraction: float, *, phase: str, beyond: float = 0.001) -> None:
         """Press on it with closed fingers until it is at a fraction of its range, then draw back.
@@ -162,21 +173,25 @@ class Handling:
     def _strokes(self, grips: list[Grip], goal: float) -> Iterator[_Stroke]:
         cell, part = self._cell, self._part
         rng, start = cell.rng(), part.position
-        for grip in grips[:_MOST_GRIPS]:
+        for grip in [grip for grip in grips if not any(map(grip.resembles, self._tried))][:_MOST_GRIPS]:
             for pose in (grip.world_T_tool, grip.world_T_tool @ _HALF_TURN):
                 one = replace(grip, world_T_tool=pose)
-                posture = self._posture(one, rng)
-                if posture is None:
+                reach = self._reach(one, rng)
+                if reach is None:
                     continue
-                for share in _SHARES if grip.round else (1.0,) if grip.width else (0.0, 0.5, 1.0):
-                    end = self._furthest(one, posture[0], start, goal, share)
-                    if abs(end - start) < min(_LEAST_STROKE * abs(goal - start), abs(goal - start)):
+                for share in _SHARES if grip.round else (1.0,) if grip.width else _SHARES[::-1]:
+                    end = self._furthest(one, reach.end, start, goal, share)
+                    if abs(end - start) < _LEAST_STROKE * abs(goal - start):
                         self._attempts["out of reach on the way"] += 1
-                    elif (way := self._way_to(one, posture[1], rng)) is not None:
-                        yield _Stroke(grip=one, share=share, q=posture[0], way=way, end=end)
+                        continue
+                    free = cell.planner.plan_joints(cell.look(), cell.arm_command, reach.positions[0], rng=rng)
+                    if not free:
+                        self._attempts[f"reach: {free.status}"] += 1
+                        break
+                    yield _Stroke(grip=one, share=share, way=(free, reach), end=end)
 
-    def _posture(self, grip: Grip, rng: np.random.Generator) -> tuple[Float, Float] | None:
-        """Postures at the grip and where the straight approach begins, both clear of everything."""
+    def _reach(self, grip: Grip, rng: np.random.Generator) -> MotionPlan | None:
+        """The straight approach to a grip at which the fingers are clear of everything."""
         scene = self._cell.look()
 
         def is_clear(q: Float) -> bool:
@@ -192,7 +207,10 @@ class Handling:
         if outwards is None or scene.in_collision(outwards[-1]):
             self._attempts["approach not reached"] += 1
             return None
-        return found[0], outwards[-1]
+        reach = self._cell.planner.plan_line(scene, outwards[-1], grip.world_T_tool)
+        if not reach:
+            self._attempts[f"approach: {reach.status}"] += 1
+        return reach or None
 
     def _furthest(self, grip: Grip, q: Float, start: float, goal: float, share: float) -> float:
         """The joint position that a hand gets to; nothing but the part itself may be touched on the way."""
@@ -204,19 +222,6 @@ class Handling:
             while free + 1 < len(path) and not scene.touches(path[free + 1]):
                 free += 1
         return goal if free == len(poses) else start + (goal - start) * max(free - 2, 0) / len(poses)
-
-    def _way_to(self, grip: Grip, before: Float, rng: np.random.Generator) -> tuple[MotionPlan, MotionPlan] | None:
-        """A free motion to where the straight approach begins, and the approach."""
-        cell, scene = self._cell, self._cell.look()
-        reach = cell.planner.plan_line(scene, before, grip.world_T_tool)
-        if not reach:
-            self._attempts[f"approach: {reach.status}"] += 1
-            return None
-        free = cell.planner.plan_joints(scene, cell.arm_command, before, rng=rng)
-        if not free:
-            self._attempts[f"reach: {free.status}"] += 1
-            return None
-        return free, reach
 
     def _touch(self, stroke: _Stroke) -> None:
         """Bring the fingertips to the surface: as far as the planning scene says that it is away."""

@@ -4,6 +4,7 @@ A family is a model of its settings with a method ``assemble``; :data:`AnyArticu
 """
 
 from nimbus.datagen.objects.articulated.controls import Button, Knob, Switch
+from nimbus.datagen.objects.articulated.conveyor import Conveyor
 from nimbus.datagen.objects.articulated.cupboard import Cupboard
 from nimbus.datagen.objects.articulated.drawer_cabinet import DrawerCabinet
 from nimbus.datagen.objects.articulated.laptop import Laptop
@@ -11,6 +12,8 @@ from nimbus.datagen.objects.articulated.lidded_box import LiddedBox
 from nimbus.datagen.objects.articulated.microwave import Microwave
 from nimbus.datagen.objects.articulated.plumbing import Faucet, Valve
 
-AnyArticulated = DrawerCabinet | Cupboard | Microwave | Laptop | LiddedBox | Knob | Valve | Button | Faucet | Switch
+AnyArticulated = (
+    DrawerCabinet | Cupboard | Microwave | Laptop | LiddedBox | Knob | Valve | Button | Faucet | Switch | Conveyor
+)
 
 __all__ = ["AnyArticulated"]

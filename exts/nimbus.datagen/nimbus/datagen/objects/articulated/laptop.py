@@ -48,7 +48,7 @@ class Laptop(StrictModel):
         lid.box((0.004, -half + 0.004, low - 0.0006), (depth - 0.016, half - 0.004, low), "bezel", bevel=0, touch=False)
         screen = ((0.012, -half + 0.012, low - 0.0012), (depth - 0.03, half - 0.012, low))
         lid.box(*screen, "screen", bevel=0, touch=False)
-        joint = hinge((0, 1, 0), (depth - 0.006, 0, axle), limit=np.radians(130), damping=0.02, friction=0.22)
+        joint = hinge((0, 1, 0), (depth - 0.006, 0, axle), limit=np.radians(130), damping=0.03, friction=0.42)
         pressings = [
             Pressing(position=np.array((0.02, y, high)), normal=np.array((0.0, 0, 1))) for y in (0.0, 0.06, -0.06)
         ]

@@ -61,7 +61,7 @@ def _lid(looks: Looks, size: Float) -> Link:
         name="lid",
         solids=solids,
         density=0.4,
-        joint=hinge((0, 1, 0), (depth + 0.003, 0, low), limit=np.radians(100), damping=0.04, friction=0.35),
+        joint=hinge((0, 1, 0), (depth + 0.003, 0, low), limit=np.radians(100), damping=0.05, friction=0.55),
         handles=[handle],
         pressings=[
             Pressing(position=np.array((0.02, y, height)), normal=np.array((0.0, 0, 1)))
