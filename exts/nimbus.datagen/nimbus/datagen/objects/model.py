@@ -46,6 +46,8 @@ class Joint:
     """Torque or force that keeps it where it is [N m or N]."""
     stiffness: float = 0.0
     """Of a spring that brings it back to 0 [N m/rad or N/m]."""
+    speed: float = 0.0
+    """A belt: the part stays where it is, and its surface moves along the axis at this speed [m/s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
