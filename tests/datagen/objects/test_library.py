@@ -52,7 +52,7 @@ def test_opening_twice_gives_the_same_models() -> None:
 def test_a_run_builds_no_model_of_the_library_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     trash = ObjectLibrary.open("trash")
     built: list[tuple[str, int]] = []
-    fresh = ObjectLibrary(trash.name, trash._file, trash.content_hash)
+    fresh = ObjectLibrary(trash.name, trash._kinds, trash.classes, trash.content_hash)
     monkeypatch.setattr(library_module, "build_object", lambda *address: built.append((address[1], address[3])))
     variants = [(kind, variant) for kind in trash.kinds for variant in range(trash.variant_count(kind))]
     for kind, variant in variants * 2:
@@ -126,7 +126,7 @@ def test_a_library_of_ones_own_is_known_by_its_name_once_it_is_open(tmp_path: Pa
 
 def test_a_library_that_comes_with_nimbus_keeps_its_name(tmp_path: Path) -> None:
     (tmp_path / "trash.yaml").write_text(SMALL)
-    with pytest.raises(InputError, match="an object library 'trash' comes with Nimbus; give the file another name"):
+    with pytest.raises(InputError, match="an object library 'trash' comes with Nimbus; give yours another name"):
         ObjectLibrary.open(tmp_path / "trash.yaml")
     assert ObjectLibrary.open(scene_folder("objects") / "trash.yaml") is ObjectLibrary.open("trash")
 

@@ -20,14 +20,15 @@ def scene_names(room: str, *, suffix: str = ".yaml") -> list[str]:
 
 
 def is_path(name_or_path: str | Path) -> bool:
-    """Whether it looks like a path, not like a name: it has a folder or a suffix."""
+    """Whether it looks like a path, not like a name: it has a folder, a suffix, or a slash at its end."""
     path = Path(name_or_path)
-    return bool(path.suffix) or len(path.parts) > 1
+    return bool(path.suffix) or len(path.parts) > 1 or str(name_or_path).endswith("/")
 
 
 def seen_from(folder: Path, name_or_path: str) -> str:
     """What a file in ``folder`` means: relative paths begin there; names stay as they are."""
-    return str(folder / name_or_path) if is_path(name_or_path) else name_or_path
+    slash = "/" if name_or_path.endswith("/") else ""
+    return f"{folder / name_or_path}{slash}" if is_path(name_or_path) else name_or_path
 
 
 def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = ".yaml", where: str = "") -> Path:

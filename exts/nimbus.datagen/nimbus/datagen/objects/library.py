@@ -1,10 +1,12 @@
-"""Object libraries: a file of kinds, and every variant of them."""
+"""Object libraries: a file of kinds, or a folder of meshes, and every variant of them."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol, cast
 
 from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError, nearest
@@ -21,40 +23,66 @@ _opened: dict[str, Path] = {}
 """Libraries of people's own, by name: layouts name a library, so that they read the same on every machine."""
 
 
+class Kind(Protocol):
+    """What every library says about a kind."""
+
+    @property
+    def object_class(self) -> str:
+        """Which bin it belongs in, and the like."""
+        ...
+
+    @property
+    def category(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def variants(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def colors(self) -> Mapping[str, str]:
+        """Its colour by name, where it has one."""
+        ...
+
+
 class ObjectLibrary:
     """Kinds of objects by name, and their variants by number.
 
     Open one with :meth:`open`; equal files share one instance in a process.
     """
 
-    def __init__(self, name: str, file: LibraryFile, content_hash: str) -> None:
+    def __init__(self, name: str, kinds: Mapping[str, Kind], classes: tuple[str, ...], content_hash: str) -> None:
         self.name = name
         self.content_hash = content_hash
         """Of the file and of the generator: equal hashes give equal objects."""
-        self._file = file
-        self._kinds = file.expanded()
+        self._kinds, self._classes = kinds, classes
         self._model = lru_cache(maxsize=_MODELS_KEPT)(self._build)
 
     @classmethod
     def open(cls, name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
-        """The library of that name in ``scenes/objects``, or of that file; its name opens it from then on.
+        """The library of that name in ``scenes/objects``, of that file or folder; its name opens it from then on.
 
         Args:
-            name_or_path: A name, or the path of a file.
+            name_or_path: A name, the path of a file, or that of a folder of meshes, with a slash at its end.
             where: Where the name was given, for the error.
 
         Raises:
             InputError: No such library, or a mistake in its file.
         """
-        path = _opened.get(str(name_or_path)) or scene_file(_ROOM, name_or_path, kind="object library", where=where)
-        path = path.resolve()
+        path = _opened.get(str(name_or_path))
+        if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():
+            path = Path(name_or_path)
+        path = (path or scene_file(_ROOM, name_or_path, kind="object library", where=where)).resolve()
         if is_path(name_or_path) and path.stem in scene_names(_ROOM):
-            if path != scene_file(_ROOM, path.stem, kind="object library").resolve():
+            if path.is_dir() or path != scene_file(_ROOM, path.stem, kind="object library").resolve():
                 what = f"an object library '{path.stem}' comes with Nimbus"
-                raise InputError(what, where=where or str(path), instead="give the file another name")
-        elif is_path(name_or_path):
-            _opened[path.stem] = path
-        return _open(path)
+                raise InputError(what, where=where or str(path), instead="give yours another name")
+        library = _open(path)
+        if is_path(name_or_path):
+            _opened.setdefault(library.name, path)
+        return library
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -64,9 +92,9 @@ class ObjectLibrary:
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, in the file's order."""
-        return self._file.classes
+        return self._classes
 
-    def kind(self, name: str) -> ObjectKind:
+    def kind(self, name: str) -> Kind:
         """What the file says about a kind.
 
         Raises:
@@ -106,21 +134,25 @@ class ObjectLibrary:
 
     def _build(self, kind: str, variant: int) -> ObjectModel:
         try:
-            return build_object(self.name, kind, self.kind(kind), variant)
+            return build_object(self.name, kind, cast(ObjectKind, self.kind(kind)), variant)
         except InputError as error:
             where = f"object library '{self.name}': kinds.{kind}"
             raise InputError(error.what, where=where, instead=error.instead) from None
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _open(path: Path) -> ObjectLibrary:
+    if path.is_dir():
+        from nimbus.datagen.objects.assets.library import AssetLibrary
+
+        return AssetLibrary(path)
     file = load(path, LibraryFile)
-    digest = hashlib.sha256(path.read_bytes() + f"\n{path.stem} {_generator_hash()}".encode()).hexdigest()
-    return ObjectLibrary(path.stem, file, digest)
+    digest = hashlib.sha256(path.read_bytes() + f"\n{path.stem} {generator_hash()}".encode()).hexdigest()
+    return ObjectLibrary(path.stem, file.expanded(), file.classes, digest)
 
 
 @lru_cache
-def _generator_hash() -> str:
+def generator_hash() -> str:
     """Of the code that makes objects: generated files of other code are left alone."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"\0".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()

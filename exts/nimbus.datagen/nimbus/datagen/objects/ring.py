@@ -10,7 +10,7 @@ from pydantic import Field
 from nimbus.datagen.objects.contact import convex_hull
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.profile import outline
-from nimbus.datagen.objects.shape import Region, Shape
+from nimbus.datagen.objects.shape import Region, Shape, frame_at
 from nimbus.datagen.quantities import Metres, Radians, Ratio
 from nimbus.datagen.strict_yaml import StrictModel
 
@@ -18,7 +18,10 @@ _CONTACT_POINTS = 8
 
 
 class Ring(StrictModel):
-    """A tube around z; width and depth are the outer extent of the whole ring, height is the tube's."""
+    """A tube around z; width and depth are the outer extent of the whole ring, height is the tube's.
+
+    A whole ring has the frame and the cavity ``hole``.
+    """
 
     family: Literal["ring"]
     thickness: Annotated[Metres, Field(gt=0)] = Field(description="of the tube, outwards from the centre")
@@ -38,6 +41,8 @@ class Ring(StrictModel):
         rings = _sweep(half, tube, height, self.roundness, np.linspace(*self.arc, self.segments + 1), points=12)
         felt = _sweep(half, tube, height, self.roundness, np.linspace(*self.arc, self.pieces + 1), _CONTACT_POINTS)
         vertices, faces, uvs = _skin(rings, capped=not whole)
+        room = (half - tube / 2) / np.sqrt(2)
+        hole = np.array([[*-room, -height / 2], [*room, height / 2]])
         length = float(np.linalg.norm(np.diff(rings.mean(axis=1), axis=0), axis=1).sum())
         return Shape(
             vertices=vertices,
@@ -45,6 +50,8 @@ class Ring(StrictModel):
             uvs=uvs,
             crease=0.9,
             pieces=tuple(convex_hull(np.vstack(pair)) for pair in zip(felt[:-1], felt[1:], strict=True)),
+            frames={"hole": frame_at((0, 0, height / 2))} if whole else {},
+            cavities={"hole": hole} if whole else {},
             regions={"tube": Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(length, 2 * (tube + height)))},
         )
 

@@ -1,0 +1,1 @@
+"""Meshes of people's own: a folder of them is an object library."""

@@ -1,0 +1,71 @@
+"""A mesh as its file says it: corners, texture, unit and up axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nimbus.datagen.objects.model import Float, Image, Int
+
+_UP = {
+    "z": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "-z": ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
+    "y": ((1, 0, 0), (0, 0, -1), (0, 1, 0)),
+    "-y": ((1, 0, 0), (0, 0, 1), (0, -1, 0)),
+    "x": ((0, 0, -1), (0, 1, 0), (1, 0, 0)),
+    "-x": ((0, 0, 1), (0, 1, 0), (-1, 0, 0)),
+}
+"""Rows: the axes of z-up coordinates in those of the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """Triangles with three corners each, so that texture seams need no care."""
+
+    corners: Float
+    """(m, 3, 3) in the file's unit."""
+    uvs: Float
+    """(m, 3, 2), v up."""
+    texture: Image
+    """(H, W, 3) sRGB."""
+    metres: float = 1.0
+    """Of one unit."""
+    unit_is_known: bool = False
+    up: str = "z"
+
+    def upright(self, up: str) -> Surface:
+        """The same with z up."""
+        return replace(self, corners=self.corners @ np.array(_UP[up], dtype=np.float64).T, up="z")
+
+    def scaled(self, factor: float) -> Surface:
+        """The same in metres."""
+        return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
+
+    def points(self) -> tuple[Float, Int]:
+        """Points without doubles (n, 3) and faces (m, 3)."""
+        flat = self.corners.reshape(-1, 3)
+        grain = max(float(np.ptp(flat, axis=0).max()), 1e-12) * 1e-6
+        _, first, index = np.unique(
+            np.round(flat / grain).astype(np.int64), axis=0, return_index=True, return_inverse=True
+        )
+        return flat[first], index.reshape(-1, 3).astype(np.int32)
+
+
+def colored(corners: Float, colors: Image) -> Surface:
+    """A surface whose texture is a palette of one colour for each face.
+
+    Args:
+        corners: (m, 3, 3)
+        colors: (m, 3) sRGB.
+    """
+    palette, index = np.unique(
+        colors if len(np.unique(colors, axis=0)) < 4096 else colors & 0xF0, axis=0, return_inverse=True
+    )
+    side = int(np.ceil(np.sqrt(len(palette))))
+    texture = np.zeros((side, side, 3), dtype=np.uint8)
+    texture.reshape(-1, 3)[: len(palette)] = palette
+    row, column = np.divmod(index.reshape(-1), side)
+    uv = np.column_stack([(column + 0.5) / side, 1 - (row + 0.5) / side])
+    cell = np.kron(texture, np.ones((5, 5, 1), dtype=np.uint8))
+    return Surface(corners=corners, uvs=np.repeat(uv[:, None], 3, axis=1), texture=cell)
