@@ -109,3 +109,56 @@ def test_sort_trash_fits_the_scene_robot_and_library_that_it_names():
     task = load_task("sort_trash")
     libraries = {group.library: ObjectLibrary.open(group.library) for group in task.objects.values()}
     check_task(task, read_stage(task.scene), load_robot(task.robot).camera_links, libraries)
+
+
+def real_complaint(text: str) -> str:
+    """What the real scene, robot and libraries have against a task; empty for nothing."""
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.robot import load_robot
+    from nimbus.datagen.usd.stage import read_stage
+
+    task = parse_task(text)
+    libraries = {group.library: ObjectLibrary.open(group.library) for group in task.objects.values()}
+    robot = load_robot(task.robot)
+    try:
+        check_task(task, read_stage(task.scene), robot.camera_links, libraries, arms=robot.arm_names)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return str(error)
+    return ""
+
+
+UNABLE = [
+    (
+        "- home",
+        "- {parallel: {left: home}}",
+        "steps[1].parallel.left: the robot has no arm 'left'; a robot with one arm",
+    ),
+    ("- home", "- {parallel: {arm: home}}", ""),
+    (
+        "- nothing_on_floor",
+        "- held: {object: 'items[0]', arm: left}",
+        "success[1].held.arm: the robot has no arm 'left'",
+    ),
+    ("- nothing_on_floor", "- open_by: items[0]", "success[1].open_by.object: a can has no moving part; choose kinds"),
+    ("- home", "- move: items[0].top + [0, 0, 10 cm]", ""),
+    ("- home", "- move: items[0].rimm", "steps[1].move.to: a can has no point 'rimm'"),
+    ("- home", "- move: between(items[0], recycling.top)", ""),
+    ("- home", "- move: above(itms[0], 3 cm)", "steps[1].move.to: unknown name 'itms'; did you mean 'items'?"),
+    ("- home", "- move: tool + [0, 0, 3 cm]", ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), UNABLE)
+def test_what_the_robot_or_a_kind_cannot_do_is_one_line(old: str, new: str, expected: str):
+    text = changed(old, new).replace("bins[item.class]", "recycling")
+    said = real_complaint(text)
+    assert expected in said and bool(said) == bool(expected)
+
+
+def test_a_part_that_a_kind_lacks_is_named():
+    cabinet = "library: furniture, kinds: [drawer_cabinet]"
+    text = changed("library: trash, kinds: [can, pear]", cabinet).replace("bins[item.class]", "recycling")
+    opened = text.replace("- nothing_on_floor", "- open_by: {object: 'items[0]', joint: drawer_0}")
+    assert real_complaint(opened) == ""
+    assert "open_by.joint: a drawer cabinet has no part 'door'" in real_complaint(opened.replace("drawer_0", "door"))

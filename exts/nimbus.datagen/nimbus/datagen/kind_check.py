@@ -51,6 +51,7 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
     """
     samples = {name: _samples(task, name, libraries) for name in task.objects}
     scene = environment(fixtures=stage.fixtures.values(), regions=task.regions)
+    scene |= {name: _stand_in(task, name, kinds[0]) for name, kinds in samples.items()}
     for step, loops in walk(steps):
         groups = {name: name for name in task.objects} | {loop.variable: loop.group for loop in loops}
         for keys, mark, expression in references_of(task, step):

@@ -58,6 +58,8 @@ class Composite(ABC):
     variable: str = ""
     """The name that it gives to a member of ``group``, where it does."""
     group: str = ""
+    arms: tuple[str, ...] = ()
+    """Names of the robot's arms that it needs."""
     keys: Keys
 
     @classmethod
@@ -196,6 +198,15 @@ def _words(kind: str) -> list[str]:
     """First words of the composites."""
     composites = [registry.lookup("composite", name) for name in registry.names("composite")]
     return [composite.words[0] for composite in composites if kind in composite.kinds and composite.words]
+
+
+def composites(steps: Steps) -> Iterator[Composite]:
+    """Every composite, outer ones first."""
+    for step in steps:
+        if isinstance(step, Composite):
+            yield step
+            for block in step.blocks():
+                yield from composites(block)
 
 
 def walk(steps: Steps, *, loops: tuple[Composite, ...] = ()) -> Iterator[tuple[Step, tuple[Composite, ...]]]:

@@ -10,6 +10,7 @@ from nimbus.datagen.contradictions import check_contradictions
 from nimbus.datagen.errors import nearest
 from nimbus.datagen.kind_check import check_kinds
 from nimbus.datagen.reference_check import check_references
+from nimbus.datagen.steps import composites, walk
 
 if TYPE_CHECKING:
     from nimbus.datagen.task import Task
@@ -60,7 +61,14 @@ def check_names(task: Task) -> None:
     _check_instructions(task)
 
 
-def check_task(task: Task, stage: Stage, links: Collection[str], libraries: Mapping[str, Library]) -> None:
+def check_task(
+    task: Task,
+    stage: Stage,
+    links: Collection[str],
+    libraries: Mapping[str, Library],
+    *,
+    arms: Collection[str] = ("arm",),
+) -> None:
     """Check a task against the scene, the robot and the libraries that it names.
 
     Args:
@@ -68,10 +76,12 @@ def check_task(task: Task, stage: Stage, links: Collection[str], libraries: Mapp
         stage: Its scene.
         links: Names of the robot's links that a camera can be fixed to.
         libraries: The object libraries by the name that the task gives them.
+        arms: Names of the robot's arms.
 
     Raises:
         InputError: The first mistake, with its place in the file.
     """
+    _check_arms(task, arms)
     for name in task.regions:
         _check_region(task, name, stage)
         if name in stage.fixtures:
@@ -84,6 +94,18 @@ def check_task(task: Task, stage: Stage, links: Collection[str], libraries: Mapp
             raise task.error(("cameras", name, "mount"), f"the robot has no link '{camera.mount}'", instead=hint)
     check_kinds(task, task.steps, stage, libraries)
     check_kinds(task, task.success, stage, libraries)
+
+
+def _check_arms(task: Task, arms: Collection[str]) -> None:
+    instead = "a robot with one arm does one step after another" if len(arms) == 1 else f"known: {', '.join(arms)}"
+    for composite in composites(task.steps):
+        for arm in composite.arms:
+            if arm not in arms:
+                raise task.error((*composite.keys, arm), f"the robot has no arm '{arm}'", instead=instead, at_key=True)
+    for step, _ in (*walk(task.steps), *walk(task.success)):
+        arm = getattr(step.statement, "arm", None)
+        if isinstance(arm, str) and arm not in arms:
+            raise task.error((*step.keys, "arm"), f"the robot has no arm '{arm}'", instead=instead)
 
 
 def _check_instructions(task: Task) -> None:

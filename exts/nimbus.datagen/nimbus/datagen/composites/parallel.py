@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from nimbus.datagen.execute.perform import Performer
@@ -23,7 +23,7 @@ class Parallel(Composite):
     """
 
     words: ClassVar[tuple[str, ...]] = ("parallel",)
-    arms: tuple[str, ...]
+    arms: tuple[str, ...] = field()
     bodies: tuple[Steps, ...]
     keys: Keys
 
