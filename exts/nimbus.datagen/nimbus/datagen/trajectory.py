@@ -60,6 +60,8 @@ class Reason(StrEnum):
     GRIPPER_NOT_CLEAR = "gripper_not_clear"
     UNBELIEVABLE_CONTACT = "unbelievable_contact"
     """A contact sank deeper, or a held object crept faster in the hand, than an expert would believe."""
+    NO_SUCH_ARM = "no_such_arm"
+    """The robot has no arm of that name."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
 

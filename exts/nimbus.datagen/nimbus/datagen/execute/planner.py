@@ -110,8 +110,11 @@ def run_attempt(
     """One attempt at a layout, from loading to judging; a failure is an outcome, not an error."""
     simulation.load(layout)
     settle(simulation)
-    motion_planner = make_motion_planner(planner, simulation.robot, rate=simulation.rate, pace=pace)
-    cell = Workcell(simulation, motion_planner, layout, streams=streams, regions=task.regions)
+    planners = {
+        arm: make_motion_planner(planner, simulation.robot.with_arm(arm), rate=simulation.rate, pace=pace)
+        for arm in simulation.robot.arm_names
+    }
+    cell = Workcell(simulation, planners, layout, streams=streams, regions=task.regions)
     doing = performer(task, cell, layout)
     try:
         doing.do(task.steps, doing.scope)

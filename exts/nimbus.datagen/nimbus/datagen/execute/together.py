@@ -83,6 +83,10 @@ class Together:
             for turn in self._turns.values():
                 turn.stop()
 
+    def others_work(self, name: str) -> bool:
+        """Whether anybody but the function of that name still runs."""
+        return any(not turn.done for other, turn in self._turns.items() if other != name)
+
     def pause(self, name: str) -> None:
         """Called by the function of that name: everybody else has a turn, and time moves on."""
         self._turns[name].pause()

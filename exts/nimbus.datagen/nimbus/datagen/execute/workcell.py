@@ -420,6 +420,26 @@ class Workcell:
 
     # Several arms
 
+    def arm(self, name: str) -> Workcell:
+        """The view of the arm of that name.
+
+        Raises:
+            SkillFailure: The robot has no such arm.
+        """
+        if name not in self.arms:
+            raise SkillFailure(Reason.NO_SUCH_ARM, f"'{name}'; the robot's arms: {', '.join(self.arms)}")
+        return self.arms[name]
+
+    def base_link(self) -> str:
+        """The link that the arm's first joint moves."""
+        model = self.simulation.model
+        return model.body(int(model.jnt_bodyid[model.joint(self.robot.arm.joints[0]).id])).name
+
+    @property
+    def others_work(self) -> bool:
+        """Whether another arm does something at the same time."""
+        return self._together is not None and self._together.others_work(self.name)
+
     def together(self, works: Mapping[str, Callable[[], None]]) -> None:
         """Run a function for each of several arms at the same time.
 

@@ -93,7 +93,7 @@ def load_assets(task: Task) -> SceneAssets:
     stage = read_stage(task.scene, where=task.where("scene"))
     robot = load_robot(task.robot, where=task.where("robot"))
     libraries = _open_libraries(task)
-    check_task(task, stage, robot.camera_links, libraries)
+    check_task(task, stage, robot.camera_links, libraries, arms=robot.arm_names)
     if STEP_RATE % task.rate:
         near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
         what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"
@@ -115,12 +115,13 @@ def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
 def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMap]:
     simulation = NewtonSimulation(stage, robot, rate=task.rate)
     simulation.load(PhysicalLayout(objects=()))
-    scene = planning_scene(simulation)
-    scene.set_world(simulation.data.qpos)
+    arms = [(planning_scene(simulation, one.name), np.array(one.arm.home)) for one in robot.arms]
+    for scene, _ in arms:
+        scene.set_world(simulation.data.qpos)
 
     def reaches(x: float, y: float, z: float, rng: np.random.Generator) -> bool:
-        goals = (pose((x, y, z), rotation_about((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS)
-        return any(solve_ik(scene, goal, seed_q=np.array(robot.arm.home), rng=rng, solutions=1) for goal in goals)
+        goals = [pose((x, y, z), rotation_about((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS]
+        return any(solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for scene, home in arms for goal in goals)
 
     maps: dict[str, ReachMap] = {}
     for name, region in task.regions.items():

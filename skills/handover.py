@@ -1,0 +1,138 @@
+"""Handover: one arm gives an object to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.between_hands import grasps_beside
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import rotation_about, to_matrix
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+Float = NDArray[np.float64]
+
+_LEANS = np.radians([40, 65, 20, 0])
+"""How far the giving hand leans back, so that there is room for the other."""
+_AHEAD = 0.10
+"""[m] The arms meet so far beyond the middle between their tools at home, and so far below it."""
+_BATCH = 6
+_ROOM = 0.012
+"""[m] The giving fingers open so far each."""
+
+
+@register("skill", "handover")
+class Handover(Skill):
+    """Give the held object from one arm to another, in the air between them.
+
+    Needs a robot with several arms, the object in the gripper of ``giver`` and nothing in that of ``receiver``. The
+    giver brings it to the middle, the receiver takes hold of a free part of it, the giver lets go and draws back.
+    Fails with ``no_ik`` or ``no_path`` when the arms cannot meet, ``no_grasp`` when no free part can be reached,
+    ``missed_grasp`` and ``slipped_in_transit``.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What changes hands.")
+    giver: str = Field("left", description="Arm that holds it.")
+    receiver: str = Field("right", description="Arm that takes it.")
+    approach: Metres = Field(0.08, gt=0, le=0.3, description="Length of the receiver's straight approach.")
+
+    def run(self, arm: Workcell) -> None:
+        """Meet, take, let go, draw back."""
+        giver, receiver = arm.arm(self.giver), arm.arm(self.receiver)
+        if giver.held != self.object:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the hand of the arm '{self.giver}'")
+        if receiver.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{receiver.held} is still in the receiver's gripper")
+        self._take(arm, giver, receiver)
+        self._let_go(arm, giver)
+        receiver.carry()
+
+    def _take(self, arm: Workcell, giver: Workcell, receiver: Workcell) -> None:
+        failure = SkillFailure(Reason.NO_GRASP, "no free part of it can be reached")
+        for goals in _meetings(giver, receiver):
+            plan = giver.planner.plan_pose(giver.look(), giver.arm_command, goals, rng=giver.rng())
+            if not plan:
+                failure = SkillFailure.of_plan(plan)
+                continue
+            arm.begin("meet")
+            giver.follow(plan)
+            found = self._reach(giver, receiver)
+            if found is None:
+                failure = SkillFailure(Reason.NO_GRASP, "no free part of it can be reached")
+                continue
+            arm.begin("reach")
+            receiver.follow_all(*found)
+            arm.begin("grasp")
+            giver.meter.carried = False
+            if not receiver.close_on(self.object):
+                raise SkillFailure(Reason.MISSED_GRASP, f"the receiver's fingers closed beside {self.object}")
+            return
+        raise failure
+
+    def _reach(self, giver: Workcell, receiver: Workcell) -> tuple[MotionPlan, MotionPlan] | None:
+        """A free motion of the receiver to before a grasp, and a straight one to it."""
+        poses = grasps_beside(giver, receiver, self.object)
+        for first in range(0, len(poses), _BATCH):
+            some = poses[first : first + _BATCH]
+            before = []
+            for pose in some:
+                back = pose.copy()
+                back[:3, 3] -= self.approach * pose[:3, 2]
+                before.append(back)
+            scene = receiver.look()
+            free = receiver.planner.plan_pose(scene, receiver.arm_command, before, rng=receiver.rng())
+            if not free:
+                continue
+            straight = receiver.planner.plan_line(scene, free.end, some[free.goal_index])
+            if straight:
+                return free, straight
+        return None
+
+    def _let_go(self, arm: Workcell, giver: Workcell) -> None:
+        """Open a little and draw back along the fingers."""
+        arm.begin("release")
+        giver.open(room=_ROOM)
+        arm.begin("retreat")
+        pose, plan = giver.tool_pose(), MotionPlan(status=MotionStatus.NO_PATH)
+        for length in (0.10, 0.07, 0.05):
+            goal = pose.copy()
+            goal[:3, 3] -= length * pose[:3, 2]
+            scene = giver.look()
+            with scene.allow(self.object):
+                plan = giver.planner.plan_line(scene, giver.arm_command, goal)
+            if plan:
+                break
+        giver.follow(plan, opening=giver.robot.gripper.open, touching=[self.object])
+
+
+def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[Float]]:
+    """Poses of the giver's tool between the arms, a few about as good at a time, the best first."""
+    homes = [arm.scene.tool_pose(arm.robot.arm.home)[:3, 3] for arm in (giver, receiver)]
+    bases = [arm.pose(arm.base_link())[:3, 3] for arm in (giver, receiver)]
+    middle = np.mean(homes, axis=0)
+    ahead = (middle - np.mean(bases, axis=0)) * (1.0, 1.0, 0.0)
+    ahead /= max(float(np.linalg.norm(ahead)), 1e-9)
+    across = (homes[1] - homes[0]) * (1.0, 1.0, 0.0)
+    across /= max(float(np.linalg.norm(across)), 1e-9)
+    point = middle + _AHEAD * ahead - (0.0, 0.0, _AHEAD)
+    down = np.array([0.0, 0.0, -1.0])
+    for lean in _LEANS:
+        goals = []
+        for shift in (0.0, 0.08, -0.08):
+            for turn in np.radians([0, 180, 30, -30, 150, -150]):
+                z = np.cos(lean) * down + np.sin(lean) * across
+                x = np.cos(lean) * across - np.sin(lean) * down
+                pose = np.eye(4)
+                pose[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1) @ to_matrix(rotation_about((0, 0, 1), turn))
+                pose[:3, 3] = point + shift * ahead
+                goals.append(pose)
+        yield goals

@@ -1,0 +1,38 @@
+"""Hold: keep an object still while other arms work."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Seconds
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+
+@register("skill", "hold")
+class Hold(Skill):
+    """Hold the object still, until the other arms of a ``parallel`` have done their steps or for some time.
+
+    Needs the object in the gripper. Fails with ``slipped_in_transit`` when it is lost.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What is held.")
+    time: Seconds | None = Field(None, gt=0, le=600, description="How long; until the others are done if not given.")
+
+    def run(self, arm: Workcell) -> None:
+        """Wait, and look whether it is still there."""
+        if arm.held != self.object:
+            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
+        arm.begin("hold")
+        periods = None if self.time is None else round(self.time * arm.simulation.rate)
+        while periods is None or periods > 0:
+            if periods is None and not arm.others_work:
+                return
+            arm.command()
+            if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+                raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{self.object} slipped out of the fingers")
+            periods = None if periods is None else periods - 1
