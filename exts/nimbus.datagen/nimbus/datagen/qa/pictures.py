@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from nimbus.datagen.qa.view import Clip, Pictures, View
 
 _SMALL = 24
 """Rows of a small picture."""
-_RETURN = 0.5
+_RETURN = 0.75
 """Of the way to an outlier: how far its neighbours may be from each other."""
 _LEVELS = 2.0
 """Levels in the mean that are a difference at all."""
@@ -117,17 +118,16 @@ class _Window:
         self.same: list[bool] = []
         """Whether each picture but the first is that before it."""
         self.black: list[int] = []
-        self._before: NDArray[np.int16] | None = None
 
     def add(self, picture: NDArray[np.uint8], thresholds: Thresholds) -> None:
-        seen = picture[::2, ::2].astype(np.int16)
-        if seen.max() <= thresholds.black:
+        if picture[::2, ::2].max() <= thresholds.black:
             self.black.append(self.start + len(self.small))
-        if self._before is not None:
-            alike = self._before.shape == seen.shape and np.abs(seen - self._before).max() <= thresholds.same
+        small = _shrink(picture)
+        if self.small:
+            before = self.small[-1]
+            alike = before.shape == small.shape and np.abs(small - before).max() <= thresholds.same
             self.same.append(bool(alike))
-        self._before = seen
-        self.small.append(_shrink(picture))
+        self.small.append(small)
 
     def findings(self, where: str, state: NDArray[Any] | None, thresholds: Thresholds) -> Iterator[Finding]:
         if self.black:
@@ -163,16 +163,30 @@ class _Window:
             yield fail("repeated", where, f"{share:.0%} of the pictures are those before them, while joints move")
 
     def _order(self, where: str, thresholds: Thresholds) -> Iterator[Finding]:
+        """Two pictures that are unlike their neighbours, and each like those of the other.
+
+        One alone may be right: something passes close to a camera.
+        """
         if len(self.small) < 5:
             return
         small = np.stack(self.small)
         step = np.abs(np.diff(small, axis=0)).mean(axis=(1, 2, 3))
         over = np.abs(small[2:] - small[:-2]).mean(axis=(1, 2, 3))
         away = np.minimum(step[:-1], step[1:])
-        odd = (away > thresholds.outlier * np.median(step) + _LEVELS) & (over < _RETURN * away)
-        if odd.any():
-            number = self.start + int(np.argmax(odd)) + 1
-            yield fail("picture_order", where, f"picture {number} is none between the one before and the one after it")
+        odd = [place for place in np.flatnonzero((over < _RETURN * away) & (away > _LEVELS)).tolist()]
+        odd = [place + 1 for place in odd if away[place] > thresholds.outlier * _around(step, place)]
+        for one, other in combinations(odd, 2):
+            there = max(np.abs(small[one] - small[other + side]).mean() for side in (-1, 1))
+            back = max(np.abs(small[other] - small[one + side]).mean() for side in (-1, 1))
+            if one + 1 < other and there < away[other - 1] and back < away[one - 1]:
+                yield fail(
+                    "picture_order", where, f"pictures {self.start + one} and {self.start + other} are exchanged"
+                )
+
+
+def _around(step: NDArray[np.float32], place: int) -> float:
+    """How far pictures are from each other around one, which itself is left out."""
+    return float(np.median(np.concatenate([step[max(0, place - 4) : place], step[place + 2 : place + 6]])))
 
 
 def _shrink(picture: NDArray[np.uint8]) -> Small:

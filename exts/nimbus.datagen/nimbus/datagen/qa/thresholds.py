@@ -34,8 +34,8 @@ class Thresholds:
     """Rows by which an episode's actions may lead its states otherwise than those of the others."""
     black: int = 16
     """No pixel of a black picture is brighter."""
-    same: int = 1
-    """Levels by which the pixels of two pictures that are the same may differ."""
+    same: float = 5.0
+    """Levels by which two pictures that are the same may differ anywhere once they are small: codecs flicker."""
     frozen_frames: int = 10
     """Pictures in a row that are the same, …"""
     frozen_motion: float = 0.3
@@ -44,8 +44,8 @@ class Thresholds:
     """[rad, m] by which a joint moves from a row to the next, …"""
     repeat_share: float = 0.3
     """… and share of such rows whose picture is that of the row before."""
-    outlier: float = 6.0
-    """Times as far as neighbours usually are from each other: a picture between two like ones that is none of them."""
+    outlier: float = 2.0
+    """Times as far as those around it a picture is from its neighbours when it is in the wrong place."""
     pictures: int = 40_000
     """Pictures decoded at most; of more, windows spread evenly over every episode."""
     window: int = 12
