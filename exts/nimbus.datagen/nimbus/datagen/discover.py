@@ -7,10 +7,12 @@ import importlib.metadata
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.skill import Predicate, Skill
 
 PACKAGES = ("nimbus.datagen.composites", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
 """Where the composites, skills, predicates and randomizers of Nimbus are; every module in them is imported."""
@@ -40,15 +42,16 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
     Installed packages name theirs in the entry-point group ``nimbus.skills``.
 
     Args:
-        skill_folders: Folders with further skills, one a file.
+        skill_folders: Folders with further skills, one a file; files whose names begin with ``_`` are left alone.
 
     Raises:
-        InputError: A folder does not exist, or a file in it cannot be imported.
+        InputError: A folder does not exist, or a file in it cannot be imported, registers nothing or a name that is
+            taken.
     """
     for package in PACKAGES:
         _import_package(package)
     for entry in importlib.metadata.entry_points(group="nimbus.skills"):
-        entry.load()
+        _load(entry)
     import_folders(skill_folders)
 
 
@@ -61,8 +64,24 @@ def import_folders(folders: Iterable[Path | str]) -> None:
     for folder in folders:
         if not Path(folder).is_dir():
             raise InputError("no such folder", where=f"--skills {folder}")
-        for path in sorted(Path(folder).resolve().glob("*.py")):
+        for path in sorted(Path(folder).resolve().glob("[!_]*.py")):
             _import_file(path)
+
+
+def _load(entry: importlib.metadata.EntryPoint) -> None:
+    """Import what an installed package offers."""
+    package = entry.dist.name if entry.dist else "a package"
+    where = f"{package}, entry point '{entry.name}' of nimbus.skills"
+    before = registry.registered()
+    try:
+        entry.load()
+    except (Exception, SystemExit) as error:
+        registry.forget(registry.registered() - before)
+        if isinstance(error, registry.TakenError):
+            what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
+        else:
+            what = f"cannot be imported: {type(error).__name__}: {error}"
+        raise InputError(what, where=where, instead="mend or uninstall the package") from error
 
 
 def _import_package(name: str) -> None:
@@ -84,10 +103,47 @@ def _import_file(path: Path) -> None:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    before = registry.registered()
     try:
         spec.loader.exec_module(module)
+        _check_new(registry.registered() - before, where=str(path))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
-        what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise InputError(what, where=f"{path}{line}") from error
+        registry.forget(registry.registered() - before)
+        raise _said(error, path) from error
+
+
+def _said(error: BaseException, path: Path) -> InputError:
+    """One line about a file that does not import."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, registry.TakenError):
+        what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
+        return InputError(what, where=str(path), instead="give yours another name")
+    line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+    return InputError(f"cannot be imported: {type(error).__name__}: {error}", where=f"{path}{line}")
+
+
+def _check_new(components: Collection[tuple[str, str]], *, where: str) -> None:
+    """What a file has registered: something, and under names that can be used."""
+    if not components:
+        instead = 'put @register("skill", "name") before its class, or begin the file\'s name with _'
+        raise InputError("registers nothing", where=where, instead=instead)
+    words = {word for kind, name in registry.registered() if kind == "composite" for word in _words(name)}
+    for kind, name in sorted(components):
+        base = {"skill": Skill, "predicate": Predicate}.get(kind)
+        component = registry.lookup(kind, name)
+        if base is None:
+            continue
+        if not (isinstance(component, type) and issubclass(component, base)):
+            raise InputError(
+                f"{kind} '{name}' is no {base.__name__}", where=where, instead=f"derive it from {base.__name__}"
+            )
+        if name in words:
+            raise InputError(
+                f"'{name}' is a word of the language of steps", where=where, instead="give yours another name"
+            )
+
+
+def _words(composite: str) -> tuple[str, ...]:
+    return registry.lookup("composite", composite).words[:1]

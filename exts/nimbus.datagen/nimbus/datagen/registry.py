@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, nearest
@@ -12,13 +12,21 @@ T = TypeVar("T")
 _components: dict[tuple[str, str], Any] = {}
 
 
+class TakenError(ValueError):
+    """A name is registered already."""
+
+    def __init__(self, kind: str, name: str, known: Any, component: Any) -> None:
+        self.kind, self.name, self.known = kind, name, known
+        super().__init__(f"{kind} '{name}' is registered twice: {known!r} and {component!r}")
+
+
 def register(kind: str, name: str) -> Callable[[T], T]:
     """Register a class or function under ``kind`` and ``name``; a name already taken is refused."""
 
     def add(component: T) -> T:
         known = _components.setdefault((kind, name), component)
         if known is not component:
-            raise ValueError(f"{kind} '{name}' is registered twice: {known!r} and {component!r}")
+            raise TakenError(kind, name, known, component)
         return component
 
     return add
@@ -27,6 +35,17 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 def names(kind: str) -> list[str]:
     """The registered names of a kind, sorted."""
     return sorted(name for known_kind, name in _components if known_kind == kind)
+
+
+def registered() -> frozenset[tuple[str, str]]:
+    """Kinds and names of all components."""
+    return frozenset(_components)
+
+
+def forget(components: Iterable[tuple[str, str]]) -> None:
+    """Take components away again, by kind and name."""
+    for key in components:
+        _components.pop(key, None)
 
 
 def lookup(kind: str, name: str, *, where: str = "") -> Any:

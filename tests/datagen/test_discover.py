@@ -1,0 +1,110 @@
+"""Skills and conditions of one's own: found, and every mistake is one line."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen import registry
+from nimbus.datagen.discover import discover
+from nimbus.datagen.errors import InputError
+
+GOOD = '''
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import {base}
+
+@register("{kind}", "{name}")
+class Mine({base}):
+    """Mine."""
+
+    def {method}(self, arm): ...
+'''
+SKILL = GOOD.format(kind="skill", base="Skill", name="wave", method="run")
+
+
+@pytest.fixture(autouse=True)
+def registry_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    discover()
+    monkeypatch.setattr(registry, "_components", dict(registry._components))
+
+
+def test_a_skill_and_a_condition_of_ones_own_are_found(tmp_path: Path):
+    (tmp_path / "wave.py").write_text(SKILL)
+    (tmp_path / "waved.py").write_text(GOOD.format(kind="predicate", base="Predicate", name="waved", method="failure"))
+    (tmp_path / "_shared.py").write_text("this is no Python")
+    discover([tmp_path])
+    assert "wave" in registry.names("skill") and "waved" in registry.names("predicate")
+
+
+WRONG = [
+    (
+        SKILL.replace('"wave"', '"pick"'),
+        "skill 'pick' is there already, in nimbus.skills.pick; give yours another name",
+    ),
+    (SKILL.replace('"wave"', '"choose"'), "'choose' is a word of the language of steps; give yours another name"),
+    ("x = 1\n", 'registers nothing; put @register("skill", "name") before its class'),
+    (SKILL + "import no_such_module\n", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+    (SKILL + "raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
+    ("def run(:\n", ":1: cannot be imported: SyntaxError"),
+    (SKILL.replace("(Skill)", "").replace("import Skill", "import Predicate"), "skill 'wave' is no Skill; derive it"),
+    (
+        SKILL.replace("    def", '    main = "what"\n\n    def'),
+        "TypeError: Mine.main is 'what', which is none of its fields",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG)
+def test_a_file_that_cannot_be_used_is_one_line_and_leaves_nothing(text: str, expected: str, tmp_path: Path):
+    (tmp_path / "mine.py").write_text(text)
+    before = registry.registered()
+    with pytest.raises(InputError) as caught:
+        discover([tmp_path])
+    assert expected in str(caught.value) and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.py'}:")
+    assert registry.registered() == before
+    (tmp_path / "mine.py").write_text(SKILL)  # mended, it is found by the same process
+    discover([tmp_path])
+    assert "wave" in registry.names("skill")
+
+
+def package(folder: Path, text: str) -> Path:
+    """An installed package with an entry point, as pip leaves it."""
+    info = folder / "wavers-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wavers\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[nimbus.skills]\nwaving = wavers_skills\n")
+    (folder / "wavers_skills.py").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("wavers_skills", None)
+
+
+def test_an_installed_package_adds_its_skills(installed: Path):
+    package(installed, SKILL.replace('"wave"', '"wave_from_a_package"'))
+    assert any(entry.name == "waving" for entry in metadata.entry_points(group="nimbus.skills"))
+    discover()
+    assert "wave_from_a_package" in registry.names("skill")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import no_such_module\n", "cannot be imported: ModuleNotFoundError"),
+        (SKILL.replace('"wave"', '"place"'), "skill 'place' is there already, in nimbus.skills.place"),
+    ],
+)
+def test_an_installed_package_that_is_broken_is_one_line(text: str, expected: str, installed: Path):
+    package(installed, text)
+    with pytest.raises(InputError) as caught:
+        discover()
+    said = str(caught.value)
+    assert said.startswith("wavers, entry point 'waving' of nimbus.skills: ") and expected in said and "\n" not in said
