@@ -22,9 +22,12 @@ from nimbus.datagen.store.export.options import Options  # noqa: E402
 STEPS = (20, 13, 27)
 
 
-@pytest.mark.parametrize("options", [Options(), Options(episode_size=2)], ids=repr)
-def test_frames_states_windows_and_wordings_are_those_that_were_stored(tmp_path: Path, options: Options):
-    write_dataset(tmp_path / "data", [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)])
+@pytest.mark.parametrize(
+    ("images", "options"), [("both", Options()), ("both", Options(episode_size=2)), ("lossless", Options())]
+)
+def test_frames_states_windows_and_wordings_are_those_that_were_stored(tmp_path: Path, images: str, options: Options):
+    items = [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)]
+    write_dataset(tmp_path / "data", items, images=images)
     export(tmp_path / "data", tmp_path / "out", options=options)
     script = Path(__file__).with_name("lerobot_reader.py")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
@@ -34,7 +37,7 @@ def test_frames_states_windows_and_wordings_are_those_that_were_stored(tmp_path:
     found = np.load(tmp_path / "read.npz")
     assert len(found["index"]) == sum(STEPS)
     start = 0
-    for position, path in enumerate(sorted((tmp_path / "data" / "episodes").iterdir())):
+    for position, path in enumerate(sorted((tmp_path / "data" / "episodes").glob("*.hdf5"))):
         rows = slice(start, start + STEPS[position])
         with h5py.File(path) as file:
             state, action = (np.asarray(file[name]).astype(np.float32) for name in ("observations/qpos", "action"))
