@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.grasps import grasp_axes
 from nimbus.datagen.execute.release import Release, Spot, nearest_rest, releases
 from nimbus.datagen.execute.setting_down import set_down
+from nimbus.datagen.execute.side_grasps import side_grasps
 from nimbus.datagen.execute.strokes import middle
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.objects.model import RestPose
-from nimbus.datagen.plan.grasp import Grasp, rank_grasps
+from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import from_matrix, rotation_about, to_matrix
@@ -24,10 +24,6 @@ from nimbus.datagen.trajectory import Reason
 
 Float = NDArray[np.float64]
 
-_LEVEL = 1.0
-"""[rad] Grasps tilted at least so far from straight down: only a nearly level hand can roll an object over."""
-_SIDES = (1.57, -1.57, 1.4, -1.4, 1.2, -1.2)
-"""[rad] Turns of the hand from straight down that are looked at."""
 _YAWS = np.radians(np.arange(0, 360, 30))
 _MOST = 12
 """Grasps that are tried."""
@@ -52,7 +48,7 @@ class Flip(Skill):
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         rest = _turned_over(arm, self.object)
         spot = Spot(middle(arm, self.object), room=None)
-        grasps = [grasp for grasp in self._grasps(arm) if self._can_turn(arm, grasp, rest)][:_MOST]
+        grasps = [grasp for grasp in side_grasps(arm, self.object) if self._can_turn(arm, grasp, rest)][:_MOST]
         plan = arm.planner.plan_grasp(
             arm.look(),
             arm.arm_command,
@@ -62,7 +58,8 @@ class Flip(Skill):
             lift_height=self.lift,
         )
         if not plan:
-            raise SkillFailure(Reason.NO_GRASP, plan.detail or f"{len(grasps)} grasps from the side can be turned over")
+            counts = ", ".join(f"{count} {status}" for status, count in plan.attempts.items())
+            raise SkillFailure(Reason.NO_GRASP, counts or "no grasp from the side can be turned over")
         arm.begin("reach")
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
@@ -76,13 +73,6 @@ class Flip(Skill):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         arm.carry()
         set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest)
-
-    def _grasps(self, arm: Workcell) -> list[Grasp]:
-        """From the side, the most level first."""
-        axes = grasp_axes(arm.objects[self.object], arm.robot.gripper.shape)
-        table = arm.lowest_point(self.object)
-        ranked = rank_grasps(axes, arm.pose(self.object), table_height=table, max_tilt=1.58, limit=200, turns=_SIDES)
-        return [grasp for grasp in ranked if np.arccos(-grasp.world_T_tool[2, 2]) >= _LEVEL]
 
     def _can_turn(self, arm: Workcell, grasp: Grasp, rest: RestPose) -> bool:
         """Whether the arm reaches the grasp, and a pose in which the object lies turned over where it was."""

@@ -62,7 +62,7 @@ class Hang(Skill):
         arm.open(room=0.01, steps=4)
         arm.wait(4)
         arm.begin("retreat")
-        retreat(arm, self.object)
+        retreat(arm, self.object, touching=[self.on])
         off = thing.frame[:3, 3] - hook[:3, 3]
         beside = float(np.linalg.norm(off - outwards * (off @ outwards)))
         if beside > _OFF_AXIS or off @ outwards > 0.0:

@@ -65,7 +65,7 @@ class Insert(Skill):
         arm.begin("release")
         arm.open(room=0.01, steps=4)
         arm.begin("retreat")
-        retreat(arm, self.object)
+        retreat(arm, self.object, touching=[self.into])
         reached = float((mouth[:3, 3] - peg.frame[:3, 3]) @ up)
         if reached < _SHARE * depth:
             raise SkillFailure(

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.side_grasps import side_grasps
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.quantities import Metres
@@ -32,6 +33,7 @@ class Pick(Skill):
     lift: Metres = Field(0.07, gt=0, le=0.5, description="How far to lift it.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")
     retries: int = Field(2, ge=0, le=10, description="Further tries after a miss or a slip.")
+    side: bool | None = Field(None, description="Take it around its body with a nearly level hand, as to pour from it.")
 
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is in the air."""
@@ -51,7 +53,8 @@ class Pick(Skill):
         raise failure
 
     def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
-        grasps = [grasp for grasp in arm.grasps(self.object) if not any(map(grasp.resembles, tried))]
+        known = side_grasps(arm, self.object) if self.side else arm.grasps(self.object)
+        grasps = [grasp for grasp in known if not any(map(grasp.resembles, tried))]
         plan = arm.planner.plan_grasp(
             arm.look(),
             arm.arm_command,

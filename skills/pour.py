@@ -19,6 +19,8 @@ Float = NDArray[np.float64]
 
 _YAWS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _STEP = np.radians(4.0)
+_LEVEL = 0.7
+"""Of the approach's vertical part: with less the hand counts as level."""
 _BACK = 0.008
 """[m] The lip is so far before the middle of what receives: things fall a little forward."""
 
@@ -27,8 +29,9 @@ _BACK = 0.008
 class Pour(Skill):
     """Bring the lip of the held container over another one, tilt it about the lip, wait, and tilt it back.
 
-    Needs the container in the gripper, upright, with something in its cavity. Tries both ways of tilting about the
-    fingers' closing direction, from all sides. Fails with ``no_ik`` or ``no_path`` when none can be reached, and with
+    Needs the container in the gripper, upright, with something in its cavity. A hand that holds it from the
+    side rolls about its approach; one from above turns about the fingers' closing direction. Both ways, from all sides,
+    are tried. Fails with ``no_ik`` or ``no_path`` when none can be reached, and with
     ``spilled`` when hardly anything arrived.
     """
 
@@ -86,15 +89,16 @@ class Pour(Skill):
         ways = []
         for yaw in _YAWS:
             turn = to_matrix(rotation_about((0, 0, 1), float(yaw)))
-            closing = turn @ tool[:3, 1] * (1.0, 1.0, 0.0)
-            closing /= np.linalg.norm(closing)
-            for axis in (closing, -closing):
-                forward = np.cross(axis, (0.0, 0.0, 1.0))
+            # A level hand rolls about its approach, one from above turns about the closing direction.
+            axis = turn @ tool[:3, 2 if abs(tool[2, 2]) < _LEVEL else 1] * (1.0, 1.0, 0.0)
+            axis /= np.linalg.norm(axis)
+            for around in (axis, -axis):
+                forward = np.cross(around, (0.0, 0.0, 1.0))
                 upright = np.eye(4)
                 upright[:3, :3] = turn @ held[:3, :3]
                 rim = upright[:3, :3] @ ((low + high) / 2 * (1, 1, 0) + (0, 0, high[2]))
                 lip = rim + forward * float((high - low)[:2].mean()) / 2
-                ways.append(self._way(upright, lip, axis, target - _BACK * forward, float(high[2] - low[2])))
+                ways.append(self._way(upright, lip, around, target - _BACK * forward, float(high[2] - low[2])))
         return [[pose @ object_T_tool for pose in way] for way in ways]
 
     def _way(self, upright: Float, lip: Float, axis: Float, target: Float, depth: float) -> list[Float]:

@@ -74,8 +74,14 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
         raise SkillFailure(Reason.TOPPLED, f"{name} leans by {tilt:.2f} rad")
 
 
-def retreat(cell: Workcell, name: str, *, distance: float = 0.08) -> None:
+def retreat(cell: Workcell, name: str, *, distance: float = 0.08, touching: Iterable[str] = ()) -> None:
     """Back along the fingers, or straight up, and open; what was just let go may be touched.
+
+    Args:
+        cell: The scene.
+        name: What was let go.
+        distance: How far [m].
+        touching: What else may be touched.
 
     Raises:
         SkillFailure: There is no way back.
@@ -84,7 +90,7 @@ def retreat(cell: Workcell, name: str, *, distance: float = 0.08) -> None:
     back, up = -distance * pose[:3, 2], np.array([0.0, 0.0, distance])
     plan = MotionPlan(status=MotionStatus.NO_PATH)
     touched: set[str] = set()
-    for touched, way in itertools.product(({name}, cell.released), (back, up, 0.6 * up, 0.5 * back)):
+    for touched, way in itertools.product(({name, *touching}, cell.released), (back, up, 0.6 * up, 0.5 * back)):
         goal = pose.copy()
         goal[:3, 3] += way
         with scene.allow(*touched):

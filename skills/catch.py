@@ -1,0 +1,87 @@
+"""Catch: pick an object that moves, as from a conveyor."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.tracking import Tracker, come_along, velocity
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.plan.grasp import Grasp
+from nimbus.datagen.quantities import Metres
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.trajectory import Reason
+
+Float = NDArray[np.float64]
+
+_DOWN, _CLOSE, _UP = 15, 6, 10
+"""Record periods for the way down, for the fingers to close, and for the lift."""
+_MOST = 12
+"""Grasps that are tried."""
+
+
+@register("skill", "catch")
+class Catch(Skill):
+    """Grasp an object that moves at a constant velocity: come to where it will be, go down with it, close, lift.
+
+    Needs an empty gripper. Fails with ``no_grasp`` when no meeting point can be reached, ``no_ik`` when it moves out of
+    reach, ``missed_grasp`` or ``slipped_at_lift``.
+    """
+
+    main = "object"
+    hand = "takes"
+    object: ObjectReference = Field(description="What to catch.")
+    approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the approach.")
+    lift: Metres = Field(0.1, gt=0, le=0.5, description="How far to lift it.")
+
+    def run(self, arm: Workcell) -> None:
+        """Look how fast it is, meet it, move with it."""
+        if arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
+        arm.begin("look")
+        speed = velocity(arm, self.object)
+        arm.begin("approach")
+        grasp = self._meet(arm, speed)
+        tracker = Tracker(arm, self.object, speed)
+        arm.begin("reach")
+        for share in np.linspace(1.0, 0.0, _DOWN):
+            tracker.step(_backed(grasp.object_T_tool, self.approach * float(share)))
+        arm.begin("grasp")
+        arm.meter.closing_on = self.object
+        for opening in np.linspace(arm.opening, arm.robot.gripper.closed, _CLOSE):
+            tracker.step(grasp.object_T_tool, opening=float(opening))
+        if not arm.close_on(self.object, steps=1):
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+        arm.begin("lift")
+        lifted = arm.tool_pose()
+        lifted[2, 3] += self.lift
+        scene = arm.look()
+        arm.follow(arm.planner.plan_line(scene, arm.arm_command, lifted))
+        if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+            raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
+        arm.carry()
+
+    def _meet(self, arm: Workcell, speed: Float) -> Grasp:
+        """Go to above the best grasp that can be met; fingers that move along with the object come first."""
+        way = speed / max(float(np.linalg.norm(speed)), 1e-9)
+        grasps = sorted(arm.grasps(self.object), key=lambda grasp: abs(float(grasp.world_T_tool[:3, 1] @ way)) > 0.5)
+        failure = SkillFailure(Reason.NO_GRASP, "no grasp of this shape")
+        for grasp in grasps[:_MOST]:
+            try:
+                come_along(arm, self.object, speed, _backed(grasp.object_T_tool, self.approach))
+                return grasp
+            except SkillFailure as error:
+                if error.reason not in (Reason.NO_IK, Reason.NO_PATH):
+                    raise
+                failure = SkillFailure(Reason.NO_GRASP, error.detail)
+        raise failure
+
+
+def _backed(object_T_tool: Float, distance: float) -> Float:
+    """The tool further back along its approach [m]."""
+    backed = object_T_tool.copy()
+    backed[:3, 3] -= distance * object_T_tool[:3, 2]
+    return backed

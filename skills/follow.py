@@ -1,0 +1,46 @@
+"""Follow: stay above a moving object for a while."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.execute.strokes import hand_along
+from nimbus.datagen.execute.tracking import Tracker, come_along, velocity
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Metres, Seconds
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Skill
+
+
+@register("skill", "follow")
+class Follow(Skill):
+    """Keep the tool above an object that moves at a constant velocity, as on a conveyor, pointing down.
+
+    Fails with ``no_ik`` or ``no_path`` when it moves out of reach.
+    """
+
+    main = "object"
+    hand = "keeps"
+    object: ObjectReference = Field(description="What to follow.")
+    time: Seconds = Field(2.0, gt=0, le=60, description="How long.")
+    height: Metres = Field(0.1, gt=0, le=0.5, description="Of the tool above the object's top.")
+
+    def run(self, arm: Workcell) -> None:
+        """Look how fast it is, come to it, stay with it."""
+        arm.begin("look")
+        speed = velocity(arm, self.object)
+        arm.begin("approach")
+        offset = self._object_T_tool(arm)
+        come_along(arm, self.object, speed, offset)
+        arm.begin("follow")
+        tracker = Tracker(arm, self.object, speed)
+        for _ in range(round(self.time * arm.simulation.rate)):
+            tracker.step(offset)
+
+    def _object_T_tool(self, arm: Workcell) -> np.ndarray:
+        lower, upper = arm.bounds(self.object)
+        tool = np.eye(4)
+        tool[:3, :3] = hand_along(np.array([1.0, 0.0]))
+        tool[:3, 3] = *(lower + upper)[:2] / 2, upper[2] + self.height
+        return np.linalg.inv(arm.pose(self.object)) @ tool
