@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.liveness import progress
+from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder
@@ -63,6 +64,7 @@ class NewtonSimulation:
         self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
         self.object_names = tuple(item.name for item in layout.objects)
         self._find_joints()
+        self._find_belts(layout)
         self.data.qpos[:] = _start_positions(self.model, builder)
         mujoco.mj_forward(self.model, self.data)
         self.restart_controller()
@@ -79,6 +81,24 @@ class NewtonSimulation:
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
         self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
+
+    def _find_belts(self, layout: PhysicalLayout) -> None:
+        """Joints of the parts whose surfaces move, and how fast."""
+        moving = {
+            f"{item.name}.{part.name}": part.joint.speed
+            for item in layout.objects
+            for part in ObjectLibrary.open(item.library).model(item.kind, item.variant).parts
+            if part.joint.speed
+        }
+        joints = [self.model.joint(name).id for name in moving]
+        self._belt_positions = self.model.jnt_qposadr[joints].astype(int)
+        self._belt_dofs = self.model.jnt_dofadr[joints].astype(int)
+        self._belt_speeds = np.array(list(moving.values()))
+
+    def _run_belts(self) -> None:
+        """A belt moves on the spot: what lies on it meets its speed, and it stays where it is."""
+        self.data.qpos[self._belt_positions] = 0.0
+        self.data.qvel[self._belt_dofs] = self._belt_speeds
 
     def restart_controller(self) -> None:
         """Take the present joint positions as the commands so far."""
@@ -113,6 +133,8 @@ class NewtonSimulation:
             reference = 0.5 * ((1 - u) ** 2 * first + (1 + 2 * u - 2 * u * u) * second + u * u * target)
             velocity = ((u - 1) * first + (1 - 2 * u) * second + u * target) / period
             control[self._actuators] = reference + self._lead_time * velocity + lead
+            if len(self._belt_dofs):
+                self._run_belts()
             mujoco.mj_step(self.model, self.data)
             if observe and step % _OBSERVED_EVERY == 0:
                 observe()
