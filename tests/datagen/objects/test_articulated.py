@@ -1,0 +1,154 @@
+"""Things with parts that move: their shapes, their files, and what they are in physics."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from furniture import piece, simulation
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+
+from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.rotations import pose, rotation_about
+
+FURNITURE = ObjectLibrary.open("furniture")
+KINDS = [kind for kind in FURNITURE.kinds if kind != "conveyor"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_piece_has_parts_with_mass_and_convex_contact(kind: str) -> None:
+    model = FURNITURE.model(kind, 1)
+    assert model.parts
+    assert 0 < sum(part.mass for part in model.parts) < model.mass
+    for thing in (model, *model.parts):
+        assert np.linalg.eigvalsh(thing.inertia).min() > 0
+        for vertices, _ in thing.convex_pieces:
+            assert len(ConvexHull(vertices).vertices) == len(vertices) <= 48
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_hand_takes_or_presses_is_on_the_part(kind: str) -> None:
+    for part in FURNITURE.model(kind, 2).parts:
+        points = [handle.position for handle in part.handles] + [place.position for place in part.pressings]
+        assert points, f"{part.name} can neither be held nor pressed"
+        low, high = part.vertices.min(axis=0) - 1e-4, part.vertices.max(axis=0) + 1e-4
+        for point in points:
+            assert np.all(point >= low) and np.all(point <= high)
+        for handle in part.handles:
+            assert abs(handle.along @ handle.approach) < 1e-6
+            assert handle.width <= 0.03
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_stands_in_the_rooms_inside(kind: str) -> None:
+    model = FURNITURE.model(kind, 0)
+    for thing in (model, *model.parts):
+        for low, high in thing.cavities.values():
+            inside = np.random.default_rng(0).uniform(low + 0.002, high - 0.002, size=(200, 3))
+            for vertices, _ in thing.convex_pieces:
+                planes = ConvexHull(vertices).equations
+                assert (inside @ planes[:, :3].T + planes[:, 3]).max(axis=1).min() > 0
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.floats(0, 1),
+    st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda axis: math.hypot(*axis) > 0.1),
+    st.floats(-3, 3),
+)
+def test_poses_tell_the_joint_position_that_made_them(
+    kind: str, share: float, axis: tuple[float, float, float], turn: float
+) -> None:
+    world = pose((0.3, -0.2, 0.5), rotation_about(axis, turn))
+    for part in FURNITURE.model(kind, 0).parts:
+        low, high = part.joint.range
+        position = low + share * (high - low)
+        found = joint_position(part, world, world @ object_T_part(part, position))
+        assert found == pytest.approx(position, abs=1e-6)
+
+
+def test_room_is_left_for_a_door_to_swing() -> None:
+    model = FURNITURE.model("cupboard", 0)
+    width = float(np.ptp(model.bounds[:, 1]))
+    assert swept_vertices(model)[:, 0].min() < model.bounds[0, 0] - 0.9 * width
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_file_has_a_body_for_each_part_on_a_joint_with_its_range(kind: str) -> None:
+    from pxr import Usd, UsdPhysics
+
+    model = FURNITURE.model(kind, 0)
+    stage = Usd.Stage.Open(str(FURNITURE.usd_path(kind, 0)))
+    assert stage.GetDefaultPrim().HasAPI(UsdPhysics.ArticulationRootAPI)
+    bodies = {prim.GetName() for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
+    assert bodies == {"base", *(part.name for part in model.parts)}
+    mass = sum(UsdPhysics.MassAPI(prim).GetMassAttr().Get() or 0 for prim in stage.Traverse())
+    assert mass == pytest.approx(model.mass, rel=1e-5)
+    for part in model.parts:
+        prim = stage.GetPrimAtPath(f"/{kind}/joints/{part.name}")
+        hinge = part.joint.kind == "hinge"
+        joint = UsdPhysics.RevoluteJoint(prim) if hinge else UsdPhysics.PrismaticJoint(prim)
+        upper = joint.GetUpperLimitAttr().Get()
+        assert (math.radians(upper) if hinge else upper) == pytest.approx(part.joint.range[1], rel=1e-5)
+
+
+def wait(made, seconds: float) -> None:
+    action = made.present_action()
+    for _ in range(round(seconds * made.rate)):
+        made.advance(action)
+
+
+def test_an_anchored_cabinet_stays_where_it_was_put_with_its_drawer_as_it_was() -> None:
+    made = simulation(piece("drawer_cabinet", x=0.7, fractions={"drawer_0": 0.5}))
+    before, drawer = made.body_pose("thing_0"), made.body_pose("thing_0.drawer_0")
+    wait(made, 1.0)
+    assert np.array_equal(made.body_pose("thing_0"), before)
+    assert np.abs(made.body_pose("thing_0.drawer_0") - drawer).max() < 1e-4
+    part = FURNITURE.model("drawer_cabinet", 0).part("drawer_0")
+    assert joint_position(part, before, drawer) == pytest.approx(0.5 * part.joint.range[1], abs=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "fraction"), [("laptop", 0.7), ("lidded_box", 0.6)])
+def test_a_lid_stays_up_where_it_was_left(kind: str, fraction: float) -> None:
+    made = simulation(piece(kind, x=0.5, fractions={"lid": fraction}))
+    before = float(made.data.joint("thing_0.lid").qpos[0])
+    wait(made, 2.0)
+    assert float(made.data.joint("thing_0.lid").qpos[0]) == pytest.approx(before, abs=math.radians(3))
+
+
+def test_a_free_standing_box_can_be_fixed() -> None:
+    free, fixed = (simulation(piece("lidded_box", x=0.5, anchored=anchored)) for anchored in (False, True))
+    assert free.model.nv == fixed.model.nv + 6
+
+
+def test_a_button_springs_back() -> None:
+    made = simulation(piece("button", x=0.5, fractions={"button": 1.0}))
+    wait(made, 0.5)
+    assert float(made.data.joint("thing_0.button").qpos[0]) < 0.0008
+
+
+def test_parts_do_not_touch_what_they_are_joined_to() -> None:
+    for kind in ("drawer_cabinet", "cupboard", "microwave", "lidded_box"):
+        made = simulation(piece(kind, x=0.7))
+        wait(made, 0.2)
+        names = {
+            tuple(sorted(made.model.body(body).name for body in made.model.geom_bodyid[contact.geom]))
+            for contact in made.data.contact
+        }
+        assert not any(one.startswith("thing_0") and other.startswith("thing_0") for one, other in names)
+
+
+def test_a_layout_with_joints_is_stored_and_read_and_one_without_reads_as_it_always_did() -> None:
+    from dataclasses import asdict
+
+    from nimbus.datagen.store.json_text import from_plain
+
+    item = piece("drawer_cabinet", x=0.7, fractions={"drawer_0": 0.5})
+    assert from_plain(PlacedObject, asdict(item)) == item
+    old = {name: value for name, value in asdict(item).items() if name not in ("anchored", "joints")}
+    assert from_plain(PlacedObject, old).joints == {} and not from_plain(PlacedObject, old).anchored
