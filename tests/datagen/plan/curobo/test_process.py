@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -133,3 +134,23 @@ def test_version_2_is_told_by_a_module_that_only_it_has() -> None:
     contract = Contract.load()
     assert contract.has_module("curobo.motion_planner")
     assert not contract.has_module("curobo.wrap.reacher.motion_gen")
+
+
+def test_the_command_line_says_in_one_line_that_there_is_no_curobo(
+    make_python: MakePython, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(PYTHON, str(with_packages(make_python, tmp_path)))
+    runner = Path(__file__).parents[4] / "runner/runner.py"
+    command = [
+        sys.executable,
+        str(runner),
+        "--task",
+        "sort_trash",
+        "--planner",
+        "curobo",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 2 and not ended.stdout and not (tmp_path / "out").exists()
+    assert ended.stderr.startswith("--planner: there is no cuRobo in ") and ended.stderr.count("\n") == 1

@@ -70,7 +70,7 @@ class CuroboProcess:
                 instead = f"set {PYTHON} to the interpreter that has cuRobo"
                 raise InputError(f"{python}: {error.strerror or error}", where=PYTHON, instead=instead) from None
         try:
-            found, _ = wire.receive(self._channel)
+            found, _ = self._receive_at_last()
         except (EOFError, OSError, wire.GarbledMessage):
             raise InputError(
                 f"{python} cannot be asked for cuRobo: {self._last_words(1)}",
@@ -93,15 +93,18 @@ class CuroboProcess:
             wire.send(self._channel, header, arrays)
             answer, found = wire.receive(self._channel)
             while "notice" in answer:
-                # Kernels are compiled: that takes minutes once, and is no reason to be taken for dead.
-                while not select.select([self._channel], [], [], 1.0)[0]:
-                    progress()
-                answer, found = wire.receive(self._channel)
+                answer, found = self._receive_at_last()
         except (EOFError, OSError) as error:
             raise RuntimeError(f"cuRobo's process ended: {self._last_words(20)}") from error
         if "error" in answer:
             raise RuntimeError(f"in cuRobo's process:\n{answer['error']}")
         return answer, found
+
+    def _receive_at_last(self) -> tuple[dict[str, Any], wire.Arrays]:
+        """Wait for what takes long, imports and kernels that are compiled, without being taken for dead."""
+        while not select.select([self._channel], [], [], 1.0)[0]:
+            progress()
+        return wire.receive(self._channel)
 
     @property
     def is_alive(self) -> bool:
