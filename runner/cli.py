@@ -94,7 +94,10 @@ def build_parser() -> argparse.ArgumentParser:
         ("skills", "list the skills and conditions that a task file can use"),
         ("schema", "print the JSON Schema of a task file"),
     ):
-        _add_skills(add(name, meaning))
+        command = add(name, meaning)
+        _add_skills(command)
+        if name == "skills":
+            command.add_argument("names", nargs="*", metavar="NAME", help="say everything about these")
     return parser
 
 

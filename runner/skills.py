@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
 
 from nimbus.datagen import registry
 from nimbus.datagen.discover import discover
-from nimbus.datagen.skill import Statement
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.quantities import Quantity
+from nimbus.datagen.skill import PoseMark, Reference, Statement
 
 _HEADINGS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
 
 
 def command(args: argparse.Namespace) -> int:
-    """Print every skill and predicate with its parameters, one line each."""
+    """Print every skill and condition with its parameters, one line each; or all that is known about some."""
     discover(args.skills)
+    if args.names:
+        for name in args.names:
+            sys.stdout.write("\n".join(details(name)) + "\n")
+        return 0
     for kind, heading in _HEADINGS.items():
         sys.stdout.write(f"{heading}\n")
         usages = {usage(name, registry.lookup(kind, name)): name for name in registry.names(kind)}
-        width = max(map(len, usages), default=0)
         for text, name in usages.items():
-            sys.stdout.write(f"  {text:<{width}}  {registry.lookup(kind, name).summary()}\n")
+            sys.stdout.write(f"  {text}\n      {registry.lookup(kind, name).summary()}\n")
+    sys.stdout.write(
+        "nimbus skills NAME tells what a parameter means, its unit and its default, and why a skill fails\n"
+    )
     return 0
 
 
@@ -28,3 +39,62 @@ def usage(name: str, model: type[Statement]) -> str:
     """How it is written, for example ``place: {object, into, height?}``; what may be left out has a question mark."""
     parameters = [field + ("" if settings.is_required() else "?") for field, settings in model.model_fields.items()]
     return f"{name}: {{{', '.join(parameters)}}}" if parameters else name
+
+
+def details(name: str) -> Iterator[str]:
+    """Everything about a skill or a condition, line by line.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    found = {kind: registry.lookup(kind, name) for kind in _HEADINGS if name in registry.names(kind)}
+    if not found:
+        known = [known for kind in _HEADINGS for known in registry.names(kind)]
+        raise InputError(f"no skill and no condition '{name}'", instead=nearest(name, known))
+    for model in found.values():
+        yield usage(name, model)
+        yield from (f"  {line.strip()}".rstrip() for line in (model.__doc__ or "").strip().splitlines())
+        rows = [
+            (field, _type(settings), _default(settings), (settings.description or "").strip())
+            for field, settings in model.model_fields.items()
+        ]
+        widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+        for *cells, meaning in rows:
+            yield (
+                "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)) + f"  {meaning}"
+            )
+        if reasons := model.reasons():
+            yield f"  fails with: {', '.join(reasons)}"
+
+
+def _default(settings: Any) -> str:
+    if settings.is_required():
+        return "needed"
+    value = settings.get_default()
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else json.dumps(value)
+
+
+def _type(settings: Any) -> str:
+    words = dict.fromkeys(_words((*settings.metadata, settings.annotation)))
+    return " | ".join(words) or "text"
+
+
+def _words(parts: tuple[Any, ...]) -> Iterator[str]:
+    """What may be written: units, sorts of things, words."""
+    for part in parts:
+        if isinstance(part, Reference):
+            yield "|".join(part.kinds) + ("s" if part.many else "")
+        elif isinstance(part, PoseMark):
+            yield "point"
+        elif isinstance(part, Quantity):
+            yield "[" + ", ".join(unit for unit, _ in part.units) + "]"
+        elif get_origin(part) is Literal:
+            yield from map(str, get_args(part))
+        elif part in (int, bool):
+            yield {int: "whole number", bool: "true|false"}[part]
+        elif inner := (*getattr(part, "__metadata__", ()), *get_args(part)):
+            marks = list(_words(inner))
+            pointed = "point" in marks
+            yield from (["point"] if pointed else marks)

@@ -127,7 +127,7 @@ def test_a_bug_shows_its_traceback(capsys, monkeypatch):
 def test_tasks_are_listed_with_one_line_each(tmp_path):
     done = run("tasks", cwd=tmp_path)
     assert done.returncode == 0
-    assert "sort_trash Sort trash: every item goes into the bin of its class." in lines_of(done.stdout)
+    assert "sort_trash sorting panda Sort the trash into the bins." in lines_of(done.stdout)
 
 
 def lines_of(table: str) -> list[str]:
@@ -138,9 +138,20 @@ def test_skills_are_listed_with_their_parameters(capsys):
     assert main(["skills"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "skills, for steps:"
-    assert any(line.startswith("  pick: {object, lift?") and "Grasp an object and lift it." in line for line in lines)
-    assert any(line.startswith("  home ") for line in lines)
-    assert any(line.startswith("  inside: {object, container}") for line in lines)
+    pick = next(index for index, line in enumerate(lines) if line.startswith("  pick: {object, lift?"))
+    assert lines[pick + 1] == "      Grasp an object and lift it."
+    assert "  home" in lines
+    assert any(line.startswith("  inside: {object, container, cavity?}") for line in lines)
+
+
+def test_everything_about_a_skill_is_told_with_units_defaults_and_reasons(capsys):
+    assert main(["skills", "move", "on"]) == 0
+    said = "\n".join(lines_of(capsys.readouterr().out))
+    assert "move: {to, yaw?, straight?}" in said and "fails with: no_ik, no_path" in said
+    assert "yaw [rad, deg] - Heading" in said and "straight true|false false Along a straight line." in said
+    assert "support object|fixture|region needed The object" in said
+    assert main(["skills", "mov"]) == 2
+    assert "no skill and no condition 'mov'; did you mean 'move'?" in capsys.readouterr().err
 
 
 def test_the_schema_is_printed_as_json(capsys):

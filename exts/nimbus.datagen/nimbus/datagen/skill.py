@@ -19,6 +19,7 @@ Loader, JSON Schema, documentation and editor read the parameters from the class
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from pydantic import AfterValidator
 from nimbus.datagen.pose_expression import normal_form
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.strict_yaml import StrictModel
-from nimbus.datagen.trajectory import Outcome
+from nimbus.datagen.trajectory import Outcome, Reason
 
 Arm: TypeAlias = Any
 """What a skill moves."""
@@ -119,6 +120,12 @@ class Statement(StrictModel, ABC):
         fields = cls.model_fields.items()
         marks = {name: _mark((*field.metadata, field.annotation), kind) for name, field in fields}
         return {name: mark for name, mark in marks.items() if mark}
+
+    @classmethod
+    def reasons(cls) -> list[str]:
+        """The reasons of failure that its docstring names, in its order."""
+        named = re.findall(r"``(\w+)``", cls.__doc__ or "")
+        return [name for name in dict.fromkeys(named) if name in set(Reason)]
 
     @classmethod
     def summary(cls) -> str:
