@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.rotations import pose, rotation_about
+from nimbus.datagen.simulate.newton import NewtonSimulation
 
 FURNITURE = ObjectLibrary.open("furniture")
 KINDS = [kind for kind in FURNITURE.kinds if kind != "conveyor"]
@@ -83,21 +85,22 @@ def test_the_file_has_a_body_for_each_part_on_a_joint_with_its_range(kind: str) 
     from pxr import Usd, UsdPhysics
 
     model = FURNITURE.model(kind, 0)
-    stage = Usd.Stage.Open(str(FURNITURE.usd_path(kind, 0)))
+    stage: Any = Usd.Stage.Open(str(FURNITURE.usd_path(kind, 0)))
     assert stage.GetDefaultPrim().HasAPI(UsdPhysics.ArticulationRootAPI)
     bodies = {prim.GetName() for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
     assert bodies == {"base", *(part.name for part in model.parts)}
-    mass = sum(UsdPhysics.MassAPI(prim).GetMassAttr().Get() or 0 for prim in stage.Traverse())
+    masses: list[Any] = [UsdPhysics.MassAPI(prim).GetMassAttr() for prim in stage.Traverse()]
+    mass = sum(value.Get() or 0 for value in masses)
     assert mass == pytest.approx(model.mass, rel=1e-5)
     for part in model.parts:
         prim = stage.GetPrimAtPath(f"/{kind}/joints/{part.name}")
         hinge = part.joint.kind == "hinge"
-        joint = UsdPhysics.RevoluteJoint(prim) if hinge else UsdPhysics.PrismaticJoint(prim)
+        joint: Any = UsdPhysics.RevoluteJoint(prim) if hinge else UsdPhysics.PrismaticJoint(prim)
         upper = joint.GetUpperLimitAttr().Get()
         assert (math.radians(upper) if hinge else upper) == pytest.approx(part.joint.range[1], rel=1e-5)
 
 
-def wait(made, seconds: float) -> None:
+def wait(made: NewtonSimulation, seconds: float) -> None:
     action = made.present_action()
     for _ in range(round(seconds * made.rate)):
         made.advance(action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -273,16 +274,19 @@ class Handling:
         return distance / max(float(np.linalg.norm(self._cell.tool_pose()[:3, 3] - self._part.pose[:3, 3])), 0.02)
 
     def _retreat(self) -> None:
-        """Back along the fingers, as far as there is room, and open them."""
-        cell, part = self._cell, self._part
-        scene, plan = cell.look(), None
-        for length in (1.4 * self._approach, self._approach, 0.6 * self._approach, 0.3 * self._approach):
+        """Back along the fingers, or up, to where nothing is touched, and open them."""
+        cell, part, chosen = self._cell, self._part, MotionPlan(status=MotionStatus.NO_PATH)
+        here, scene = cell.tool_pose(), cell.look()
+        for length, up in itertools.product((1.4, 1.0, 0.6, 0.3), (0.0, 1.0)):
+            goal = _backed(here, length * self._approach)
+            goal[2, 3] += up * length * self._approach
             with scene.allow(part.label):
-                plan = cell.planner.plan_line(scene, cell.arm_command, _backed(cell.tool_pose(), length))
-            if plan:
+                plan = cell.planner.plan_line(scene, cell.arm_command, goal)
+            if plan and not scene.in_collision(plan.end):
+                chosen = plan
                 break
-        assert isinstance(plan, MotionPlan)
-        cell.follow(plan, touching=[part.label], opening=cell.robot.gripper.open)
+            chosen = chosen or plan
+        cell.follow(chosen, touching=[part.label], opening=cell.robot.gripper.open)
 
 
 def _backed(pose: Float, distance: float) -> Float:
