@@ -105,7 +105,7 @@ def test_every_format_gives_the_same_thing(folder: Path, suffix: str) -> None:
         assert tuple(colors_of(model)[right][0]) == RED and tuple(colors_of(model)[~right][0]) == BLUE
     elif suffix.startswith("usd"):
         assert seen[0][0] > 150 > seen[0][1]
-    axes = grasps._axes(model.library, model.kind, 0, load_robot("panda").gripper.shape)
+    axes = grasps.model_axes(model.library, model.kind, 0, load_robot("panda").gripper.shape)
     assert len(axes.middles) > 50
 
 

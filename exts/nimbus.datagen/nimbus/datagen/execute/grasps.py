@@ -15,11 +15,12 @@ _THINNEST_WALL = 0.002
 
 def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
     """Antipodal axes in the object's own frame; the same for every episode with this variant."""
-    return _axes(item.library, item.kind, item.variant, gripper)
+    return model_axes(item.library, item.kind, item.variant, gripper)
 
 
 @lru_cache(maxsize=512)
-def _axes(library: str, kind: str, variant: int, gripper: GripperShape) -> GraspAxes:
+def model_axes(library: str, kind: str, variant: int, gripper: GripperShape) -> GraspAxes:
+    """The same, of a variant of a library that is open."""
     model = ObjectLibrary.open(library).model(kind, variant)
     rng = stream(0, "grasps", kind, variant)
     if not model.cavities:

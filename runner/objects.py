@@ -1,0 +1,115 @@
+"""``nimbus objects``: the libraries, or the kinds of one with size, mass and grasps, also as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.scene_files import scene_folder, scene_names
+from nimbus.runner.tasks import summary
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.model import ObjectModel
+    from nimbus.datagen.plan.grasp import GripperShape
+
+_TILE, _COLUMNS, _CAPTION = 180, 6, 30
+_INK, _FAINT = (32, 32, 36), (120, 120, 128)
+
+
+def command(args: argparse.Namespace) -> int:
+    """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
+    from nimbus.datagen.objects.library import ObjectLibrary
+
+    if not args.library:
+        if args.sheet:
+            raise InputError(
+                "a sheet shows one library", where="--sheet", instead="nimbus objects kitchen --sheet OUT.png"
+            )
+        for name in scene_names("objects"):
+            library = ObjectLibrary.open(name)
+            about = summary(scene_folder("objects") / f"{name}.yaml")
+            sys.stdout.write(f"{name:<12} {len(library.kinds):>3} kinds  {about}\n")
+        return 0
+    library = ObjectLibrary.open(args.library)
+    if args.sheet:
+        _save(sheet(library), args.sheet)
+    from nimbus.datagen.robot import load_robot
+
+    rows = [("kind", "class", "variants", "size [mm]", "mass [g]", "pieces", f"grasps ({args.robot})")]
+    rows += list(figures(library, load_robot(args.robot, where="--robot").gripper.shape))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        line = "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        sys.stdout.write(f"{line.rstrip()}\n")
+    return 0
+
+
+def figures(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str, ...]]:
+    """Of each kind's first variant: name, class, variants, size, mass, pieces, grasps in each rest pose."""
+    for kind in library.kinds:
+        model = library.model(kind, 0)
+        size = " x ".join(f"{1000 * side:.0f}" for side in np.ptp(model.bounds, axis=0))
+        grasps = ", ".join(f"{name} {count}" for name, count in grasp_counts(library, kind, gripper).items())
+        pieces = "ball" if model.ball else str(len(model.convex_pieces))
+        said = library.kind(kind)
+        yield kind, said.object_class, str(said.variants), size, f"{1000 * model.mass:.3g}", pieces, grasps
+
+
+def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> dict[str, int]:
+    """Hands that could close on a kind's first variant where it lies on a table, by rest pose."""
+    from nimbus.datagen.execute.grasps import model_axes
+    from nimbus.datagen.plan.grasp import rank_grasps
+    from nimbus.datagen.rotations import to_matrix
+
+    model, counts = library.model(kind, 0), {}
+    axes = model_axes(library.name, kind, 0, gripper)
+    for rest in model.rest_poses:
+        pose = np.eye(4)
+        pose[:3, :3], pose[2, 3] = to_matrix(rest.wxyz), rest.height
+        counts[rest.name] = len(rank_grasps(axes, pose))
+    return counts
+
+
+def sheet(library: ObjectLibrary) -> Image.Image:
+    """A picture of every kind's first variant, each as large as its tile allows."""
+    from PIL import Image
+
+    tiles = [_tile(library.model(kind, 0)) for kind in library.kinds]
+    rows = -(-len(tiles) // _COLUMNS)
+    columns = min(_COLUMNS, len(tiles))
+    picture = Image.new("RGB", (columns * _TILE, rows * (_TILE + _CAPTION)), (246, 246, 243))
+    for place, tile in enumerate(tiles):
+        picture.paste(tile, (place % _COLUMNS * _TILE, place // _COLUMNS * (_TILE + _CAPTION)))
+    return picture
+
+
+def _tile(model: ObjectModel) -> Image.Image:
+    from PIL import Image, ImageDraw, ImageFont
+
+    from nimbus.datagen.objects.portrait import portrait
+
+    tile = Image.new("RGB", (_TILE, _TILE + _CAPTION), (246, 246, 243))
+    tile.paste(Image.fromarray(portrait(model, pixels=_TILE)), (0, 0))
+    pen, font = ImageDraw.Draw(tile), ImageFont.load_default(size=11)
+    size = " x ".join(f"{1000 * side:.0f}" for side in np.ptp(model.bounds, axis=0))
+    pen.text((6, _TILE), model.kind.replace("_", " "), fill=_INK, font=font)
+    pen.text((6, _TILE + 13), f"{size} mm, {1000 * model.mass:.3g} g", fill=_FAINT, font=font)
+    return tile
+
+
+def _save(picture: Image.Image, path: Path) -> None:
+    try:
+        picture.save(path)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot be written: {error}", where=str(path), instead="give a path that ends in .png"
+        ) from None
