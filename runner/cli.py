@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from nimbus.datagen.errors import InputError, nearest
-from nimbus.runner.flags import one_of, price, size, stack, whole, workers
+from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json
+from nimbus.runner.flags import one_of, price, stack, whole, workers
 
 SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
@@ -62,11 +63,10 @@ def build_parser() -> argparse.ArgumentParser:
     for name, meaning in (
         ("report", "show what a run made: yield, reasons, stage times"),
         ("verify", "read a dataset again and check all of it"),
-        ("qa", "check whether a dataset is fit to train on: one of Nimbus, or of LeRobot v3.0 or v2.1"),
         ("hash", "print one hash over a dataset's episodes and their data"),
     ):
         command = add(name, meaning)
-        _add_folder(command)
+        add_folder(command)
         command.add_argument("--json", action="store_true", help="print JSON")
         if name == "report":
             _add_price(command)
@@ -80,11 +80,10 @@ def build_parser() -> argparse.ArgumentParser:
             )
             _add_skills(command)
     scale = add("scale", "give a run that goes on more or fewer workers, or other roles")
-    _add_folder(scale)
+    add_folder(scale)
     scale.add_argument("split", type=workers, metavar="PxR", help="planners and renderers, or auto: as there are cores")
     _add_export(add("export", "write the stored episodes in a format that training code reads"))
-    _add_convert(add("convert", "write a LeRobot dataset in another version or cut; no picture is encoded again"))
-    _add_filter(add("filter", "write the episodes that meet a condition as a dataset of their own"))
+    add_data_commands(add)
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
@@ -98,6 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_skills(command)
         if name == "skills":
             command.add_argument("names", nargs="*", metavar="NAME", help="say everything about these")
+    _add_objects(add("objects", "list object libraries, or the kinds of one with size, mass and grasps"))
     return parser
 
 
@@ -147,41 +147,15 @@ def _add_price(command: argparse.ArgumentParser) -> None:
 
 
 def _add_export(command: argparse.ArgumentParser) -> None:
-    _add_folder(command)
+    add_folder(command)
     command.add_argument("--to", type=one_of(FORMATS), default=FORMATS[0], metavar="FORMAT", help=", ".join(FORMATS))
     command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the export")
-    _add_cut(command)
-
-
-def _add_convert(command: argparse.ArgumentParser) -> None:
-    formats = FORMATS[:2]
-    _add_folder(command)
-    command.add_argument("--to", type=one_of(formats), default=formats[0], metavar="FORMAT", help=", ".join(formats))
-    command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the new dataset")
-    _add_cut(command)
-
-
-def _add_filter(command: argparse.ArgumentParser) -> None:
-    _add_folder(command)
-    command.add_argument(
-        "--where", required=True, metavar="EXPR", help="such as 'success and length > 50'; unknown columns are answered"
-    )
-    command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the new dataset")
-    command.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _add_cut(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--episode-size", type=whole(1, 10**6), default=1000, metavar="N", help="episodes in a file at most (1000)"
-    )
-    command.add_argument(
-        "--shard-size", type=size, default=10**9, metavar="SIZE", help="bytes of a file at most, such as 256MB (1GB)"
-    )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    add_cut(command)
+    add_json(command)
 
 
 def _add_replay(command: argparse.ArgumentParser) -> None:
-    _add_folder(command)
+    add_folder(command)
     command.add_argument("ids", nargs="*", metavar="ID", help="episodes (all)")
     command.add_argument("--json", action="store_true", help="print JSON")
     _add_skills(command)
@@ -207,7 +181,7 @@ def _add_robot(command: argparse.ArgumentParser) -> None:
 
 
 def _add_rerender(command: argparse.ArgumentParser) -> None:
-    _add_folder(command)
+    add_folder(command)
     command.add_argument("ids", nargs="+", metavar="ID", help="episodes")
     command.add_argument(
         "--task", metavar="NAME", help="take cameras, visual ranges and wording from this task (its own)"
@@ -221,8 +195,12 @@ def _add_rerender(command: argparse.ArgumentParser) -> None:
     _add_skills(command)
 
 
-def _add_folder(command: argparse.ArgumentParser) -> None:
-    command.add_argument("folder", type=Path, metavar="DIR", help="folder of the dataset")
+def _add_objects(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "library", nargs="?", metavar="LIBRARY", help="a library's name, the path of its file, or a folder of meshes"
+    )
+    command.add_argument("--robot", default="panda", metavar="NAME", help="whose gripper is to hold them (panda)")
+    command.add_argument("--sheet", type=Path, metavar="OUT.png", help="draw every kind into a picture")
 
 
 def _add_device(command: argparse.ArgumentParser) -> None:

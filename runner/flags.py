@@ -32,6 +32,11 @@ def one_of(known: tuple[str, ...]) -> Callable[[str], str]:
     return parse
 
 
+def sample(text: str) -> int | None:
+    """How many of a dataset's episodes, or ``all``: None."""
+    return None if text == "all" else whole(1, 10**7)(text)
+
+
 def stack(text: str) -> int | None:
     """Time steps rendered at once, or ``auto``: None."""
     return None if text == "auto" else whole(1, 4096)(text)

@@ -8,26 +8,46 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from nimbus.datagen.qa.checks import check
+from nimbus.datagen.qa.checks import Examination, examine
 from nimbus.datagen.qa.finding import Finding, Level
+from nimbus.datagen.qa.thresholds import Thresholds, with_settings
 from nimbus.datagen.qa.view import View, open_view
 from nimbus.datagen.store.json_text import to_json
+from nimbus.runner import libraries as libraries  # one thread each
 
 
 def command(args: argparse.Namespace) -> int:
     """Print every finding; 1 when one fails the dataset."""
+    thresholds = with_settings(Thresholds(), args.set)
     view = open_view(args.folder)
-    found = check(view)
-    failed = any(finding.level is Level.FAIL for finding in found)
+    found = examine(view, thresholds, robot=args.robot or "", strips=bool(args.html), tell=_tell)
+    if args.html:
+        from nimbus.datagen.qa.page import render_page
+        from nimbus.datagen.store.publish import replace_text
+
+        replace_text(args.html, render_page(args.folder.resolve().name, view, found))
+    is_fit = found.is_fit and not (args.strict and found.findings)
     if args.json:
-        report = {"format": view.format, "fit": not failed, "findings": [asdict(finding) for finding in found]}
-        sys.stdout.write(to_json(report, indent=2) + "\n")
+        sys.stdout.write(to_json(_plain(view, found, thresholds, is_fit=is_fit), indent=2) + "\n")
     else:
-        _print(view, found)
-    return 1 if failed else 0
+        _print(view, found.findings)
+    return 0 if is_fit else 1
 
 
-def _print(view: View, found: list[Finding]) -> None:
+def _plain(view: View, found: Examination, thresholds: Thresholds, *, is_fit: bool) -> dict[str, object]:
+    return {
+        "format": view.format,
+        "fit": is_fit,
+        "episodes": found.episode_count,
+        "frames": found.frame_count,
+        "pictures": found.picture_count,
+        "pictures_looked_at": found.pictures_looked_at,
+        "findings": [asdict(finding) for finding in found.findings],
+        "thresholds": asdict(thresholds),
+    }
+
+
+def _print(view: View, found: tuple[Finding, ...]) -> None:
     console = Console()
     for finding in found:
         line = f"{finding.level.value}  {finding.check}: {finding.where}: {finding.what}"
@@ -36,3 +56,8 @@ def _print(view: View, found: list[Finding]) -> None:
     failed = sum(finding.level is Level.FAIL for finding in found)
     verdict = f"{view.format}: {failed} faults" if failed else f"{view.format}: fit to train on"
     console.print(verdict, style="bold red" if failed else "bold green", highlight=False)
+
+
+def _tell(left: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{left} episodes left \x1b[K" if left > 0 else "\r\x1b[K")
