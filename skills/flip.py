@@ -25,6 +25,8 @@ from nimbus.datagen.trajectory import Reason
 Float = NDArray[np.float64]
 
 _YAWS = np.radians(np.arange(0, 360, 30))
+_LEVEL = 1.0
+"""[rad] Least tilt from straight down: only a nearly level hand can roll an object over."""
 _MOST = 12
 """Grasps that are tried."""
 
@@ -48,7 +50,9 @@ class Flip(Skill):
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         rest = _turned_over(arm, self.object)
         spot = Spot(middle(arm, self.object), room=None)
-        grasps = [grasp for grasp in side_grasps(arm, self.object) if self._can_turn(arm, grasp, rest)][:_MOST]
+        grasps = [
+            grasp for grasp in side_grasps(arm, self.object, least_tilt=_LEVEL) if self._can_turn(arm, grasp, rest)
+        ][:_MOST]
         plan = arm.planner.plan_grasp(
             arm.look(),
             arm.arm_command,

@@ -14,6 +14,8 @@ from nimbus.datagen.registry import register
 from nimbus.datagen.skill import ObjectReference, Skill
 from nimbus.datagen.trajectory import Reason
 
+_LEANING = 0.5
+"""[rad] Least tilt from straight down of a grasp from the side."""
 _MOVED = 0.03
 """[m] An object that is so far from its start, though nobody handled it, was knocked over."""
 
@@ -33,7 +35,7 @@ class Pick(Skill):
     lift: Metres = Field(0.07, gt=0, le=0.5, description="How far to lift it.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")
     retries: int = Field(2, ge=0, le=10, description="Further tries after a miss or a slip.")
-    side: bool | None = Field(None, description="Take it around its body with a nearly level hand, as to pour from it.")
+    side: bool | None = Field(None, description="Take it around its body with a leaning hand, as to pour from it.")
 
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is in the air."""
@@ -53,7 +55,7 @@ class Pick(Skill):
         raise failure
 
     def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
-        known = side_grasps(arm, self.object) if self.side else arm.grasps(self.object)
+        known = side_grasps(arm, self.object, least_tilt=_LEANING) if self.side else arm.grasps(self.object)
         grasps = [grasp for grasp in known if not any(map(grasp.resembles, tried))]
         plan = arm.planner.plan_grasp(
             arm.look(),

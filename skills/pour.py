@@ -9,6 +9,7 @@ from pydantic import Field
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.quantities import Metres, Radians, Seconds
 from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import rotation_about, to_matrix
@@ -19,8 +20,8 @@ Float = NDArray[np.float64]
 
 _YAWS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _STEP = np.radians(4.0)
-_LEVEL = 0.7
-"""Of the approach's vertical part: with less the hand counts as level."""
+_LEVEL = 0.3
+"""An axis of the hand with less of a level part is none to tilt about."""
 _BACK = 0.008
 """[m] The lip is so far before the middle of what receives: things fall a little forward."""
 
@@ -29,10 +30,10 @@ _BACK = 0.008
 class Pour(Skill):
     """Bring the lip of the held container over another one, tilt it about the lip, wait, and tilt it back.
 
-    Needs the container in the gripper, upright, with something in its cavity. A hand that holds it from the
-    side rolls about its approach; one from above turns about the fingers' closing direction. Both ways, from all sides,
-    are tried. Fails with ``no_ik`` or ``no_path`` when none can be reached, and with
-    ``spilled`` when hardly anything arrived.
+    Needs the container in the gripper, upright, with something in its cavity. Tilts about the hand's approach or the
+    fingers' closing direction, either way and from all sides, whatever can be reached: hold it from the side (``pick``
+    with ``side``), a hand from above has little room. Fails with ``no_ik`` or ``no_path`` when no way can be reached,
+    and with ``spilled`` when hardly anything arrived.
     """
 
     main = "object"
@@ -64,11 +65,12 @@ class Pour(Skill):
     def _plan(self, arm: Workcell) -> tuple[MotionPlan, list[Float]]:
         """Goes to where the tilt begins; the tilt, and the poses of the way back."""
         failure = MotionPlan(status=MotionStatus.NO_IK, detail="no way to tilt it there")
+        scene = arm.look()
         for poses in self._tilts(arm):
             q = arm.scene.arm.solve(poses[0], arm.arm_command)
-            if q is None or not _can_follow(arm, q, poses):
+            if q is None or not _can_follow(scene, q, poses):
                 continue
-            free = arm.planner.plan_pose(arm.look(), arm.arm_command, [poses[0]], rng=arm.rng())
+            free = arm.planner.plan_joints(arm.look(), arm.arm_command, q, rng=arm.rng())
             if not free:
                 failure = free
                 continue
@@ -89,10 +91,11 @@ class Pour(Skill):
         ways = []
         for yaw in _YAWS:
             turn = to_matrix(rotation_about((0, 0, 1), float(yaw)))
-            # A level hand rolls about its approach, one from above turns about the closing direction.
-            axis = turn @ tool[:3, 2 if abs(tool[2, 2]) < _LEVEL else 1] * (1.0, 1.0, 0.0)
-            axis /= np.linalg.norm(axis)
-            for around in (axis, -axis):
+            for axis in (tool[:3, 2], tool[:3, 1], -tool[:3, 2], -tool[:3, 1]):
+                around = turn @ axis * (1.0, 1.0, 0.0)
+                if np.linalg.norm(around) < _LEVEL:
+                    continue
+                around /= np.linalg.norm(around)
                 forward = np.cross(around, (0.0, 0.0, 1.0))
                 upright = np.eye(4)
                 upright[:3, :3] = turn @ held[:3, :3]
@@ -121,11 +124,13 @@ def _opening(arm: Workcell, name: str) -> tuple[Float, Float]:
     return low, high
 
 
-def _can_follow(arm: Workcell, q: Float, poses: list[Float]) -> bool:
-    """Whether the arm gets through a few of the poses, whatever is in the way."""
+def _can_follow(scene: PlanningScene, q: Float, poses: list[Float]) -> bool:
+    """Whether the arm gets through a few of the poses without touching anything."""
     for pose in poses[4::4]:
-        following = arm.scene.arm.solve(pose, q, iterations=12)
+        if scene.in_collision(q):
+            return False
+        following = scene.arm.solve(pose, q, iterations=12)
         if following is None or np.abs(following - q).max() > 0.8:
             return False
         q = following
-    return True
+    return not scene.in_collision(q)

@@ -1,4 +1,4 @@
-"""Grasps around an object's body with a nearly level hand: one from above cannot turn it over or pour from it."""
+"""Grasps around an object's body with a leaning or level hand: one from above cannot turn it over or pour from it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from nimbus.datagen.streams import stream
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
 
-_TURNS = (1.57, -1.57, 1.4, -1.4, 1.2, -1.2)
+_TURNS = (0.6, -0.6, 0.9, -0.9, 1.2, -1.2, 1.4, -1.4, 1.57, -1.57)
 """[rad] Turns of the hand from straight down that are looked at."""
-_LEVEL = 1.0
-"""[rad] Least tilt from straight down."""
+_CLEAR = 0.015
+"""[m] The arm behind the hand stays so far from everything, since a level hand is low."""
 _THICK = 0.018
 """[m] What is thinner is a wall or a handle."""
 
 
-def side_grasps(cell: Workcell, name: str, *, limit: int = 60) -> list[Grasp]:
-    """Ways to grasp an object from the side where it is now, best first."""
+def side_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
+    """Ways to grasp an object from the side where it is now, with an arm that has room, best first.
+
+    Args:
+        cell: The scene.
+        name: The object.
+        least_tilt: Of the hand from straight down [rad].
+        limit: Grasps that are looked at.
+    """
     item = cell.objects[name]
     ranked = rank_grasps(
         _axes_around(item.library, item.kind, item.variant, cell.robot.gripper.shape),
@@ -31,9 +38,20 @@ def side_grasps(cell: Workcell, name: str, *, limit: int = 60) -> list[Grasp]:
         table_height=cell.lowest_point(name),
         max_tilt=1.58,
         limit=limit,
-        turns=_TURNS,
+        turns=[turn for turn in _TURNS if abs(turn) >= least_tilt],
     )
-    return [grasp for grasp in ranked if np.arccos(np.clip(-grasp.world_T_tool[2, 2], -1.0, 1.0)) >= _LEVEL]
+    leaning = [grasp for grasp in ranked if -grasp.world_T_tool[2, 2] <= np.cos(least_tilt)]
+    return [grasp for grasp in leaning if _has_room(cell, grasp)]
+
+
+def _has_room(cell: Workcell, grasp: Grasp) -> bool:
+    """Whether the arm gets there with its links clear of everything; the gripper is looked at when it is planned."""
+    scene = cell.scene
+    q = scene.arm.solve(grasp.world_T_tool, cell.arm_command)
+    if q is None:
+        return False
+    with scene.nearer(_CLEAR):
+        return all(scene.gripper_bodies.intersection(pair) for pair in scene.contacts(q))
 
 
 @lru_cache(maxsize=128)
