@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: run test lint format bench extension chaos clean
+.PHONY: run test test-tasks lint format bench extension chaos clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -12,6 +12,10 @@ run: .venv/installed
 test: lint
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --ignore tests/chaos
 	$(BIN)/python -m pytest -q tests/chaos
+
+# Every task for real, two good first attempts of four layouts each: some minutes.
+test-tasks: .venv/installed-dev
+	$(BIN)/python -m pytest -q -n 2 tests/tasks/every_task.py
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
