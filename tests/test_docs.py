@@ -64,7 +64,8 @@ def test_the_readme_names_every_kind_and_its_bin():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/dataset.md", "docs/your-own.md", "docs/status.md", "CONTRIBUTING.md"]
+    "page",
+    ["README.md", "docs/dataset.md", "docs/your-own.md", "docs/planners.md", "docs/status.md", "CONTRIBUTING.md"],
 )
 def test_links_lead_somewhere(page: str):
     path = ROOT / page

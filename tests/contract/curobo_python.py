@@ -15,17 +15,21 @@ from contract.names import Contract  # noqa: E402
 from contract.standin import StandIn  # noqa: E402
 
 
-def install() -> None:
-    """Let imports find cuRobo and a PyTorch with one device."""
+def standin() -> StandIn:
+    """The stand-in with its behaviour."""
     contract = Contract.load()
-    standin = StandIn(contract, {})
+    found = StandIn(contract, {})
 
     def make(key: str) -> Any:
-        kind = standin.kind(key)
-        return object.__new__(kind)
+        return object.__new__(found.kind(key))
 
-    standin.behaviour.update(Curobo(contract, make).behaviour())
-    sys.meta_path.insert(0, standin)
+    found.behaviour.update(Curobo(contract, make).behaviour())
+    return found
+
+
+def install() -> None:
+    """Let imports find cuRobo and a PyTorch with one device."""
+    sys.meta_path.insert(0, standin())
     torch = ModuleType("torch")
     torch.__spec__ = importlib.machinery.ModuleSpec("torch", None)
     device = SimpleNamespace(is_available=lambda: True, get_device_name=lambda index: "a stand-in")

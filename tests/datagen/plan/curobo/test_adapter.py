@@ -1,0 +1,116 @@
+"""The adapter in this process, with the stand-in: what it builds anew, what it keeps, what the stand-in insists on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.curobo_python import standin
+from panda_table import ACCELERATION, HOME, VELOCITY, make_scene, table_model
+
+from nimbus.datagen.plan.curobo.robot import ATTACHED, SLOTS, TOOL, robot_of
+
+SCENE = make_scene(table_model())
+ROBOT = robot_of(SCENE.parts(), home=SCENE.home, velocity=VELOCITY, acceleration=ACCELERATION)
+AWAY = HOME + [0.6, 0.2, 0.0, 0.3, 0.0, 0.2, 0.0]
+
+
+@pytest.fixture
+def built() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def adapter(tmp_path: Path, built: list[str]) -> Iterator[Any]:
+    with standin().installed():
+        from nimbus.datagen.plan.curobo.adapter import CuroboAdapter
+
+        yield CuroboAdapter(tmp_path, built.append)
+
+
+def query(count: int = 1, *, boxes: int = 1, size: float = 0.1, spheres: int = 2, **changed: Any) -> tuple[Any, Any]:
+    """From home to another posture, beside some boxes and one mesh."""
+    header: dict[str, Any] = {
+        "robot": {"urdf": ROBOT.urdf, "config": ROBOT.config, "joints": list(ROBOT.joints)},
+        "tool": TOOL,
+        "attached": ATTACHED,
+        "world": f"{boxes} {size}",
+        "mesh_names": ["tetrahedron-0"],
+        "batch": 1 if count == 1 else 4,
+        "goal_slots": 1,
+    }
+    arrays = {
+        "starts": np.tile(HOME, (count, 1)),
+        "goal_joints": np.tile(AWAY, (count, 1)),
+        "attached": np.full((spheres, 4), 0.01),
+        "box_poses": np.tile([1.0, 0, 0, 1, 0, 0, 0], (boxes, 1)),
+        "box_sizes": np.full((boxes, 3), size),
+        "mesh_poses": np.array([[0, 1.0, 0, 1, 0, 0, 0]]),
+        "vertices0": size * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+        "faces0": np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
+    }
+    return header | changed, arrays
+
+
+def test_a_motion_comes_back_in_our_order_and_without_the_rest_of_its_buffer(adapter: Any) -> None:
+    answer, found = adapter.plan(*query())
+    assert [told["status"] for told in answer["queries"]] == ["success"] and answer["step"] == 0.02
+    np.testing.assert_allclose(found["positions0"][[0, -1]], [HOME, AWAY], atol=1e-6)
+    assert found["positions0"].shape == (60, 7)
+
+
+def test_planners_are_kept_until_the_world_outgrows_them_or_the_robot_changes(adapter: Any, built: list[str]) -> None:
+    for boxes in (1, 3, 16):
+        adapter.plan(*query(boxes=boxes))
+    assert len(built) == 1
+    adapter.plan(*query(boxes=17))
+    assert len(built) == 2
+    adapter.plan(*query(boxes=2))
+    adapter.plan(*query(count=3))
+    assert len(built) == 3
+    header, arrays = query()
+    header["robot"] = header["robot"] | {"urdf": ROBOT.urdf + "\n"}
+    adapter.plan(header, arrays)
+    assert len(built) == 4
+    adapter.close()
+
+
+def test_a_batch_is_filled_up_and_only_what_was_asked_comes_back(adapter: Any) -> None:
+    answer, found = adapter.plan(*query(count=3))
+    assert len(answer["queries"]) == len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"size": 0.2, "mesh_names": ["tetrahedron-0"]}, "another mesh is known by the name"),
+        ({"spheres": SLOTS + 1}, f"link '{ATTACHED}' has {SLOTS}"),
+        ({"attached": "panda_hand"}, "panda_hand"),
+        ({"goal_slots": 2, "world": "new", "mesh_names": ["tetrahedron-0"] * 2}, "index 1 is out of bounds"),
+    ],
+)
+def test_the_stand_in_insists_on_what_curobo_insists_on(adapter: Any, wrong: dict[str, Any], complaint: str) -> None:
+    adapter.plan(*query())
+    with pytest.raises((AssertionError, ValueError, KeyError, IndexError), match=complaint):
+        adapter.plan(*query(**wrong))
+
+
+def test_a_robot_with_an_unknown_key_or_link_is_refused(adapter: Any) -> None:
+    kinematics = ROBOT.config["robot_cfg"]["kinematics"]
+    for changed, complaint in (({"ee_link": TOOL}, "ee_link"), ({"tool_frames": ["hand"]}, "tool_frames")):
+        robot = {"urdf": ROBOT.urdf, "joints": list(ROBOT.joints)}
+        robot |= {"config": {"robot_cfg": {"kinematics": kinematics | changed}}}
+        with pytest.raises((TypeError, KeyError), match=complaint):
+            adapter.plan(*query(robot=robot))
+
+
+def test_a_name_that_curobo_does_not_have_raises(adapter: Any) -> None:
+    import curobo.motion_planner  # pyright: ignore[reportMissingImports]
+
+    with pytest.raises(AttributeError, match="no 'MotionGen' in the contract"):
+        _ = curobo.motion_planner.MotionGen
+    with pytest.raises(TypeError, match="no keyword 'interpolation_dt'"):
+        curobo.motion_planner.MotionPlannerCfg.create({}, interpolation_dt=0.02)
