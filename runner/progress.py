@@ -191,6 +191,6 @@ def stored_of(attempt: Attempt) -> Stored:
         final=attempt.final,
         path=attempt.path,
         step_count=attempt.step_count,
-        byte_count=attempt.byte_count,
+        byte_count=attempt.stored_bytes,
         times=attempt.times,
     )

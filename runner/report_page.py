@@ -252,7 +252,7 @@ def _run_table(summary: Summary) -> str:
 def _episode_table(summary: Summary) -> str:
     rows = [
         f"<tr><td>{escape(attempt.episode_id)}</td><td>{len(attempt.objects)}</td><td>{attempt.attempt + 1}</td>"
-        f"<td>{attempt.duration:.1f} s</td><td>{attempt.step_count}</td><td>{_size(attempt.byte_count)}</td></tr>"
+        f"<td>{attempt.duration:.1f} s</td><td>{attempt.step_count}</td><td>{_size(attempt.stored_bytes)}</td></tr>"
         for attempt in summary.episodes[:_LISTED]
     ]
     more = len(summary.episodes) - len(rows)

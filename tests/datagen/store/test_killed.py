@@ -20,7 +20,7 @@ from pathlib import Path
 from nimbus.datagen.store.hdf5 import Hdf5Writer
 from synthetic import make_rendered, open_dataset
 with open_dataset(Path(sys.argv[1])) as dataset:
-    writer = Hdf5Writer(dataset)
+    writer = Hdf5Writer(dataset, images=sys.argv[3])
     for index in range(int(sys.argv[2])):
         if not dataset.ledger.finished(index):
             for stored in writer.process(make_rendered(index)):
@@ -29,13 +29,15 @@ with open_dataset(Path(sys.argv[1])) as dataset:
 """
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.012, 0.03])
+@pytest.mark.parametrize(
+    ("delay", "images"), [(0.0, "lossless"), (0.012, "video"), (0.03, "lossless"), (0.045, "video")]
+)
 def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_the_next_one_finishes(
-    tmp_path: Path, delay: float
+    tmp_path: Path, delay: float, images: str
 ) -> None:
     folder = tmp_path / "data"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    arguments = [sys.executable, "-c", SCRIPT, str(folder), str(COUNT)]
+    arguments = [sys.executable, "-c", SCRIPT, str(folder), str(COUNT), images]
     with subprocess.Popen(arguments, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         acknowledged = [process.stdout.readline().strip()]
@@ -51,5 +53,5 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_the_next_one_fin
 
     subprocess.run(arguments, env=env, check=True, capture_output=True)
     assert verify(folder).problems == () and verify(folder).episode_count == COUNT
-    write_dataset(tmp_path / "clean", [make_rendered(index) for index in range(COUNT)])
+    write_dataset(tmp_path / "clean", [make_rendered(index) for index in range(COUNT)], images=images)
     assert dataset_hashes(folder) == dataset_hashes(tmp_path / "clean")

@@ -32,5 +32,6 @@ def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: C
 
 
 def _worth(source: Source, items: list[Item]) -> int:
-    pixels = sum(item.step_count for item in items) * sum(width * height for width, height in source.cameras.values())
+    frames = sum(item.step_count for item in items if not item.videos)  # what is video already is taken as it is
+    pixels = frames * sum(width * height for width, height in source.cameras.values())
     return min(core_count(), 1 + pixels // _PAYS)
