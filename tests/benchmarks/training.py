@@ -2,8 +2,8 @@
 
     NIMBUS_LEROBOT_PYTHON=lr/bin/python python tests/benchmarks/training.py [--episodes 20] [--frames 150]
 
-A sample is two pictures of 320 x 240, the state, and the next 16 actions. Also: how long a manifest of 100,000 episodes
-takes to open and to filter.
+A sample is two pictures of 320 x 240, the state, and the next 16 actions. Also: which share of its time a training
+waits whose batches of 32 take 50 ms elsewhere, and how long a manifest of 100,000 episodes takes to open and to filter.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from nimbus.datagen.store.training.sharded import ShardManifest  # noqa: E402
 
 HORIZON = 16
 COUNT = 600
+STEP = 0.05
+"""[s] That a batch of 32 takes elsewhere, as on a graphics card."""
 
 
 def rate(read: Callable[[], int]) -> float:
@@ -42,7 +44,7 @@ def rate(read: Callable[[], int]) -> float:
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Of one dataset: random rows, and an epoch in shuffled blocks."""
+    """Of one dataset: random rows, an epoch in shuffled blocks, and what a training waits that reads ahead."""
     windows = {"action": range(HORIZON)}
     with Reader(folder, windows=windows) as reader:
         rows = np.random.default_rng(0).permutation(len(reader))[:COUNT]
@@ -58,6 +60,7 @@ def measure(folder: Path) -> dict[str, float]:
             if len(batch) == 32:
                 collate(batch)
                 batch.clear()
+                time.sleep(STEP)
         wall = time.perf_counter() - begin
     return {"random": random, "blocks": blocks, "wait share": ahead.wait_seconds / wall}
 

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from reading import psnr
-from synthetic import make_rendered, write_dataset
+from synthetic import make_observations, make_rendered, write_dataset
 
 PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
 if not PYTHON:
@@ -18,7 +18,9 @@ if not PYTHON:
 
 from nimbus.datagen.store.export.export import export  # noqa: E402
 from nimbus.datagen.store.export.options import Options  # noqa: E402
+from nimbus.datagen.store.training.reader import Reader  # noqa: E402
 
+ROOT = Path(__file__).resolve().parents[4]
 STEPS = (20, 13, 27)
 
 
@@ -59,3 +61,24 @@ def test_frames_states_windows_and_wordings_are_those_that_were_stored(tmp_path:
         start += STEPS[position]
     assert found["batch"].shape == (4, 9)
     assert np.allclose(found["mean"], found["action"][:, 1].mean(0), atol=1e-5)
+
+
+def test_our_reader_reads_what_lerobots_writer_wrote(tmp_path: Path):
+    pictures = []
+    for row in range(3):
+        (tmp_path / "source").mkdir(exist_ok=True)
+        made = make_observations(STEPS[row], seed=row, width=96, height=64)
+        pictures.append(np.concatenate([item.cameras["front"].rgb for item in made]))
+        np.save(tmp_path / "source" / f"{row}.npy", pictures[row])
+    script = ROOT / "tests" / "benchmarks" / "lerobot_writer.py"
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
+    line = [PYTHON, str(script), str(tmp_path / "source"), str(tmp_path / "out")]
+    done = subprocess.run(line, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with Reader(tmp_path / "out", windows={"action": (0, 1)}) as reader:
+        assert reader.frames.lengths.tolist() == list(STEPS) and reader.frames.fps == 15
+        for episode, wanted in enumerate(pictures):
+            samples = reader.samples(episode, list(range(STEPS[episode])))
+            found = np.stack([sample["observation.images.front"] for sample in samples])
+            assert psnr(found, wanted) > 27 and psnr(found, wanted) > psnr(found[5:], wanted[:-5]) + 3
+            assert samples[-1]["action_is_pad"].tolist() == [False, True] and samples[0]["task"] == "sort"

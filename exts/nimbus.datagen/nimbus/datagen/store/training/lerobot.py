@@ -132,6 +132,7 @@ class LeRobotFrames:
 
 def _rows(column: Any) -> NDArray[np.float32]:
     """(T, D) rows of a column of vectors, or of numbers."""
-    values = column.combine_chunks()
-    flat = values.flatten() if pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type) else values
+    values = flat = column.combine_chunks()
+    while pa.types.is_list(flat.type) or pa.types.is_fixed_size_list(flat.type):
+        flat = flat.flatten()
     return flat.to_numpy(zero_copy_only=False).reshape(len(values), -1).astype(np.float32, copy=False)
