@@ -99,4 +99,5 @@ def render(shown: Layout, *, stack: int = STEPS, steps: slice = slice(None), sha
     names, positions, wxyz = states()
     renderer = StackedRenderer(stage, robot, stack=stack, shadows=shadows)
     renderer.load(shown)
-    return renderer.render(names, positions[steps], wxyz[steps]), renderer
+    first = steps.start or 0
+    return renderer.render(names, positions[steps], wxyz[steps], first_step=first), renderer

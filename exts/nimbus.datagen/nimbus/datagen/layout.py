@@ -69,10 +69,29 @@ def part_label(item: str, part: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RobotSetup:
+    """How this episode's robot differs from what its file says: as installed, worn and wired."""
+
+    offset: Vector = (0.0, 0.0, 0.0)
+    """Of its base, world frame [m]."""
+    yaw: float = 0.0
+    """Of its base, about the vertical through it [rad]."""
+    start: dict[str, float] = field(default_factory=dict)
+    """Away from the home posture at the start, by joint [rad]."""
+    stiffness: float = 1.0
+    """Factor of the arms' position gains; what the controller takes them for stays."""
+    damping: float = 1.0
+    """Factor of the arms' velocity gains, likewise."""
+    delay: float = 0.0
+    """From a command until the motors hear of it [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhysicalLayout:
     """What decides the motion. Equal physical layouts give equal plans."""
 
     objects: tuple[PlacedObject, ...]
+    robot: RobotSetup = RobotSetup()
     drawn: dict[str, Any] = field(default_factory=dict)
     """Every value drawn, by randomizer name; plain JSON values."""
 
@@ -90,6 +109,26 @@ class Light:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sensor:
+    """What a camera adds to what is seen; every field at 0 adds nothing."""
+
+    exposure: float = 0.0
+    """Stops: twice as bright for each."""
+    blur: float = 0.0
+    """Standard deviation of a Gaussian [px]."""
+    grain: float = 0.0
+    """Standard deviation of the noise in colours, a share of the full scale."""
+    depth_noise: float = 0.0
+    """Standard deviation of the depth at 1 m [m]; it grows with the square of the depth, as that of stereo does."""
+    depth_holes: float = 0.0
+    """Share of the pixels without a depth, in blobs."""
+    seed: int = 0
+    """Of the noise in colours."""
+    depth_seed: int = 0
+    """Of the noise in depth."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Camera:
     """A pinhole camera as it is used: OpenGL axes (looks along -Z, +Y up, +X right)."""
 
@@ -103,6 +142,9 @@ class Camera:
     """[rad]"""
     width: int
     height: int
+    distortion: tuple[float, float] = (0.0, 0.0)
+    """Radial coefficients k1 and k2 of the Brown-Conrady model, as OpenCV has them; the labels are bent alike."""
+    sensor: Sensor = Sensor()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,6 +92,11 @@ def check_task(
         if camera.mount and camera.mount not in (*links, "hand"):
             hint = nearest(camera.mount, (*links, "hand"))
             raise task.error(("cameras", name, "mount"), f"the robot has no link '{camera.mount}'", instead=hint)
+    for name, settings in task.randomize.items():
+        check = getattr(settings, "complaint", None)
+        if found := check and check(task.regions, libraries):
+            field, what, instead = found
+            raise task.error(("randomize", name, field), what, instead=instead)
     check_kinds(task, task.steps, stage, libraries)
     check_kinds(task, task.success, stage, libraries)
 

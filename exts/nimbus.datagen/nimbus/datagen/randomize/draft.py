@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from nimbus.datagen.layout import Camera, Light, PlacedObject, Surface
+from nimbus.datagen.layout import Camera, Light, PlacedObject, RobotSetup, Surface
 from nimbus.datagen.lighting import nominal_light
 from nimbus.datagen.skill import Randomization
 from nimbus.datagen.streams import Streams
+from nimbus.datagen.task_file import Region
+from nimbus.datagen.usd.stage import StageInfo
 
 Draws: TypeAlias = dict[str, Any]
 
@@ -19,15 +22,28 @@ class Draft:
     """What randomizers change; plain layout values."""
 
     objects: list[PlacedObject] = field(default_factory=list)
+    robot: RobotSetup = RobotSetup()
+    joints: tuple[str, ...] = ()
+    """Of the robot's arms."""
+    regions: Mapping[str, Region] = field(default_factory=dict)
+    scene: StageInfo | None = None
     light: Light = field(default_factory=nominal_light)
     cameras: list[Camera] = field(default_factory=list)
     surfaces: dict[str, Surface] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """What the instruction calls an object, without an article."""
+    sentence: str = "{Instruction}"
+    """Round the instruction."""
 
 
 class LayoutRandomization(Randomization):
     """A randomizer of one kind: registered as ``randomizer`` under the name that task files use."""
 
     part: ClassVar[Literal["physical", "visual"]]
+
+    def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
+        """The field that names what the task has not, what is wrong with it, and what to write instead."""
+        return None
 
     @abstractmethod
     def draw(self, draft: Draft, streams: Streams) -> Draws:

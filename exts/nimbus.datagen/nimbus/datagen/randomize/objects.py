@@ -98,7 +98,9 @@ class _GroupDrawing:
     def draw_inside(self, placed: list[PlacedObject]) -> tuple[list[PlacedObject], Draws]:
         """As many objects as were asked for, in the cavity of the first object of the group that the region names."""
         container = next(item for item in placed if item.group == self.group.region)
-        cavities = ObjectLibrary.open(container.library).model(container.kind, container.variant).cavities
+        cavities = (
+            ObjectLibrary.open(container.library).model(container.kind, container.variant, container.scale).cavities
+        )
         if not cavities:
             what = f"a {container.kind} has no room inside"
             raise self.task.error(("objects", self.name, "region"), what, instead="name a region, or an open object")
@@ -114,7 +116,8 @@ class _GroupDrawing:
             what = f"a {container.kind} does not hold {len(names)} of '{self.name}'"
             raise self.task.error(("objects", self.name, "count"), what, instead="lower the count") from None
         world_T_container = pose(container.position, container.wxyz)
-        objects, values = [], {"count": len(names)}
+        objects: list[PlacedObject] = []
+        values: Draws = {"count": len(names)}
         for item, (model, rest), point in zip(names, choices, points, strict=True):
             x, y, z = (float(value) for value in (world_T_container @ np.append(point, 1.0))[:3])
             yaw = float(self.streams(item, "pose").uniform(-math.pi, math.pi))
@@ -174,6 +177,7 @@ class _GroupDrawing:
             position=position,
             wxyz=wxyz,
             rest_pose=rest.name,
+            scale=self._scale(name),
             mass=model.mass,
             friction=model.friction,
             anchored=self._is_anchored(model),
@@ -196,8 +200,15 @@ class _GroupDrawing:
         limits = {part.name: part.joint.range for part in model.parts if part.name in shares}
         return {name: low + shares[name] * (high - low) for name, (low, high) in limits.items()}
 
+    def _scale(self, item: str) -> float:
+        """To a thousandth, so that few sizes are made."""
+        return (
+            1.0 if self.group.scale is None else round(float(self.streams(item, "scale").uniform(*self.group.scale)), 3)
+        )
+
     def _choose(self, library: ObjectLibrary, kind: str, item: str) -> tuple[ObjectModel, RestPose]:
-        model = library.model(kind, int(self.streams(item, "variant").integers(library.variant_count(kind))))
+        variant = int(self.streams(item, "variant").integers(library.variant_count(kind)))
+        model = library.model(kind, variant, self._scale(item))
         lies = bool(self.streams(item, "rest").uniform() < self.group.lying)
         rest = model.rest_pose("lying" if lies else "upright") or model.rest_poses[0]
         return model, rest

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, PlacedObject, Surface, VisualLayout
+from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
 from nimbus.datagen.randomize.choices import draw_choices
 from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
@@ -57,11 +57,12 @@ def draw_physical(task: Task, assets: SceneAssets, *, seed: int, index: int) -> 
     """The physical layout of an episode."""
     streams = partial(stream, seed, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
-    draft = Draft(objects=objects)
+    joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
+    draft = Draft(objects=objects, joints=joints, regions=task.regions, scene=assets.stage)
     values = {"objects": drawn} | _apply(task, "physical", draft, streams)
     if choices := draw_choices(task, objects, partial(streams, "choices")):
         values["choices"] = choices
-    return PhysicalLayout(objects=tuple(draft.objects), drawn=values)
+    return PhysicalLayout(objects=tuple(draft.objects), robot=draft.robot, drawn=values)
 
 
 def draw_visual(
@@ -74,6 +75,7 @@ def draw_visual(
         objects=list(physical.objects),
         cameras=[robot.mounted(settings.camera(name)) for name, settings in task.cameras.items()],
         surfaces={name: Surface(texture=texture) for name, texture in _BARE.items()} | dict.fromkeys(things, Surface()),
+        names={item.name: item.kind.replace("_", " ") for item in physical.objects},
     )
     drawn = _apply(task, "visual", draft, streams)
     template = str(streams("language").choice(task.instructions))
@@ -81,8 +83,8 @@ def draw_visual(
         light=draft.light,
         cameras=tuple(draft.cameras),
         surfaces=draft.surfaces,
-        instruction=_instruction(template, task, physical.objects),
-        drawn=drawn | {"language": {"template": template}},
+        instruction=_instruction(template, task, draft),
+        drawn=drawn | {"language": {"template": template} | drawn.get("language", {})},
     )
 
 
@@ -96,13 +98,17 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams) -> dict[str, A
     return {name: settings.draw(draft, partial(streams, name)) for name, settings in chosen.items()}
 
 
-def _instruction(template: str, task: Task, objects: tuple[PlacedObject, ...]) -> str:
-    """Fill in ``{items}`` with what there is: "the bottle, the can and the jar"."""
-    return template.format(
-        **{group: _listed([item for item in objects if item.group == group]) for group in task.objects}
+def _instruction(template: str, task: Task, draft: Draft) -> str:
+    """Fill in ``{items}`` with what there is: "the bottle, the can and the jar"; and put the sentence round it."""
+    groups = {name: [item for item in draft.objects if item.group == name] for name in task.objects}
+    said = template.format(
+        **{name: _listed([f"the {draft.names[item.name]}" for item in members]) for name, members in groups.items()}
     )
+    if draft.sentence == Draft.sentence:
+        return said
+    said = said.rstrip(".! ")
+    return draft.sentence.format(instruction=said[:1].lower() + said[1:], Instruction=said[:1].upper() + said[1:])
 
 
-def _listed(objects: list[PlacedObject]) -> str:
-    names = [f"the {item.kind.replace('_', ' ')}" for item in objects]
+def _listed(names: list[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "nothing"

@@ -60,7 +60,7 @@ class NewtonRenderer(Renderer):
             self._load(renderer, layout)
             steps = slice(start, start + renderer.stack)
             positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
-            cameras = renderer.render(trajectory.body_names, positions, wxyz)
+            cameras = renderer.render(trajectory.body_names, positions, wxyz, first_step=start)
             yield Observation(start=start, cameras=cameras)
             start += len(positions)
 

@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from nimbus.datagen import rotations
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Camera, Layout
+from nimbus.datagen.layout import Camera, Layout, Sensor
 from nimbus.datagen.observation import CameraFrames, Labels
 from nimbus.datagen.render import culling, pictures, views
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.geometry import build_geometry
 from nimbus.datagen.render.kernel_data import TILE, Images, Light, Steps, Views
 from nimbus.datagen.render.labels import make_labels
+from nimbus.datagen.render.lens import Lens
 from nimbus.datagen.render.parts import Part, object_parts, scene_parts
 from nimbus.datagen.render.raytrace import render_views
+from nimbus.datagen.render.sensor import SensorModel
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo
@@ -72,6 +74,8 @@ class StackedRenderer:
         """Prepare the objects, looks, light and cameras of an episode."""
         visual = layout.visual
         self.cameras = visual.cameras
+        self._lenses = {camera.name: Lens(camera) for camera in visual.cameras if any(camera.distortion)}
+        self._sensors = {camera.name: SensorModel(camera) for camera in visual.cameras if camera.sensor != Sensor()}
         self.stack = self._stack or self._choose_stack(visual.cameras)
         parts = [part for item in layout.physical.objects for part in object_parts(item)] + list(self._scene_parts)
         libraries = self.libraries or tuple(dict.fromkeys(item.library for item in layout.physical.objects))
@@ -88,13 +92,16 @@ class StackedRenderer:
         light.across, light.along = (wp.vec3(*axis) for axis in self._light_axes)
         light.shadows = self.shadows
 
-    def render(self, body_names: Sequence[str], body_positions: Float, body_wxyz: Float) -> dict[str, CameraFrames]:
+    def render(
+        self, body_names: Sequence[str], body_positions: Float, body_wxyz: Float, *, first_step: int = 0
+    ) -> dict[str, CameraFrames]:
         """Render up to ``stack`` steps with every camera.
 
         Args:
             body_names: B names; every body of the scene is among them.
             body_positions: (K, B, 3) [m], world frame.
             body_wxyz: (K, B, 4)
+            first_step: Step of the episode that the first of them is, for the sensors' noise.
 
         Returns:
             Frames by camera name.
@@ -107,7 +114,10 @@ class StackedRenderer:
         shown = {}
         for camera in self.cameras:
             positions, wxyz = views.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
-            shown[camera.name] = self._render(camera, positions, wxyz, placed, bodies)
+            lens, sensor = self._lenses.get(camera.name), self._sensors.get(camera.name)
+            frames = self._render(lens.pinhole if lens else camera, positions, wxyz, placed, bodies)
+            frames = lens.bend(frames) if lens else frames
+            shown[camera.name] = sensor.take(frames, first_step=first_step) if sensor else frames
         return shown
 
     def _place(self, bodies: _Bodies) -> _Placed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,12 @@ import newton
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.liveness import progress
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
+from nimbus.datagen.rotations import multiply, rotation_about, to_matrix
 from nimbus.datagen.simulate.builder import SceneBuilder
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
@@ -60,12 +62,17 @@ class NewtonSimulation:
         self.model: mujoco.MjModel = solver.mj_model
         _make_contacts_believable(self.model)
         _make_parts_stay(self.model, layout)
-        self.data = mujoco.MjData(self.model)
+        if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
+            self._move_base(layout.robot)
+        self.data = mujoco.MjData(self.model)  # takes over where fixed bodies are: here, and whenever it is reset
         self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
         self.object_names = tuple(item.name for item in layout.objects)
         self._find_joints()
         self._find_belts(layout)
+        self._set_up(layout.robot)
         self.data.qpos[:] = _start_positions(self.model, builder)
+        for name, away in layout.robot.start.items():
+            self.data.qpos[self.model.joint(name).qposadr[0]] += away
         mujoco.mj_forward(self.model, self.data)
         self.restart_controller()
 
@@ -81,6 +88,24 @@ class NewtonSimulation:
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
         self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
+
+    def _set_up(self, setup: RobotSetup) -> None:
+        """Install the robot as this episode has it; the controller goes on to believe in the nominal gains."""
+        model = self.model
+        arms = {name for one in self.robot.arms for name in one.arm.joints}
+        rows = self._actuators[[name in arms for name in self.joint_names]]
+        model.actuator_gainprm[rows, 0] *= setup.stiffness
+        model.actuator_biasprm[rows, 1] *= setup.stiffness
+        model.actuator_biasprm[rows, 2] *= setup.damping
+        self._delay_steps = round(setup.delay * STEP_RATE)
+
+    def _move_base(self, setup: RobotSetup) -> None:
+        """Shift and turn all bodies of the robot that are fixed to the world, about the place of the robot."""
+        model = self.model
+        first = model.body_rootid[model.joint(self.robot.joint_names[0]).bodyid[0]]
+        pivot, turn = np.array(self.stage.robot_position), rotation_about((0, 0, 1), setup.yaw)
+        model.body_pos[first] = pivot + to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
+        model.body_quat[first] = multiply(turn, tuple(model.body_quat[first]))
 
     def _find_belts(self, layout: PhysicalLayout) -> None:
         """Joints of the parts whose surfaces move, and how fast."""
@@ -103,6 +128,7 @@ class NewtonSimulation:
     def restart_controller(self) -> None:
         """Take the present joint positions as the commands so far."""
         self._previous = self._command = self.reference = self.data.qpos[self.qpos_index].copy()
+        self._on_the_way = deque([(self.reference, self.reference)] * self._delay_steps)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -132,7 +158,11 @@ class NewtonSimulation:
             u = (step + 1) / self.steps_per_period
             reference = 0.5 * ((1 - u) ** 2 * first + (1 + 2 * u - 2 * u * u) * second + u * u * target)
             velocity = ((u - 1) * first + (1 - 2 * u) * second + u * target) / period
-            control[self._actuators] = reference + self._lead_time * velocity + lead
+            order = reference + self._lead_time * velocity + lead
+            if self._delay_steps:
+                self._on_the_way.append((reference, order))
+                reference, order = self._on_the_way.popleft()
+            control[self._actuators] = order
             if len(self._belt_dofs):
                 self._run_belts()
             mujoco.mj_step(self.model, self.data)

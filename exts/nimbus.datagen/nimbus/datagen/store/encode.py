@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Layout
+from nimbus.datagen.layout import Camera, Layout, PhysicalLayout, PlacedObject
 from nimbus.datagen.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.store.hash import ContentHash
 from nimbus.datagen.store.json_text import to_json
@@ -247,12 +248,30 @@ class EpisodeEncoder:
 
 
 def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
-    """The layout without what only anchored and articulated objects have: others read as they always did."""
+    """The layout without what is as it always was: a further field does not change what is stored of a layout."""
     for item in layout["physical"]["objects"]:
-        for name in ("anchored", "joints"):
-            if not item[name]:
-                del item[name]
+        _drop(item, PlacedObject)
+    _drop(layout["physical"], PhysicalLayout)
+    for camera in layout["visual"]["cameras"]:
+        _drop(camera, Camera)
     return layout
+
+
+_ALWAYS = ("scale", "drawn")
+"""Are told whatever they are."""
+
+
+def _drop(values: dict[str, Any], kind: type[Any]) -> None:
+    """Remove the fields that have their default."""
+    for field in dataclasses.fields(kind):
+        if field.name not in _ALWAYS and values[field.name] == _plain_default(field):
+            del values[field.name]
+
+
+def _plain_default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return asdict(field.default) if dataclasses.is_dataclass(field.default) else field.default  # type: ignore[arg-type]
 
 
 def _field(path: str) -> Field:

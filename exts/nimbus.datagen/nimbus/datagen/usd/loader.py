@@ -103,9 +103,11 @@ def load_assets(task: Task) -> SceneAssets:
 
 def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
     libraries: dict[str, ObjectLibrary] = {}
-    for name, group in task.objects.items():
-        keys = ("objects", name, "library")
-        library = libraries[group.library] = ObjectLibrary.open(group.library, where=task.where(*keys))
+    named = [(("objects", name, "library"), group.library) for name, group in task.objects.items()]
+    for name, settings in task.randomize.items():
+        named += [(("randomize", name, "library"), library) for library in getattr(settings, "libraries", ())]
+    for keys, name in named:
+        library = libraries[name] = ObjectLibrary.open(name, where=task.where(*keys))
         if any(other.name == library.name and other is not library for other in libraries.values()):
             what = f"two object libraries of the name '{library.name}'"
             raise task.error(keys, what, instead="give one of the files another name")

@@ -1,0 +1,111 @@
+"""Distractors: objects that no step of the task is about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from nimbus.datagen.errors import nearest
+from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.objects.articulated.pose import swept_vertices
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.quantities import Range
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
+from nimbus.datagen.randomize.placement import Float, NoRoomError, Place, find_places, footprint, moved, rectangle
+from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import multiply, rotation_about
+from nimbus.datagen.streams import Streams
+
+GROUP = "distractors"
+_CLEARANCE = 0.03
+"""[m] From everything else: what is to be grasped keeps room for a finger."""
+
+
+@register("randomizer", "distractors")
+class DistractorRandomization(LayoutRandomization):
+    """Puts further objects onto the table, where there is room; names and instructions do not tell of them."""
+
+    part = "physical"
+    library: str = Field("trash", description="object library")
+    kinds: tuple[str, ...] | Literal["all"] = Field("all", description="kinds to choose from")
+    count: Range[Annotated[int, Field(ge=0, le=50)]] = Field((0, 3), description="how many, room permitting")
+    region: str = Field(description="region of the task to put them in")
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What is to be opened."""
+        return (self.library,)
+
+    def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
+        """A region or kinds that are not there."""
+        if self.region not in regions:
+            return "region", f"unknown region '{self.region}'", nearest(self.region, regions)
+        known = libraries[self.library].kinds
+        unknown = [kind for kind in (() if self.kinds == "all" else self.kinds) if kind not in known]
+        return ("kinds", f"unknown kind '{unknown[0]}'", nearest(unknown[0], known)) if unknown else None
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw how many, and for each what it is and where; those for which there is no room are left out."""
+        low, high = self.count
+        names = [f"{GROUP}_{place}" for place in range(int(streams("count").integers(low, high + 1)))]
+        drawn: Draws = {"planned": len(names)}
+        for name in names:
+            item = self._draw(name, draft, streams)
+            if item:
+                draft.objects.append(item)
+                drawn[name] = {"kind": item.kind, "variant": item.variant, "x": item.position[0], "y": item.position[1]}
+        return drawn | {"count": len(drawn) - 1}
+
+    def _draw(self, name: str, draft: Draft, streams: Streams) -> PlacedObject | None:
+        library = ObjectLibrary.open(self.library)
+        kinds = library.kinds if self.kinds == "all" else self.kinds
+        rng = streams(name)
+        kind = str(rng.choice(kinds))
+        model = library.model(kind, int(rng.integers(library.variant_count(kind))))
+        rest = model.rest_poses[int(rng.integers(len(model.rest_poses)))]
+        outline = footprint(swept_vertices(model), rest.wxyz)
+        place = self._place(name, outline, draft, streams)
+        if place is None:
+            return None
+        assert draft.scene
+        top = draft.scene.surfaces[draft.regions[self.region].on].upper[2]
+        return PlacedObject(
+            name=name,
+            group=GROUP,
+            library=library.name,
+            kind=kind,
+            variant=model.variant,
+            object_class=model.object_class,
+            position=(place.x, place.y, top + rest.height + 0.0005),
+            wxyz=multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz),
+            rest_pose=rest.name,
+            mass=model.mass,
+            friction=model.friction,
+        )
+
+    def _place(self, name: str, outline: Float, draft: Draft, streams: Streams) -> Place | None:
+        assert draft.scene
+        region = draft.regions[self.region]
+        taken = [rectangle(*fixture.world_bounds) for fixture in draft.scene.fixtures.values()]
+        taken += [_outline(item) for item in draft.objects]
+        try:
+            (place,) = find_places(
+                [outline],
+                [streams(name, "pose")],
+                center=region.center,
+                size=region.size,
+                yaw=(-math.pi, math.pi),
+                clearance=_CLEARANCE,
+                obstacles=taken,
+            )
+        except NoRoomError:
+            return None
+        return place
+
+
+def _outline(item: PlacedObject) -> Float:
+    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    return moved(footprint(swept_vertices(model), item.wxyz), Place(item.position[0], item.position[1], 0.0))

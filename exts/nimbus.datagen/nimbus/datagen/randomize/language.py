@@ -1,0 +1,61 @@
+"""Language: how a task is asked for, and what things are called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
+from nimbus.datagen.registry import register
+from nimbus.datagen.streams import Streams
+
+FRAMES = (
+    "{Instruction}.",
+    "{Instruction}.",
+    "Please {instruction}.",
+    "Could you {instruction}?",
+    "Now {instruction}.",
+    "I want you to {instruction}.",
+    "{Instruction}, please.",
+)
+
+
+def _hold_the_instruction(frames: tuple[str, ...]) -> tuple[str, ...]:
+    for frame in frames:
+        try:
+            shown = {frame.format(instruction=word, Instruction=word) for word in "ab"}
+        except (KeyError, IndexError, ValueError):
+            shown = set()
+        if len(shown) < 2:
+            context = {
+                "frame": frame,
+                "instead": "write {instruction} where it begins small, {Instruction} where large",
+            }
+            raise PydanticCustomError("frame", "'{frame}' has no place for the instruction", context)
+    return frames
+
+
+@register("randomizer", "language")
+class LanguageRandomization(LayoutRandomization):
+    """Puts the instruction into other words: a sentence round it, other names for objects."""
+
+    part = "visual"
+    frames: Annotated[tuple[str, ...], AfterValidator(_hold_the_instruction)] = Field(
+        FRAMES, min_length=1, description="sentences round the instruction, to choose from"
+    )
+    categories: Ratio = Field(0.5, ge=0, le=1, description="how often an object is called by its category")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a sentence, and for each object whether its category names it."""
+        frame = str(streams("frame").choice(self.frames))
+        draft.sentence = frame
+        drawn: Draws = {"frame": frame}
+        for item in draft.objects:
+            if by_category := bool(streams(item.name).uniform() < self.categories):
+                draft.names[item.name] = ObjectLibrary.open(item.library).kind(item.kind).category
+            drawn[item.name] = {"by_category": by_category}
+        return drawn
