@@ -18,10 +18,13 @@ from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.registry import register
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.skill import Skill
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.usd.stage import read_stage
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "cameras:" + TEXT.split("cameras:")[1]
 CANS = (thing("items_0", x=0.45, y=-0.1), thing("items_1", x=0.5, y=0.15))
@@ -165,6 +168,25 @@ def test_an_arm_that_was_stopped_in_the_middle_goes_on_from_where_it_is():
     assert np.allclose(cell.arm_command, cell.simulation.joint_positions()[:7])
     doing.do(chosen.steps, doing.scope)
     assert np.abs(cell.simulation.joint_positions()[:7] - cell.robot.arm.home).max() < 0.02
+
+
+def test_two_arms_do_their_steps_at_the_same_time_and_the_longer_one_ends_it():
+    text = "- parallel: {left: {gripper: closed}, right: {try: {stumble: no_ik}, recover: {wait: 0.6}}}\n- wait: 0.2"
+    chosen = task(
+        HEAD.replace("robot: panda", "robot: dual_panda").replace("scene: tabletop", "scene: table") + said(text)
+    )
+    made = NewtonSimulation(read_stage("table"), load_robot("dual_panda"), rate=15.0)
+    done = run_attempt(chosen, made, layout(thing()), streams=partial(stream, 0), planner="ompl")
+    assert done.outcome.success
+    labels = [(part.skill, part.stop - part.start) for part in done.segments]
+    assert [skill for skill, _ in labels] == ["gripper+wait", "wait"] and sum(count for _, count in labels) == 12
+    opening = {name: done.actions[8, index] for index, name in enumerate(done.action_names) if "gripper" in name}
+    assert sorted(opening.values()) == pytest.approx([0.0, made.robot.arms[0].gripper.open], abs=1e-4)
+
+
+def said(steps: str) -> str:
+    body = "".join(f"  {line}\n" for line in steps.splitlines())
+    return f"steps:\n{body}success:\n  - at_rest\n{TAIL}"
 
 
 def test_what_was_lost_on_the_way_is_fetched_again():
