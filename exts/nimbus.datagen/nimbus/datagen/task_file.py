@@ -85,6 +85,9 @@ class ObjectGroup(_Growing):
     lying: Annotated[Ratio, Field(ge=0, le=1)] = Field(
         0.0, description="Share of the objects that lie, of those that can also stand."
     )
+    scale: Range[Annotated[Ratio, Field(ge=0.2, le=5)]] | None = Field(
+        None, description="Times their size; mass goes with its cube. Left out: as in the library."
+    )
     anchored: bool | None = Field(None, description="Fixed where they stand; left out: as the library says.")
     joints: dict[str, Range[Annotated[Ratio, Field(ge=0, le=1)]]] | None = Field(
         None, description="Where parts start, by name, as shares of their range: {door: [0 %, 30 %]}; left out: at 0."

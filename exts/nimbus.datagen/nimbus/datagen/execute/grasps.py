@@ -15,13 +15,13 @@ _THINNEST_WALL = 0.002
 
 def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
     """Antipodal axes in the object's own frame; the same for every episode with this variant."""
-    return model_axes(item.library, item.kind, item.variant, gripper)
+    return model_axes(item.library, item.kind, item.variant, gripper, item.scale)
 
 
 @lru_cache(maxsize=512)
-def model_axes(library: str, kind: str, variant: int, gripper: GripperShape) -> GraspAxes:
+def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, scale: float = 1.0) -> GraspAxes:
     """The same, of a variant of a library that is open."""
-    model = ObjectLibrary.open(library).model(kind, variant)
+    model = ObjectLibrary.open(library).model(kind, variant, scale)
     rng = stream(0, "grasps", kind, variant)
     if not model.cavities:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)

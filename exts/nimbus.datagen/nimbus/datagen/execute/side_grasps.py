@@ -33,7 +33,7 @@ def side_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60
     """
     item = cell.objects[name]
     ranked = rank_grasps(
-        _axes_around(item.library, item.kind, item.variant, cell.robot.gripper.shape),
+        _axes_around(item.library, item.kind, item.variant, item.scale, cell.robot.gripper.shape),
         cell.pose(name),
         table_height=cell.lowest_point(name),
         max_tilt=1.58,
@@ -55,9 +55,9 @@ def _has_room(cell: Workcell, grasp: Grasp) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _axes_around(library: str, kind: str, variant: int, gripper: GripperShape) -> GraspAxes:
+def _axes_around(library: str, kind: str, variant: int, scale: float, gripper: GripperShape) -> GraspAxes:
     """Axes through the whole body, hollow or not."""
-    model = ObjectLibrary.open(library).model(kind, variant)
+    model = ObjectLibrary.open(library).model(kind, variant, scale)
     rng = stream(0, "side grasps", kind, variant)
     return find_axes(
         model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass, min_width=_THICK

@@ -159,7 +159,7 @@ class Workcell:
     def model(self, name: str) -> ObjectModel:
         """Shape and metadata of an object."""
         item = self.objects[name]
-        return ObjectLibrary.open(item.library).model(item.kind, item.variant)
+        return ObjectLibrary.open(item.library).model(item.kind, item.variant, item.scale)
 
     def fixture(self, name: str) -> Fixture:
         """A fixture of the scene."""

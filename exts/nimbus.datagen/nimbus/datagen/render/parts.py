@@ -45,7 +45,7 @@ def scene_parts(stage: StageInfo, robot: Robot) -> tuple[Part, ...]:
 
 def object_parts(item: PlacedObject) -> tuple[Part, ...]:
     """The parts of one object: what moves on it is called and labelled apart, such as ``cabinet_0.drawer_0``."""
-    parts = _object_parts(item.library, item.kind, item.variant)
+    parts = _object_parts(item.library, item.kind, item.variant, item.scale)
     names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
     return tuple(replace(part, instance=names[part.body], body=names[part.body]) for part in parts)
 
@@ -88,8 +88,8 @@ def simplified_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuild
 
 
 @lru_cache(maxsize=64)
-def _object_parts(library: str, kind: str, variant: int) -> tuple[Part, ...]:
-    builder = parse_usd(ObjectLibrary.open(library).usd_path(kind, variant), visuals=True)
+def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[Part, ...]:
+    builder = parse_usd(ObjectLibrary.open(library).usd_path(kind, variant, scale), visuals=True)
     names = ["", *(label.rsplit("/", 1)[-1] for label in builder.body_label[1:])]
     return tuple(_merge(builder, lambda shape: (kind, names[builder.shape_body[shape]])))
 

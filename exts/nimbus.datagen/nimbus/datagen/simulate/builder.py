@@ -112,10 +112,10 @@ class SceneBuilder:
         first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz
         place = wp.transform(wp.vec3(*item.position), wp.quat(x, y, z, w))
-        usd = library.usd_path(item.kind, item.variant)
+        usd = library.usd_path(item.kind, item.variant, item.scale)
         builder.add_builder(parse_usd(usd, visuals=self.visuals, anchored=item.anchored), xform=place)
         builder.body_label[first_body] = item.name
-        model = library.model(item.kind, item.variant)
+        model = library.model(item.kind, item.variant, item.scale)
         if model.parts:
             for body in range(first_body + 1, builder.body_count):
                 builder.body_label[body] = part_label(item.name, _leaf(builder.body_label[body]))
