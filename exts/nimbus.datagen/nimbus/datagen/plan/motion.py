@@ -54,7 +54,8 @@ class MotionPlan:
     goal_index: int = -1
     """Which of the goals was reached."""
     statistics: dict[str, float] = field(default_factory=dict)
-    """``ik_time``, ``plan_time``, ``timing_time`` [s CPU], ``clearance`` [m], ``path_length`` [rad], ``checks``."""
+    """``ik_time``, ``plan_time``, ``timing_time`` [s CPU], ``clearance`` [m], ``path_length`` [rad], ``checks``;
+    of cuRobo also ``position_error`` [m] and ``rotation_error`` [rad]."""
 
     def __bool__(self) -> bool:
         """Whether it succeeded."""
@@ -112,7 +113,10 @@ class MotionQuery:
 
 
 class MotionPlanner(Protocol):
-    """Finds motions that touch nothing. Equal scenes, queries and streams give equal motions."""
+    """Finds motions that touch nothing.
+
+    Equal scenes, queries and streams give equal motions, whatever was asked before; on a GPU only nearly so.
+    """
 
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator

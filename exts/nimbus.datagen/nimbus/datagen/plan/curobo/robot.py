@@ -186,14 +186,10 @@ def _urdf(parts: SceneParts, bodies: list[int], velocity: Float) -> str:
     for body in bodies:
         name, parent = model.body(body).name, _parent(parts, body, bodies)
         above = model.body(parent).name if parent else BASE
-        own = joints_above(model, body)[: model.body_jntnum[body]]
-        if not own:
-            fixed = (
-                np.linalg.inv(body_pose(parts, parent)) @ body_pose(parts, body) if parent else body_pose(parts, body)
-            )
-            lines += [_link(name), _joint(f"{name}_mount", "fixed", above, name, fixed)]
+        joint = next((own for own in joints_above(model, body)[: model.body_jntnum[body]] if own in speed), None)
+        if joint is None:
+            lines += [_link(name), _joint(f"{name}_mount", "fixed", above, name, _fixed(parts, parent, body))]
             continue
-        (joint,) = own
         anchor = f"{name}_anchor"
         at_anchor, back = _at_joint(model, body, joint)
         kind = "prismatic" if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE else "revolute"
