@@ -24,12 +24,17 @@ class ArmKinematics:
     """[m]"""
     rotation_tolerance = 1e-3
     """[rad]"""
+    rotation_slack = 0.15
+    """[rad] An arm with fewer than six joints may miss a pose by so much: it reaches the point, and turns as it can."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
         self.limits: Float = model.jnt_range + np.array([limit_margin, -limit_margin])
         """(J, 2) what solutions stay in [rad or m]"""
         self._configuration = mink.Configuration(model)
         self._task = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.3, lm_damping=0.1)
+        self._places_first = model.nq < 6
+        self._point = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.0)
+        self._turn = mink.FrameTask("tool", "body", position_cost=0.0, orientation_cost=1.0, lm_damping=1e-3)
         # The solver keeps bounds to 1e-6: ask for a hair more.
         self._bounds = mink.ConfigurationLimit(model, gain=1.0, min_distance_from_limits=limit_margin + 1e-5)
 
@@ -42,6 +47,8 @@ class ArmKinematics:
             iterations: Limit of Gauss-Newton steps.
             max_step: Largest move of a joint in one step [rad].
         """
+        if self._places_first:
+            return self._solve_point(world_T_tool, seed_q, iterations=2 * iterations, max_step=max_step)
         configuration, task = self._configuration, self._task
         task.set_target(mink.SE3.from_matrix(world_T_tool))
         configuration.update(np.clip(seed_q, *(self.limits.T + [[2e-5], [-2e-5]])))
@@ -55,6 +62,32 @@ class ArmKinematics:
                 return None
             configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
         return None
+
+    def _solve_point(self, world_T_tool: Float, seed_q: Float, *, iterations: int, max_step: float) -> Float | None:
+        """The same with the point before the orientation, for arms that cannot reach every pose."""
+        configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
+        self._point.set_target(target)
+        self._turn.set_target(target)
+        configuration.update(np.clip(seed_q, *(self.limits.T + [[2e-5], [-2e-5]])))
+        step = np.full(len(seed_q), np.inf)
+        for _ in range(iterations):
+            error = np.abs(self._task_error(target))
+            settled = np.abs(step).max() < 2e-3 or error[3:].max() < self.rotation_tolerance
+            if error[:3].max() < self.position_tolerance and settled:
+                return configuration.q.copy() if error[3:].max() < self.rotation_slack else None
+            try:
+                tasks: list[mink.BaseTask] = [self._turn]
+                step = mink.solve_ik(
+                    configuration, tasks, 1.0, "daqp", damping=1e-6, limits=[self._bounds], constraints=[self._point]
+                )
+            except mink.NoSolutionFound:
+                return None
+            configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
+        return None
+
+    def _task_error(self, target: mink.SE3) -> Float:
+        self._task.set_target(target)
+        return self._task.compute_error(self._configuration)
 
 
 def arm_model(
