@@ -26,7 +26,7 @@ def main(path: str, target: str, split: str) -> None:
         hdf5_use_swmr=False,
     )
     items: list[Any] = [dataset[row] for row in range(len(dataset))]
-    arrays = {f"obs/{key}": np.stack([item["obs"][key] for item in items]) for key in low_dim + images}
+    arrays: dict[str, Any] = {f"obs/{key}": np.stack([item["obs"][key] for item in items]) for key in low_dim + images}
     arrays["next_obs/front_image"] = np.stack([item["next_obs"]["front_image"] for item in items])
     arrays |= {key: np.stack([item[key] for item in items]) for key in ("actions", "rewards", "dones", "pad_mask")}
     arrays["demos"] = np.array(list(dataset.demos))

@@ -25,11 +25,13 @@ STEPS = (20, 13, 27)
 
 
 @pytest.mark.parametrize(
-    ("images", "options"), [("both", Options()), ("both", Options(episode_size=2)), ("lossless", Options())]
+    ("stored_as", "options"), [("both", Options()), ("both", Options(episode_size=2)), ("lossless", Options())]
 )
-def test_frames_states_windows_and_wordings_are_those_that_were_stored(tmp_path: Path, images: str, options: Options):
+def test_frames_states_windows_and_wordings_are_those_that_were_stored(
+    tmp_path: Path, stored_as: str, options: Options
+):
     items = [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)]
-    write_dataset(tmp_path / "data", items, images=images)
+    write_dataset(tmp_path / "data", items, images=stored_as)
     export(tmp_path / "data", tmp_path / "out", options=options)
     script = Path(__file__).with_name("lerobot_reader.py")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
