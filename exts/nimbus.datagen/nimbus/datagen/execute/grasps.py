@@ -23,7 +23,7 @@ def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, sca
     """The same, of a variant of a library that is open."""
     model = ObjectLibrary.open(library).model(kind, variant, scale)
     rng = stream(0, "grasps", kind, variant)
-    if not model.cavities:
+    if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
     return find_axes(
         model.vertices,

@@ -72,6 +72,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         color=color,
         frames=_frames(kind, shape, bounds),
         cavities={name: box - origin for name, box in shape.cavities.items()},
+        open_inside=bool(shape.cavities),
         ball=shape.ball,
     )
 

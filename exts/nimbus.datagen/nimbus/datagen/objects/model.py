@@ -151,6 +151,8 @@ class ObjectModel:
     """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of what is open."""
     cavities: dict[str, Float] = field(default_factory=dict)
     """(2, 3) lower and upper corner [m] of the room inside, by the name of the frame in its mouth."""
+    open_inside: bool = False
+    """Its hollows are as open in contact as they look: a finger may reach in."""
     ball: float = 0.0
     """Radius of the sphere that it is in contact [m]; 0: the convex pieces are."""
     parts: tuple[MovingPart, ...] = ()

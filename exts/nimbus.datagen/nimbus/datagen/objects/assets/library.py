@@ -93,6 +93,7 @@ class AssetLibrary(ObjectLibrary):
                 for name, place in settings.frames.items()
             },
             cavities={name: np.array([room.lower, room.upper]) - origin for name, room in settings.cavities.items()},
+            open_inside=True,
             anchored=settings.anchored,
         )
 
