@@ -16,6 +16,7 @@ Add = Callable[[str, str], argparse.ArgumentParser]
 def add_data_commands(add: Add) -> None:
     """Add the commands, each with its flags."""
     _add_qa(add("qa", "check whether a dataset is fit to train on: one of Nimbus, or of LeRobot v3.0 or v2.1"))
+    _add_certify(add("certify", "prove a dataset: replay, fresh renderings, labels against poses, accounting"))
     _add_convert(add("convert", "write a LeRobot dataset in another version or cut; no picture is encoded again"))
     _add_filter(add("filter", "write the episodes that meet a condition as a dataset of their own"))
 

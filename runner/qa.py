@@ -22,10 +22,13 @@ def command(args: argparse.Namespace) -> int:
     view = open_view(args.folder)
     found = examine(view, thresholds, robot=args.robot or "", strips=bool(args.html), tell=_tell)
     if args.html:
+        from nimbus.datagen.certificates.page import render_certificates
         from nimbus.datagen.qa.page import render_page
         from nimbus.datagen.store.publish import replace_text
 
-        replace_text(args.html, render_page(args.folder.resolve().name, view, found))
+        proof = render_certificates(args.folder)
+        notes = f"<section><h2>Certificates</h2>{proof}</section>" if proof else ""
+        replace_text(args.html, render_page(args.folder.resolve().name, view, found, notes=notes))
     is_fit = found.is_fit and not (args.strict and found.findings)
     if args.json:
         sys.stdout.write(to_json(_plain(view, found, thresholds, is_fit=is_fit), indent=2) + "\n")

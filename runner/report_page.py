@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from PIL import Image
 
+from nimbus.datagen.certificates.page import render_certificates
 from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import Span
@@ -114,7 +115,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         sections="".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in sections),
         timeline=_section("Who did what", render_timeline(summary.runs, spans, summary.fault_rows)),
         coverage=_section("Where objects started", render_coverage(plans)),
-        faults=_section("Faults", _fault_table(summary)),
+        faults=_section("Certificates", render_certificates(folder)) + _section("Faults", _fault_table(summary)),
         runs=_run_table(summary) or "<p>No run is in the ledger.</p>",
         samples="".join(samples) or "<p>No episode with pictures is stored.</p>",
         episodes=_episode_table(summary),

@@ -1,4 +1,4 @@
-"""Files of an export against the sums that it carries."""
+"""Files of an export against the sums that it carries, and its certificates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.certified import check_certificates
 from nimbus.datagen.qa.finding import Finding, fail
 from nimbus.datagen.store.export.publication import NAME, read_manifest
 
@@ -26,6 +27,8 @@ def check_sums(folder: Path) -> Iterator[Finding]:
             yield fail("checksums", name, "missing")
         elif path.stat().st_size != size or _sum(path) != digest:
             yield fail("checksums", name, "changed since it was exported")
+    if "task" in manifest.origin:  # an export: its episodes are those of a dataset of Nimbus
+        yield from check_certificates(folder, manifest.episodes)
 
 
 def _sum(path: Path) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Layout
+from nimbus.datagen.qa.certified import check_certificates
 from nimbus.datagen.qa.finding import Finding, Unreadable, fail
 from nimbus.datagen.qa.view import Clip
 from nimbus.datagen.store.info import read_info
@@ -61,6 +62,7 @@ class NativeView:
         for attempt in self._stored:
             if not attempt.is_in(self._folder):
                 yield fail("files", attempt.path, "missing, or not as large as the ledger says")
+        yield from check_certificates(self._folder, ((one.episode_id, one.sha256) for one in self._stored))
 
     def clips(self) -> Iterator[Clip | Finding]:
         """Every episode in order."""

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.certificates.record import FILE_NAME as CERTIFICATES
+from nimbus.datagen.certificates.record import carried
 from nimbus.datagen.store.export.crew import prepare
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parts import Parts
@@ -93,7 +95,8 @@ def export(
     }
     episodes = tuple((item.episode_id, item.sha256) for item in source.items)
     settings = _hash([_REVISION, versions(), source.fps, source.cameras])
-    key = _hash([to, settings, origin, episodes])
+    proof = carried(folder, episodes)
+    key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
         _drop(stage_of(out))
@@ -105,6 +108,8 @@ def export(
             prepare(source, stage / "parts", workers=workers, tell=tell)
         with disk(stage):
             writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
+            if proof:
+                (stage / "tree" / CERTIFICATES).write_text(proof)
         manifest = publish(stage, out, manifest)
     return _exported(out, source, manifest, is_new=True)
 

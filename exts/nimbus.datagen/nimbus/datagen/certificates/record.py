@@ -1,0 +1,115 @@
+"""``certificates.json``: what was proved of a dataset, and of which episodes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.version import nimbus_version
+
+FILE_NAME = "certificates.json"
+
+REPLAY, RERENDER, LABELS, ACCOUNTING = "replay", "rerender", "labels", "accounting"
+MEANING = {
+    REPLAY: "the stored actions, run again in physics from the stored start, end as they did",
+    RERENDER: "a fresh rendering of the stored states is what the stored pictures show",
+    LABELS: "stored poses, projected through stored cameras, agree with stored masks, boxes and depth",
+    ACCOUNTING: "every episode that was planned is stored, failed for a reason, or accounted for otherwise",
+}
+"""What each certificate says when it holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """One of :data:`MEANING`."""
+
+    name: str
+    holds: bool | None
+    """None when it could not be checked here."""
+    checked: int
+    """Episodes that were looked at."""
+    of: int
+    """Episodes that there are."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    """The first ones, one line each."""
+    note: str = ""
+    """Why it could not be checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificates:
+    """All of a dataset."""
+
+    subject: str
+    """Hash over the ids and contents of the episodes that they are of."""
+    nimbus: str
+    certificates: tuple[Certificate, ...]
+
+    @property
+    def hold(self) -> bool:
+        """Whether none is broken."""
+        return all(one.holds is not False for one in self.certificates)
+
+
+def subject_of(episodes: Iterable[tuple[str, str]]) -> str:
+    """The hash of episodes.
+
+    Args:
+        episodes: Id and content hash of each, in any order.
+    """
+    return hashlib.sha256(to_json(sorted(episodes)).encode()).hexdigest()
+
+
+def write_certificates(folder: Path, subject: str, certificates: Iterable[Certificate]) -> Certificates:
+    """Store what was proved with the dataset; its content hash does not change.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    made = Certificates(subject=subject, nimbus=nimbus_version(), certificates=tuple(certificates))
+    replace_text(folder / FILE_NAME, to_json(asdict(made), indent=1) + "\n")
+    return made
+
+
+def read_certificates(folder: Path) -> Certificates | None:
+    """What is stored with a dataset or an export; None where there is nothing.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    path = folder / FILE_NAME
+    try:
+        return from_json(Certificates, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        what = f"cannot be read: {error}".split("\n")[0]
+        raise InputError(what, where=str(path), instead="delete it, and give 'nimbus certify' again") from None
+
+
+def carried(folder: Path, episodes: Iterable[tuple[str, str]]) -> str:
+    """The text of a dataset's certificates for an export of the same episodes; empty where there is none of them."""
+    found = read_certificates(folder)
+    return to_json(asdict(found), indent=1) + "\n" if found and found.subject == subject_of(episodes) else ""
+
+
+def summary_of(one: Certificate) -> str:
+    """Its figures in one line."""
+    if one.holds is None:
+        return one.note
+    parts = [f"{one.checked} of {one.of} episodes"] if one.name != ACCOUNTING else []
+    parts += [f"{name.replace('_', ' ')} {_text(value)}" for name, value in one.figures.items()]
+    return ", ".join(parts)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name} {count}" for name, count in value.items()) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,185 @@
+"""``nimbus certify DIR``: replay, fresh renderings, labels against poses, accounting; stored with the dataset."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from nimbus.datagen.certificates.record import (
+    LABELS,
+    REPLAY,
+    RERENDER,
+    Certificate,
+    Certificates,
+    subject_of,
+    summary_of,
+    write_certificates,
+)
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.runner.libraries import prepare_libraries
+
+_STEPS = 6
+"""Moments of an episode that are looked at, beside the first and the last."""
+_TOLD = 20
+
+
+def command(args: argparse.Namespace) -> int:
+    """Certify; 1 when something is broken."""
+    found = certify(args.folder, sample=args.sample, skills=args.skills)
+    if args.json:
+        sys.stdout.write(to_json(asdict(found), indent=2) + "\n")
+    else:
+        _print(found)
+    return 0 if found.hold else 1
+
+
+def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None = None) -> Certificates:
+    """Check a dataset of Nimbus and store the certificates with it.
+
+    Args:
+        folder: Of the dataset.
+        sample: Episodes that are replayed and rendered, evenly spread; None for all.
+        skills: Folders with skills of somebody's own.
+
+    Raises:
+        InputError: No dataset, or nothing stored in it.
+        StorageError: The disk is full.
+    """
+    from nimbus.datagen.certificates.accounting import account
+
+    read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        with ledger.snapshot():
+            attempts, states = ledger.attempts(), ledger.episodes()
+    finally:
+        ledger.close()
+    stored = [attempt for attempt in attempts if attempt.path]
+    if not stored:
+        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+    count = len(stored) if sample is None else min(sample, len(stored))
+    chosen = [stored[row] for row in np.unique(np.linspace(0, len(stored) - 1, count).round().astype(int))]
+    paths = [folder / attempt.path for attempt in chosen]
+    prepare_libraries(skill_folders=skills or [])
+    made = [
+        account(folder, attempts, states),
+        _guarded(LABELS, stored, lambda: _labels(paths, stored)),
+        _guarded(RERENDER, stored, lambda: _rerender(paths, stored)),
+        _guarded(REPLAY, stored, lambda: _replay(paths, stored)),
+    ]
+    return write_certificates(folder, subject_of((one.episode_id, one.sha256) for one in stored), made)
+
+
+def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate]) -> Certificate:
+    """What cannot be checked here is no fault of the dataset."""
+    try:
+        return check()
+    except InputError as error:
+        return Certificate(name=name, holds=None, checked=0, of=len(stored), note=f"not checked: {error}")
+
+
+def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
+    from nimbus.datagen.certificates.labels import METRES, PIXELS, check_labels
+
+    views, problems = 0, []
+    for episode in _opened(paths):
+        found = check_labels(episode, _moments(episode.step_count))
+        views += found.views
+        problems += found.problems
+    figures = {"things_seen": views, "disagree": len(problems), "within_px": PIXELS, "within_m": METRES}
+    return _certificate(LABELS, paths, stored, figures, problems, is_empty=not views)
+
+
+def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
+    from nimbus.datagen.certificates.rerender import FreshRenders
+    from nimbus.datagen.usd.loader import load_assets
+    from nimbus.runner.replay import check_assets, noting_where_paths_begin, stored_task
+
+    renders: dict[str, FreshRenders] = {}
+    psnr: list[float] = []
+    problems: list[str] = []
+    for episode in _opened(paths):
+        text = episode.provenance.task_text
+        if text not in renders:
+            task = stored_task(episode)
+            check_assets(task, episode)
+            with noting_where_paths_begin():
+                renders[text] = FreshRenders(load_assets(task))
+        found = renders[text].check(episode, episode.layout(), _moments(episode.step_count))
+        psnr += found.psnr
+        problems += found.problems
+    figures = {"pictures": len(psnr)}
+    if psnr:
+        figures |= {"least_dB": float(min(psnr)), "median_dB": float(np.median(psnr))}
+    return _certificate(RERENDER, paths, stored, figures, problems, is_empty=not psnr)
+
+
+def _replay(paths: list[Path], stored: list[Attempt]) -> Certificate:
+    from nimbus.runner.replay import replay
+
+    results = [replay(path) for path in paths]
+    problems = [
+        f"{one.episode_id}: stored {one.stored}, replayed {one.replayed}" for one in results if not one.same_outcome
+    ]
+    figures = {
+        "same_outcome": sum(one.same_outcome for one in results),
+        "joint_error": max(one.joint_error for one in results),
+        "body_error_m": max(one.body_error for one in results),
+    }
+    return _certificate(REPLAY, paths, stored, figures, problems)
+
+
+def _certificate(
+    name: str,
+    paths: list[Path],
+    stored: list[Attempt],
+    figures: dict[str, Any],
+    problems: list[str],
+    *,
+    is_empty: bool = False,
+) -> Certificate:
+    return Certificate(
+        name=name,
+        holds=None if is_empty else not problems,
+        checked=len(paths),
+        of=len(stored),
+        figures=figures,
+        problems=tuple(problems[:_TOLD]),
+        note="not checked: the episodes have no pictures" if is_empty else "",
+    )
+
+
+def _opened(paths: list[Path]) -> Iterator[Any]:
+    from nimbus.datagen.store.read import EpisodeFile
+
+    for path in paths:
+        with EpisodeFile(path) as episode:
+            yield episode
+
+
+def _moments(step_count: int) -> NDArray[np.int64]:
+    """Steps spread over an episode, its ends among them."""
+    return np.unique(np.linspace(0, step_count - 1, _STEPS + 2).round().astype(np.int64))
+
+
+def _print(found: Certificates) -> None:
+    console = Console()
+    styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("open", "yellow")}
+    for one in found.certificates:
+        verdict, style = styles[one.holds]
+        line = f"{one.name:10}  {verdict:6}  {summary_of(one)}"
+        console.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
+        for problem in one.problems:
+            console.print(f"  {problem}", soft_wrap=True, markup=False, highlight=False)
