@@ -25,7 +25,7 @@ from nimbus.datagen.trajectory import Reason
 Float = NDArray[np.float64]
 
 _YAWS = np.radians(np.arange(0, 360, 30))
-_LEVEL = 1.0
+_LEVEL = 1.35
 """[rad] Least tilt from straight down: only a nearly level hand can roll an object over."""
 _MOST = 12
 """Grasps that are tried."""
@@ -80,13 +80,14 @@ class Flip(Skill):
 
     def _can_turn(self, arm: Workcell, grasp: Grasp, rest: RestPose) -> bool:
         """Whether the arm reaches the grasp, and a pose in which the object lies turned over where it was."""
-        scene, tool_T_object = arm.scene, np.linalg.inv(grasp.object_T_tool)
+        scene = arm.scene
         if scene.arm.solve(grasp.world_T_tool, arm.arm_command) is None:
             return False
         target = arm.pose(self.object)
         for yaw in _YAWS:
             target[:3, :3] = to_matrix(rotation_about((0, 0, 1), float(yaw))) @ to_matrix(rest.wxyz)
-            if scene.arm.solve(target @ np.linalg.inv(tool_T_object), arm.arm_command) is not None:
+            q = scene.arm.solve(target @ grasp.object_T_tool, arm.arm_command)
+            if q is not None and not any("world" in pair for pair in scene.contacts(q)):
                 return True
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from nimbus.datagen.execute.failure import SkillFailure
@@ -12,6 +13,11 @@ from nimbus.datagen.quantities import Ratio
 from nimbus.datagen.registry import register
 from nimbus.datagen.skill import ObjectsReference, RegionReference, Skill
 from nimbus.datagen.trajectory import Reason
+
+Float = NDArray[np.float64]
+
+_AGAIN = (Reason.NO_IK, Reason.NO_PATH, Reason.OFF_TARGET)
+"""Failures after which a thing is left for later."""
 
 
 @register("skill", "sweep")
@@ -37,24 +43,28 @@ class Sweep(Skill):
         names = [self.objects] if isinstance(self.objects, str) else list(self.objects)
         center = np.array(arm.regions[self.to].center)
         names.sort(key=lambda name: float(np.linalg.norm(middle(arm, name) - center)))
-        for name in names:
-            if self._is_inside(arm, name):
-                continue
-            push_to(
-                arm,
-                name,
-                center,
-                tolerance=0.0,
-                strokes=self.strokes,
-                speed=self.speed,
-                until=lambda name=name: self._is_inside(arm, name, margin=0.15),
-                touching=names,
-            )
+        for name in names + names[::-1]:  # one that is in the way of another comes first the second time
+            try:
+                self._sweep(arm, name, center, names)
+            except SkillFailure as failure:
+                if failure.reason not in _AGAIN:
+                    raise
         arm.begin("retreat")
         arm.open()
         inside = np.mean([self._is_inside(arm, name) for name in names])
         if inside < self.share:
             raise SkillFailure(Reason.SPILLED, f"{inside:.0%} of them are in {self.to}")
+
+    def _sweep(self, arm: Workcell, name: str, center: Float, names: list[str]) -> None:
+        if self._is_inside(arm, name):
+            return
+
+        def is_there() -> bool:
+            return self._is_inside(arm, name, margin=0.15)
+
+        push_to(
+            arm, name, center, tolerance=0.0, strokes=self.strokes, speed=self.speed, until=is_there, touching=names
+        )
 
     def _is_inside(self, arm: Workcell, name: str, *, margin: float = 0.0) -> bool:
         """Whether its middle is in the region, by a share of the region's size from the edge."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.trajectory import Reason
 
 if TYPE_CHECKING:
@@ -18,8 +20,11 @@ Float = NDArray[np.float64]
 
 _TIPS = 0.004
 """[m] Height of the finger tips above what the object lies on."""
-_BEHIND = 0.025
+_BEHIND = (0.025, 0.012)
 """[m] Room between fingers and object where they go down."""
+_OVER = 0.05
+"""[m] The fingers come and go so far above the object."""
+_HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
 _LOW = 0.04
 """[m] Over what is higher, the hand leans back, so that the tips touch first."""
 _LEAN = 0.4
@@ -124,31 +129,49 @@ def _stroke(
     hand = np.eye(4)
     hand[:3, :3] = hand_along(direction, lean=lean)
     hand[2, 3] = level + _TIPS + gripper.pad_height / 2 * np.cos(lean) + front * np.sin(lean)
-    start = place - direction * (back + front + _BEHIND)
-    end = place + direction * (min(distance, _LONGEST) - _SHORT - reach)
 
     cell.begin("approach")
-    _spread(cell, 0.6 * width)
-    down = hand.copy()
-    down[:2, 3] = start
-    above = down.copy()
-    above[2, 3] = points[:, 2].max() + 0.05
-    cell.move_to([above, above @ np.diag([-1.0, -1.0, 1.0, 1.0])])
-    half_turn = np.sign(float(cell.tool_pose()[:3, 0] @ hand[:3, 0]))
-    turn = np.diag([half_turn, half_turn, 1.0, 1.0])
-    straight(cell, down @ turn)
+    turn = _come_behind(cell, hand, place - direction * (back + front), direction, width, points[:, 2].max() + _OVER)
     cell.begin("push")
     along = hand.copy()
-    along[:2, 3] = end
+    along[:2, 3] = place + direction * (min(distance, _LONGEST) - _SHORT - reach)
+    ahead = along[:2, 3].copy()
     straight(cell, along @ turn, speed=speed, touching=touching)
     cell.wait(2)
-    ahead = float((middle(cell, name) - end) @ direction)
+    reached = float((middle(cell, name) - ahead) @ direction)
     cell.begin("retreat")
-    along[:2, 3] -= _BEHIND * direction
+    along[:2, 3] -= _BEHIND[0] * direction
     straight(cell, along @ turn, touching=touching)
-    along[2, 3] = above[2, 3]
+    along[2, 3] = points[:, 2].max() + _OVER
     straight(cell, along @ turn, touching=touching)
-    return ahead
+    return reached
+
+
+def _come_behind(cell: Workcell, hand: Float, contact: Float, direction: Float, width: float, over: float) -> Float:
+    """Go down behind an object; half a turn of the hand (4, 4), or none, that was nearer.
+
+    Raises:
+        SkillFailure: There is no room, even for closed fingers.
+    """
+    plan = MotionPlan(status=MotionStatus.NO_IK)
+    for spread, behind in itertools.product((0.6 * width, 0.0), _BEHIND):
+        _spread(cell, spread)
+        down = hand.copy()
+        down[:2, 3] = contact - behind * direction
+        above = down.copy()
+        above[2, 3] = over
+        plan = cell.planner.plan_pose(
+            cell.look(), cell.arm_command, [above @ turn for turn in _HALF_TURNS], rng=cell.rng()
+        )
+        if not plan:
+            continue
+        turn = _HALF_TURNS[plan.goal_index]
+        lower = cell.planner.plan_line(cell.look(), plan.end, down @ turn)
+        if lower:
+            cell.follow_all(plan, lower)
+            return turn
+        plan = lower
+    raise SkillFailure.of_plan(plan)
 
 
 def _spread(cell: Workcell, width: float) -> None:
