@@ -1,8 +1,8 @@
-"""Frames a CPU-second into LeRobot v3.0: our export, which reads stored episodes, against lerobot's own writer.
+"""Frames a CPU-second into LeRobot v3.0: our export, of lossless images and of video, against lerobot's own writer.
 
     NIMBUS_LEROBOT_PYTHON=lr/bin/python python tests/benchmarks/export.py [--frames 100] [--episodes 4]
 
-Lerobot's writer gets its frames ready as arrays; ours has to decompress them from the dataset first.
+Lerobot's writer gets its frames ready as arrays; ours has to decompress them from the dataset first, or joins videos.
 """  # noqa: D208
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "exts" / "nimbus.datagen"), str(ROOT / "tests")]
 
+from nimbus.datagen.store.episode import Images  # noqa: E402
 from nimbus.datagen.store.export.export import export  # noqa: E402
+
+IMAGES: tuple[Images, ...] = ("lossless", "video")
 
 SIZE = (640, 480)
 NOISE = 1.0
 """Standard deviation of what is added to the pictures [levels]: a made-up picture alone is too easy."""
 
 
-def make(folder: Path, *, episodes: int, frames: int) -> None:
+def make(folder: Path, images: Images, *, episodes: int, frames: int) -> None:
     """A dataset of one camera, and its frames as arrays."""
     from dataclasses import replace
 
@@ -37,29 +40,29 @@ def make(folder: Path, *, episodes: int, frames: int) -> None:
     from nimbus.datagen.observation import Observation
     from nimbus.datagen.store.hdf5 import Hdf5Writer
 
-    (folder / "arrays").mkdir()
+    (folder / "arrays").mkdir(exist_ok=True)
     random = np.random.default_rng(0)
     items = []
     for row in range(episodes):
         seen = make_frames(0, frames, camera=0, seed=row, width=SIZE[0], height=SIZE[1])
         noise = random.normal(0, NOISE, seen.rgb.shape).astype(np.float32)
-        images = np.clip(seen.rgb + noise, 0, 255).astype(np.uint8)
-        np.save(folder / "arrays" / f"{row}.npy", images)
-        seen = type(seen)(**{**vars(seen), "rgb": images})
+        pictures = np.clip(seen.rgb + noise, 0, 255).astype(np.uint8)
+        np.save(folder / "arrays" / f"{row}.npy", pictures)
+        seen = type(seen)(**{**vars(seen), "rgb": pictures})
         observations = iter([Observation(start=0, cameras={"front": seen})])
         item = make_rendered(row, steps=frames, width=SIZE[0], height=SIZE[1], observations=observations)
         visual = replace(item.layout.visual, cameras=item.layout.visual.cameras[:1])
         items.append(replace(item, layout=replace(item.layout, visual=visual)))
-    with open_dataset(folder / "data") as dataset:
-        writer = Hdf5Writer(dataset)
+    with open_dataset(folder / images) as dataset:
+        writer = Hdf5Writer(dataset, images=images)
         list(writer(iter(items)))
         writer.close()
 
 
-def ours(folder: Path) -> float:
+def ours(folder: Path, images: Images) -> float:
     """[s] CPU of an export in this process."""
     begin = time.process_time()
-    export(folder / "data", folder / "ours", workers=1)
+    export(folder / images, folder / f"ours-{images}", workers=1)
     return time.process_time() - begin
 
 
@@ -86,14 +89,18 @@ def main() -> None:
     python = os.environ.get("NIMBUS_LEROBOT_PYTHON")
     with tempfile.TemporaryDirectory() as name:
         folder, count = Path(name), args.frames * args.episodes
-        make(folder, episodes=args.episodes, frames=args.frames)
-        found = {"ours": {"fps": count / ours(folder), "bytes": byte_count(folder / "ours")}}
+        found = {}
+        for images in IMAGES:
+            make(folder, images, episodes=args.episodes, frames=args.frames)
+            fps = count / ours(folder, images)
+            found[images] = {"fps": fps, "bytes": byte_count(folder / f"ours-{images}")}
         if python:
             found["lerobot"] = {"fps": count / theirs(folder, python), "bytes": byte_count(folder / "theirs")}
     for writer, row in found.items():
         sys.stdout.write(f"{writer:8} {row['fps']:8.1f} frames/CPU-s {row['bytes'] / 1e6:8.2f} MB\n")
     if python:
-        sys.stdout.write(f"ratio    {found['ours']['fps'] / found['lerobot']['fps']:8.2f}\n")
+        for images in IMAGES:
+            sys.stdout.write(f"{images} / lerobot {found[images]['fps'] / found['lerobot']['fps']:8.2f}\n")
     sys.stdout.write(json.dumps(found) + "\n")
 
 

@@ -89,14 +89,16 @@ class Reader:
             places = wanted[:, None] + (np.zeros(1, np.int64) if offsets is None else offsets)
             inside = np.clip(places, 0, length - 1)
             values, base = signals.get(name), 0
+            is_kept = values is not None  # by what read it, so that a sample gets a copy
             if values is None:
                 base = int(inside.min())
                 values = self.frames.images(episode, name.removeprefix(IMAGES), base, int(inside.max()) + 1)
             for row, sample in enumerate(samples):
-                taken = values[inside[row] - base]  # a copy, which belongs to the sample alone
-                sample[name] = taken[0] if offsets is None else taken
+                here = inside[row] - base
                 if offsets is not None:
-                    sample[f"{name}_is_pad"] = inside[row] != places[row]
+                    sample[name], sample[f"{name}_is_pad"] = values[here], inside[row] != places[row]
+                else:
+                    sample[name] = values[int(here[0])].copy() if is_kept else values[int(here[0])]
         return samples
 
     def close(self) -> None:

@@ -90,9 +90,10 @@ class Samples:
             self.set_epoch(self._epoch + 1)
         order = EpochOrder(self.reader.frames.lengths, seed=self._seed, epoch=self._epoch, **self._options)
         for samples in self._pools(order):
-            for sample in samples:
+            samples.reverse()
+            while samples:  # what was given is not held any longer
                 self._left = drop(self._left, 1)
-                yield sample
+                yield samples.pop()
         self._is_over = True
 
     def state_dict(self) -> State:
