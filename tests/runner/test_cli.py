@@ -79,7 +79,7 @@ BAD = [
     ("--task t --ep 3", "--ep: unknown flag; "),
     ("--task sort_trash --sim isaacsim", "--sim: Isaac Sim is not supported by this version; use --sim newton"),
     ("--task t more", "unexpected 'more'"),
-    ("taks", "unknown command 'taks'; did you mean 'tasks'? known: export"),
+    ("taks", "unknown command 'taks'; did you mean 'tasks'? known: "),
     ("report", "the following arguments are required: DIR"),
     ("hash out --jsn", "--jsn: unknown flag; did you mean '--json'?"),
 ]
