@@ -1,4 +1,4 @@
-"""Flip: turn an object upside down and put it down."""
+"""Flip: turn an object upside down, over its side."""
 
 from __future__ import annotations
 
@@ -24,46 +24,54 @@ from nimbus.datagen.trajectory import Reason
 
 Float = NDArray[np.float64]
 
-_YAWS = np.radians(np.arange(0, 360, 30))
-_LEVEL = 1.35
-"""[rad] Least tilt from straight down: only a nearly level hand can roll an object over."""
-_MOST = 12
-"""Grasps that are tried."""
+_TILT = 0.5
+"""[rad] A hand that leans so far or further can roll an object over by a quarter about its approach."""
+_YAWS = np.radians(np.arange(0, 360, 45))
+_MOST = 10
+"""Ways that are tried."""
+_ACROSS = 0.3
+"""Of the old vertical in the new one, for a quarter."""
 
 
 @register("skill", "flip")
 class Flip(Skill):
-    """Take an object from the side, roll it over about the hand's axis and put it down upside down.
+    """Roll an object over by two quarters, each with a leaning hand that turns about its approach.
 
-    Needs an empty gripper, and an object at least about 8 cm high that can stand on its top. Fails with ``no_grasp``
-    when no hand from the side can be turned over there, ``missed_grasp``, ``slipped_at_lift``, ``toppled``.
+    Needs an empty gripper, and an object that can rest on its side and upside down. Fails with ``no_room`` when it has
+    no such rest, ``no_grasp`` when no hand can take it there, ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
     """
 
     main = "object"
     hand = "keeps"
     object: ObjectReference = Field(description="What to flip.")
-    lift: Metres = Field(0.10, gt=0, le=0.4, description="How far it is lifted before it turns.")
+    lift: Metres = Field(0.08, gt=0, le=0.4, description="How far it is lifted before it turns.")
 
     def run(self, arm: Workcell) -> None:
-        """Grasp from the side, lift, put down turned."""
+        """A quarter, and another one."""
         if arm.held:
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
-        rest = _turned_over(arm, self.object)
+        model = arm.model(self.object)
+        now = to_matrix(nearest_rest(model, arm.pose(self.object)[:3, :3]).wxyz)
+        sides = [rest for rest in model.rest_poses if abs(float(to_matrix(rest.wxyz)[2] @ now[2])) < _ACROSS]
+        if not sides:
+            raise SkillFailure(Reason.NO_ROOM, f"{self.object} cannot rest on its side")
+        self._turn(arm, sides)
+        over = np.diag([1.0, -1.0, -1.0]) @ now
+        height = -float((model.vertices @ over[2]).min())
+        self._turn(arm, [RestPose(name="inverted", wxyz=from_matrix(over), height=height, tilt_margin=0.0)])
+
+    def _turn(self, arm: Workcell, rests: list[RestPose]) -> None:
+        """Grasp, lift, put down in one of some rest poses."""
+        ways = self._ways(arm, rests)
         spot = Spot(middle(arm, self.object), room=None)
-        grasps = [
-            grasp for grasp in side_grasps(arm, self.object, least_tilt=_LEVEL) if self._can_turn(arm, grasp, rest)
-        ][:_MOST]
+        grasps = [grasp.world_T_tool for grasp, _ in ways]
         plan = arm.planner.plan_grasp(
-            arm.look(),
-            arm.arm_command,
-            [grasp.world_T_tool for grasp in grasps],
-            self.object,
-            rng=arm.rng(),
-            lift_height=self.lift,
+            arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng(), lift_height=self.lift
         )
         if not plan:
             counts = ", ".join(f"{count} {status}" for status, count in plan.attempts.items())
-            raise SkillFailure(Reason.NO_GRASP, counts or "no grasp from the side can be turned over")
+            raise SkillFailure(Reason.NO_GRASP, counts or "no leaning hand can turn it over")
+        rest = ways[plan.grasp_index][1]
         arm.begin("reach")
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
@@ -78,16 +86,25 @@ class Flip(Skill):
         arm.carry()
         set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest)
 
-    def _can_turn(self, arm: Workcell, grasp: Grasp, rest: RestPose) -> bool:
-        """Whether the arm reaches the grasp, and a pose in which the object lies turned over where it was."""
-        scene = arm.scene
-        if scene.arm.solve(grasp.world_T_tool, arm.arm_command) is None:
-            return False
-        target = arm.pose(self.object)
+    def _ways(self, arm: Workcell, rests: list[RestPose]) -> list[tuple[Grasp, RestPose]]:
+        """Grasps, and the rest pose that each can bring the object to."""
+        ways: list[tuple[Grasp, RestPose]] = []
+        for grasp in side_grasps(arm, self.object, least_tilt=_TILT):
+            rest = next((rest for rest in rests if self._can_bring(arm, grasp, rest)), None)
+            if rest is not None:
+                ways.append((grasp, rest))
+            if len(ways) == _MOST:
+                break
+        return ways
+
+    def _can_bring(self, arm: Workcell, grasp: Grasp, rest: RestPose) -> bool:
+        """Whether the arm reaches a pose with the object in that rest where it is, and touches nothing but it."""
+        scene, target = arm.scene, arm.pose(self.object)
+        target[2, 3] = arm.lowest_point(self.object) + rest.height + 0.001
         for yaw in _YAWS:
             target[:3, :3] = to_matrix(rotation_about((0, 0, 1), float(yaw))) @ to_matrix(rest.wxyz)
             q = scene.arm.solve(target @ grasp.object_T_tool, arm.arm_command)
-            if q is not None and not any("world" in pair for pair in scene.contacts(q)):
+            if q is not None and all(self.object in pair for pair in scene.contacts(q)):
                 return True
         return False
 
@@ -97,12 +114,3 @@ class Flip(Skill):
         yaws = [first + float(yaw) for yaw in _YAWS]
         top = arm.start_poses[self.object][2, 3] + 0.3
         return releases(arm, self.object, [spot], rest=rest, yaws=yaws, top=top)
-
-
-def _turned_over(arm: Workcell, name: str) -> RestPose:
-    """The rest pose with what is now its lower side up."""
-    model = arm.model(name)
-    now = to_matrix(nearest_rest(model, arm.pose(name)[:3, :3]).wxyz)
-    over = np.diag([1.0, -1.0, -1.0]) @ now
-    heights = model.vertices @ over[2]
-    return RestPose(name="inverted", wxyz=from_matrix(over), height=float(-heights.min()), tilt_margin=0.0)

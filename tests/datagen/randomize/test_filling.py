@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -14,6 +14,7 @@ from nimbus.datagen.randomize.placement import NoRoomError
 CAVITY = np.array([[-0.03, -0.03, -0.02], [0.03, 0.03, 0.05]])
 
 
+@settings(deadline=None, max_examples=50)
 @given(count=st.integers(1, 30), seed=st.integers(0, 1000))
 def test_beads_are_apart_and_inside_the_walls(count: int, seed: int):
     bead = ObjectLibrary.open("beads").model("red_bead", 0)
