@@ -7,9 +7,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-_THRESHOLD = 0.04
-"""How concave a piece may be, as coacd measures it."""
-_MOST_PIECES = 12
+_CUTTING: dict[str, Any] = {
+    "threshold": 0.08,  # how concave a piece may be, as coacd measures it
+    "max_convex_hull": 8,
+    "preprocess_mode": "on",
+    "preprocess_resolution": 30,
+    "resolution": 1000,
+    "mcts_nodes": 10,
+    "mcts_iterations": 40,
+    "mcts_max_depth": 2,
+    "seed": 0,
+}
+"""A tenth of the time of the defaults: a few seconds a mesh."""
 
 
 def split_collisions(root: ElementTree.Element, link: str, folder: Path) -> None:
@@ -39,9 +48,7 @@ def _pieces(path: Path, folder: Path, name: str) -> list[Path]:
 
     coacd.set_log_level("error")
     whole: Any = trimesh.load(path, force="mesh")
-    parts = coacd.run_coacd(
-        coacd.Mesh(whole.vertices, whole.faces), threshold=_THRESHOLD, max_convex_hull=_MOST_PIECES, seed=0
-    )
+    parts = coacd.run_coacd(coacd.Mesh(whole.vertices, whole.faces), **_CUTTING)
     files = []
     for number, (vertices, faces) in enumerate(parts):
         files.append(folder / f"{name}_{number}.stl")
