@@ -286,6 +286,9 @@ class Handling:
                 chosen = plan
                 break
             chosen = chosen or plan
+        if not chosen:
+            with scene.allow(part.label):
+                chosen = cell.planner.plan_joints(scene, cell.arm_command, cell.robot.arm.home, rng=cell.rng())
         cell.follow(chosen, touching=[part.label], opening=cell.robot.gripper.open)
 
 
