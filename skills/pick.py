@@ -7,13 +7,17 @@ from pydantic import Field
 
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.side_grasps import side_grasps
+from nimbus.datagen.execute.strokes import set_fingers
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.grasp import Grasp
+from nimbus.datagen.plan.motion import GraspPlan
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
 from nimbus.datagen.skill import ObjectReference, Skill
 from nimbus.datagen.trajectory import Reason
 
+_THIN, _HALF_OPEN = 0.025, 0.045
+"""[m] What is thinner can be taken with fingers that are so far apart."""
 _LEANING = 0.5
 """[rad] Least tilt from straight down of a grasp from the side."""
 _MOVED = 0.03
@@ -57,15 +61,12 @@ class Pick(Skill):
     def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
         known = side_grasps(arm, self.object, least_tilt=_LEANING) if self.side else arm.grasps(self.object)
         grasps = [grasp for grasp in known if not any(map(grasp.resembles, tried))]
-        plan = arm.planner.plan_grasp(
-            arm.look(),
-            arm.arm_command,
-            [grasp.world_T_tool for grasp in grasps],
-            self.object,
-            rng=arm.rng(),
-            approach_distance=self.approach,
-            lift_height=self.lift,
-        )
+        plan = self._plan(arm, grasps)
+        thin = [grasp for grasp in grasps if grasp.width <= _THIN]
+        if not plan and thin:
+            # Fingers that are only half open fit into holes and between things.
+            set_fingers(arm, _HALF_OPEN)
+            grasps, plan = thin, self._plan(arm, thin)
         if not plan:
             raise self._unreachable(arm, plan.attempts)
         tried.append(grasps[plan.grasp_index])
@@ -87,6 +88,17 @@ class Pick(Skill):
         if np.linalg.norm((arm.tool_T_held() - before)[:3, 3]) > _MOVED:
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slid in the fingers")
         arm.carry()
+
+    def _plan(self, arm: Workcell, grasps: list[Grasp]) -> GraspPlan:
+        return arm.planner.plan_grasp(
+            arm.look(),
+            arm.arm_command,
+            [grasp.world_T_tool for grasp in grasps],
+            self.object,
+            rng=arm.rng(),
+            approach_distance=self.approach,
+            lift_height=self.lift,
+        )
 
     def _unreachable(self, arm: Workcell, attempts: dict[str, int]) -> SkillFailure:
         moved = np.linalg.norm((arm.pose(self.object) - arm.start_poses[self.object])[:3, 3])

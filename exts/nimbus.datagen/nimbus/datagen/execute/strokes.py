@@ -155,7 +155,7 @@ def _come_behind(cell: Workcell, hand: Float, contact: Float, direction: Float, 
     """
     plan = MotionPlan(status=MotionStatus.NO_IK)
     for spread, behind in itertools.product((0.6 * width, 0.0), _BEHIND):
-        _spread(cell, spread)
+        set_fingers(cell, spread)
         down = hand.copy()
         down[:2, 3] = contact - behind * direction
         above = down.copy()
@@ -174,8 +174,8 @@ def _come_behind(cell: Workcell, hand: Float, contact: Float, direction: Float, 
     raise SkillFailure.of_plan(plan)
 
 
-def _spread(cell: Workcell, width: float) -> None:
-    """Bring the fingers to a distance, as far as they open."""
+def set_fingers(cell: Workcell, width: float) -> None:
+    """Bring the pads to a distance from each other [m], as far as they open."""
     gripper = cell.robot.gripper
     share = min(1.0, max(0.0, width / gripper.shape.opening))
     for opening in np.linspace(cell.opening, gripper.closed + share * (gripper.open - gripper.closed), 4)[1:]:
