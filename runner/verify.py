@@ -10,6 +10,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
 from nimbus.runner.recompute import Recomputation, recompute
@@ -20,6 +21,8 @@ REMEDY = "to make an episode again: delete its file and give the 'nimbus run' th
 
 def command(args: argparse.Namespace) -> int:
     """Print what was read and every problem; 1 when there is one."""
+    if not (args.folder / INFO_NAME).exists() and (args.folder / "manifest.parquet").is_file():
+        return _shards(args)
     found = verify(args.folder)
     damaged = {problem.partition(": ")[0] for problem in found.problems}
     with _saying(args.recompute):
@@ -31,6 +34,21 @@ def command(args: argparse.Namespace) -> int:
     else:
         _print(found, again)
     return 1 if found.problems or again.problems else 0
+
+
+def _shards(args: argparse.Namespace) -> int:
+    from nimbus.datagen.store.training.check import check_shards
+    from nimbus.datagen.store.training.sharded import ShardManifest
+
+    manifest = ShardManifest(args.folder)
+    problems = list(check_shards(manifest))
+    if args.json:
+        sys.stdout.write(to_json({"episode_count": len(manifest), "problems": problems}, indent=2) + "\n")
+    else:
+        sys.stdout.writelines(f"{problem}\n" for problem in problems)
+        verdict = "all is well" if not problems else f"{len(problems)} problem{'s' * (len(problems) > 1)}"
+        sys.stdout.write(f"shards, {len(manifest)} episodes: {verdict}\n")
+    return 1 if problems else 0
 
 
 def _saying(count: int) -> AbstractContextManager[object]:

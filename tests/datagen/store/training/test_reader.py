@@ -22,6 +22,7 @@ from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.training.reader import Reader, collate
 from nimbus.datagen.store.training.samples import Samples
 from nimbus.datagen.store.training.sharded import ShardFrames, ShardManifest
+from nimbus.runner.cli import main
 
 STEPS = (20, 13, 41)
 WINDOWS = {"action": range(-1, 3), "observation.images.front": (-1, 0)}
@@ -163,6 +164,25 @@ def test_damaged_shards_are_one_line(root: Path, tmp_path: Path, harm: Any, told
     harm(tmp_path / "out")
     with pytest.raises(InputError, match=told):
         Reader(tmp_path / "out")[0]
+
+
+def test_verify_reads_every_byte_of_shards(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    export(root / "video", out, to="shards", options=Options(shard_bytes=400_000))
+    assert main(["verify", str(out)]) == 0
+    assert "shards, 3 episodes: all is well" in capsys.readouterr().out
+    row = pq.read_table(out / "manifest.parquet").to_pylist()[0]
+    content = bytearray((out / "shards/000000.tar").read_bytes())
+    content[row["video/wrist/offset"] + 40] ^= 1
+    (out / "shards/000000.tar").write_bytes(content)
+    (out / "shards/000001.tar").unlink()
+    (out / "shards/000009.tar").write_bytes(b"")
+    assert main(["verify", str(out), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["problems"] == [
+        "shards/000009.tar: the manifest does not know it",
+        "shards/000001.tar: missing",
+        f"shards/000000.tar: {row['episode_id']}/video/wrist: differs from what was written (sha256)",
+    ]
 
 
 def test_what_is_no_dataset_or_another_version_is_one_line(root: Path, tmp_path: Path) -> None:
