@@ -87,7 +87,7 @@ def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate])
     try:
         return check()
     except InputError as error:
-        return Certificate(name=name, holds=None, checked=0, of=len(stored), note=f"not checked: {error}")
+        return Certificate(name=name, holds=None, checked=0, of=len(stored), note=error.what)
 
 
 def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
@@ -157,7 +157,7 @@ def _certificate(
         of=len(stored),
         figures=figures,
         problems=tuple(problems[:_TOLD]),
-        note="not checked: the episodes have no pictures" if is_empty else "",
+        note="the episodes have no pictures" if is_empty else "",
     )
 
 
@@ -176,10 +176,10 @@ def _moments(step_count: int) -> NDArray[np.int64]:
 
 def _print(found: Certificates) -> None:
     console = Console()
-    styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("open", "yellow")}
+    styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:
         verdict, style = styles[one.holds]
-        line = f"{one.name:10}  {verdict:6}  {summary_of(one)}"
+        line = f"{one.name:10}  {verdict:11}  {summary_of(one)}"
         console.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
         for problem in one.problems:
             console.print(f"  {problem}", soft_wrap=True, markup=False, highlight=False)

@@ -19,6 +19,8 @@ def add_data_commands(add: Add) -> None:
     _add_certify(add("certify", "prove a dataset: replay, fresh renderings, labels against poses, accounting"))
     _add_convert(add("convert", "write a LeRobot dataset in another version or cut; no picture is encoded again"))
     _add_filter(add("filter", "write the episodes that meet a condition as a dataset of their own"))
+    _add_view(add("view", "look at a dataset in Rerun, or draw a contact sheet of it"))
+    _add_card(add("card", "write the README.md of a dataset: figures, pictures, how to load it"))
 
 
 def add_folder(command: argparse.ArgumentParser) -> None:

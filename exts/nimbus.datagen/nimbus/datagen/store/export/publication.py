@@ -17,6 +17,9 @@ from nimbus.datagen.store.json_text import from_json, to_json
 from nimbus.datagen.store.publish import disk, replace_text, sync_folder
 
 NAME = "nimbus.json"
+CARD, CARD_PICTURE = "README.md", "card.png"
+CARD_MARK = "<!-- written by nimbus card -->"
+"""In a card that nobody wrote by hand, which may be replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +78,16 @@ def refuse_strangers(out: Path, manifest: Manifest) -> None:
         InputError: It holds a file that the export did not write.
     """
     known = {NAME, *manifest.files}
+    if is_own_card(out / CARD):
+        known |= {CARD, CARD_PICTURE}
     found = (path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if not path.is_dir())
     if stranger := next((path for path in found if path not in known), None):
         raise InputError(f"holds '{stranger}', which no export wrote", where=str(out), instead=OTHER_OUT)
+
+
+def is_own_card(path: Path) -> bool:
+    """Whether a dataset's card is one that ``nimbus card`` wrote."""
+    return path.is_file() and CARD_MARK in path.read_text(encoding="utf-8", errors="replace")
 
 
 @contextmanager

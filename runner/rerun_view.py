@@ -1,0 +1,145 @@
+"""A dataset's episodes as a Rerun recording: cameras, joints, actions, poses of bodies, skills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.finding import Finding, Unreadable
+from nimbus.datagen.qa.signals import ACTION, STATE
+from nimbus.datagen.qa.view import Clip, View
+from nimbus.datagen.store.info import INFO_NAME
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.read import EpisodeFile
+
+INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
+_QUALITY = 85
+
+
+def load_rerun() -> Any:
+    """The module.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    try:
+        import rerun  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise InputError("Rerun is not installed", where="nimbus view", instead=INSTALL) from None
+    return rerun
+
+
+def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None) -> list[int]:
+    """Log episodes, into a window or a file.
+
+    Args:
+        folder: Of the dataset.
+        view: The dataset.
+        numbers: Which episodes.
+        save: The file; a window when not given.
+
+    Returns:
+        The episodes that were logged.
+
+    Raises:
+        InputError: Rerun is not installed, there is no such episode, or one is damaged.
+    """
+    rerun, wanted, shown = load_rerun(), set(numbers), []
+    for clip in view.clips():
+        if isinstance(clip, Finding):
+            continue
+        if clip.number not in wanted:
+            continue
+        if not shown:
+            rerun.init(f"nimbus: {folder.resolve().name}", spawn=save is None)
+            if save:
+                rerun.save(str(save))
+        _log(rerun, clip, view)
+        if view.format == "nimbus":
+            _log_poses(rerun, folder, clip)
+        shown.append(clip.number)
+        if wanted == set(shown):
+            break
+    if missing := sorted(wanted - set(shown)):
+        what = f"no readable episode {missing[0]}; there are {view.episode_count}"
+        raise InputError(what, where=str(folder), instead="see what 'nimbus qa' says")
+    return shown
+
+
+def _log(rerun: Any, clip: Clip, view: View) -> None:
+    """Pictures and signals of an episode."""
+    root = f"episode_{clip.number}"
+    for name, label in ((STATE, "state"), (ACTION, "action")):
+        values = clip.columns.get(name)
+        if values is None:
+            continue
+        for column in range(values.shape[1]):
+            known = view.joint_names[column] if column < len(view.joint_names) else str(column)
+            rerun.send_columns(
+                f"{root}/{label}/{known}",
+                indexes=[rerun.TimeColumn("time", duration=np.arange(len(values)) / view.fps)],
+                columns=rerun.Scalars.columns(scalars=values[:, column].astype(np.float64)),
+            )
+    try:
+        for camera, pictures in clip.images.items():
+            for step, picture in enumerate(pictures.read(0, clip.length)):
+                rerun.set_time("time", duration=step / view.fps)
+                rerun.log(f"{root}/cameras/{camera}", rerun.Image(picture).compress(jpeg_quality=_QUALITY))
+    except Unreadable as error:
+        raise InputError(error.what, where=error.where, instead="see what 'nimbus qa' says") from None
+
+
+def _log_poses(rerun: Any, folder: Path, clip: Clip) -> None:
+    """Bodies and cameras in space, and what the robot does."""
+    root = f"episode_{clip.number}"
+    with EpisodeFile(_path_of(folder, clip.number)) as episode:
+        rerun.log(f"{root}/instruction", rerun.TextDocument(episode.instruction), static=True)
+        names, rate = episode.texts("names/bodies"), episode.rate
+        positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
+        times = [rerun.TimeColumn("time", duration=np.arange(len(positions)) / rate)]
+        for row, name in enumerate(names):
+            rerun.send_columns(
+                f"{root}/world/{name}",
+                indexes=times,
+                columns=rerun.Transform3D.columns(
+                    translation=positions[:, row], quaternion=np.roll(wxyz[:, row], -1, axis=1)
+                ),
+            )
+            rerun.log(
+                f"{root}/world/{name}", rerun.Points3D([[0.0, 0.0, 0.0]], radii=0.012, labels=[name]), static=True
+            )
+        for camera in episode.cameras:
+            _log_camera(rerun, f"{root}/world/camera_{camera}", episode, camera, times)
+        for step, text in _skills(episode):
+            rerun.set_time("time", duration=step / rate)
+            rerun.log(f"{root}/skill", rerun.TextLog(text))
+
+
+def _log_camera(rerun: Any, path: str, episode: EpisodeFile, camera: str, times: list[Any]) -> None:
+    poses = episode.array(f"observations/world_T_camera/{camera}")
+    _, height, width, _ = episode.shape(f"observations/images/{camera}")
+    rerun.send_columns(
+        path,
+        indexes=times,
+        columns=rerun.Transform3D.columns(translation=poses[:, :3, 3], mat3x3=poses[:, :3, :3]),
+    )
+    matrix = episode.array(f"observations/intrinsics/{camera}")
+    rerun.log(path, rerun.Pinhole(image_from_camera=matrix, resolution=[width, height]), static=True)
+
+
+def _skills(episode: EpisodeFile) -> Iterator[tuple[int, str]]:
+    for segment in episode.segments:
+        yield segment.start, " ".join(part for part in (segment.skill, segment.target, segment.phase) if part)
+
+
+def _path_of(folder: Path, number: int) -> Path:
+    assert (folder / INFO_NAME).exists()
+    ledger = Ledger(folder, read_only=True)
+    try:
+        return folder / ledger.stored()[number].path
+    finally:
+        ledger.close()
