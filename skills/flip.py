@@ -14,7 +14,7 @@ from nimbus.datagen.execute.setting_down import set_down
 from nimbus.datagen.execute.side_grasps import side_grasps
 from nimbus.datagen.execute.strokes import middle
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.objects.model import RestPose
+from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
@@ -29,16 +29,14 @@ _TILT = 0.5
 _YAWS = np.radians(np.arange(0, 360, 45))
 _MOST = 10
 """Ways that are tried."""
-_ACROSS = 0.3
-"""Of the old vertical in the new one, for a quarter."""
 
 
 @register("skill", "flip")
 class Flip(Skill):
     """Roll an object over by two quarters, each with a leaning hand that turns about its approach.
 
-    Needs an empty gripper, and an object that can rest on its side and upside down. Fails with ``no_room`` when it has
-    no such rest, ``no_grasp`` when no hand can take it there, ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
+    Needs an empty gripper, and an object that stands on its sides and upside down, as a block does. Fails with
+    ``no_grasp`` when no hand can take it there, ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
     """
 
     main = "object"
@@ -52,13 +50,9 @@ class Flip(Skill):
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         model = arm.model(self.object)
         now = to_matrix(nearest_rest(model, arm.pose(self.object)[:3, :3]).wxyz)
-        sides = [rest for rest in model.rest_poses if abs(float(to_matrix(rest.wxyz)[2] @ now[2])) < _ACROSS]
-        if not sides:
-            raise SkillFailure(Reason.NO_ROOM, f"{self.object} cannot rest on its side")
-        self._turn(arm, sides)
-        over = np.diag([1.0, -1.0, -1.0]) @ now
-        height = -float((model.vertices @ over[2]).min())
-        self._turn(arm, [RestPose(name="inverted", wxyz=from_matrix(over), height=height, tilt_margin=0.0)])
+        quarters = [rotation_about(axis, angle) for axis in np.eye(3)[:2] for angle in (np.pi / 2, -np.pi / 2)]
+        self._turn(arm, [_rest(model, to_matrix(quarter) @ now) for quarter in quarters])
+        self._turn(arm, [_rest(model, np.diag([1.0, -1.0, -1.0]) @ now)])
 
     def _turn(self, arm: Workcell, rests: list[RestPose]) -> None:
         """Grasp, lift, put down in one of some rest poses."""
@@ -114,3 +108,9 @@ class Flip(Skill):
         yaws = [first + float(yaw) for yaw in _YAWS]
         top = arm.start_poses[self.object][2, 3] + 0.3
         return releases(arm, self.object, [spot], rest=rest, yaws=yaws, top=top)
+
+
+def _rest(model: ObjectModel, surface_R_object: Float) -> RestPose:
+    """The rest pose with that orientation."""
+    height = -float((model.vertices @ surface_R_object[2]).min())
+    return RestPose(name="turned", wxyz=from_matrix(surface_R_object), height=height, tilt_margin=0.0)
