@@ -19,6 +19,7 @@ from nimbus.datagen.observation import CameraFrames, Labels
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.decode import VideoReader
 from nimbus.datagen.store.json_text import from_json
+from nimbus.datagen.store.links import check_own
 from nimbus.datagen.store.span import Span
 from nimbus.datagen.store.videos import VideoRecord
 from nimbus.datagen.trajectory import Outcome, SkillSegment, StartState, Trajectory
@@ -166,6 +167,7 @@ class EpisodeFile:
 
     def __getitem__(self, path: str) -> h5py.Dataset:
         with self._reading(path):
+            check_own(self.file, path)
             dataset = self.file[path]
             if not isinstance(dataset, h5py.Dataset):
                 raise KeyError(f"'{path}' is a group")
@@ -202,6 +204,8 @@ class EpisodeFile:
 
     def members(self, path: str) -> list[str]:
         """Names in a group, sorted; none when there is no such group."""
+        with self._reading(path):
+            check_own(self.file, path)
         group = self.file.get(path)
         return sorted(group) if isinstance(group, h5py.Group) else []
 

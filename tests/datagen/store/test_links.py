@@ -1,0 +1,69 @@
+"""An episode file that reaches for other files, or needs a plug-in, is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from synthetic import make_rendered, write_dataset
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.qa.checks import check
+from nimbus.datagen.qa.view import open_view
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.verify import verify
+
+
+def link(file: h5py.File, other: Path) -> None:
+    del file["action"]
+    file["action"] = h5py.ExternalLink(str(other), "secret")
+
+
+def store_outside(file: h5py.File, other: Path) -> None:
+    del file["action"]
+    file.create_dataset("action", (20, 8), "f8", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
+
+
+def map_outside(file: h5py.File, other: Path) -> None:
+    del file["action"]
+    layout = h5py.VirtualLayout((20, 8), "f8")
+    layout[:] = h5py.VirtualSource(str(other), "secret", (20, 8))
+    file.create_virtual_dataset("action", layout)
+
+
+def link_group(file: h5py.File, other: Path) -> None:
+    del file["observations"]
+    file["observations"] = h5py.ExternalLink(str(other), "/")
+
+
+@pytest.mark.parametrize("plant", [link, store_outside, map_outside, link_group])
+def test_data_in_another_file_are_not_read(tmp_path: Path, plant: Callable[[h5py.File, Path], None]):
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["secret"] = np.ones((20, 8))
+        other["qpos"] = np.ones((20, 9))
+    path = next((tmp_path / "data/episodes").glob("*.hdf5"))
+    with h5py.File(path, "r+") as file:
+        plant(file, tmp_path / "other.h5")
+    with EpisodeFile(path) as episode, pytest.raises(InputError, match="another file"):
+        episode.trajectory()
+    assert verify(tmp_path / "data").problems
+    assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}
+
+
+def test_a_filter_that_is_not_there_is_one_line(tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    path = next((tmp_path / "data/episodes").glob("*.hdf5"))
+    with h5py.File(path, "r+") as file:
+        del file["action"]
+        file.create_dataset("action", data=np.zeros((20, 8)), chunks=(5, 8), compression="lzf")
+    content = bytearray(path.read_bytes())
+    place = content.index(b"lzf\0") - 8
+    assert content[place : place + 2] == (32000).to_bytes(2, "little")
+    content[place : place + 2] = (32015).to_bytes(2, "little")  # Zstandard, a plug-in
+    path.write_bytes(bytes(content))
+    with EpisodeFile(path) as episode, pytest.raises(InputError, match="cannot be read: action: "):
+        episode.array("action")
