@@ -6,15 +6,20 @@ import argparse
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.discover import discover_components
-from nimbus.datagen.robot_check import ArmReport, RobotReport, check_robot
 from nimbus.datagen.store.json_text import to_json
+from nimbus.runner.libraries import prepare_libraries
+
+if TYPE_CHECKING:
+    from nimbus.datagen.robot_check import ArmReport, RobotReport
 
 
 def command(args: argparse.Namespace) -> int:
     """Check the file and print what it describes."""
-    discover_components()
+    prepare_libraries()
+    from nimbus.datagen.robot_check import check_robot
+
     picture = args.picture or Path(f"{Path(args.file).stem}.png")
     report = check_robot(args.file, picture=picture)
     if args.json:

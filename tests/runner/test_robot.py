@@ -1,0 +1,116 @@
+"""``nimbus robot check``: what it tells of a robot, and what it refuses in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.scene_files import scene_folder
+from nimbus.runner.cli import main
+
+ARM = """<robot name="two">
+<link name="base"><inertial><mass value="1"/>
+  <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial>
+  <collision><geometry><box size="0.1 0.1 0.1"/></geometry><origin xyz="0 0 0.05"/></collision></link>
+{links}{joints}
+</robot>"""
+LINK = """<link name="{name}"><inertial><origin xyz="0 0 0.1"/><mass value="{mass}"/>
+  <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial>
+  <visual><origin xyz="0 0 {half}"/><geometry><box size="{size}"/></geometry></visual>
+  <collision><origin xyz="0 0 {half}"/><geometry><box size="{size}"/></geometry></collision></link>"""
+JOINT = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>
+  <origin xyz="{at}"/><axis xyz="{axis}"/><limit lower="{low}" upper="{high}" velocity="2" effort="60"/></joint>"""
+FILE = """name: mine
+urdf: models/mine.urdf
+arm: {joints: [j1, j2, j3, j4, j5, j6], home: [0, 0.4, 1.3, 0, 1.4, 0]}
+tool: {link: palm, position: [0.0, 0.0, 0.09]}
+gripper:
+  {joints: [left, right], links: [palm, finger_l, finger_r], fingers: [finger_l, finger_r], open: 0.04, closed: 0.0,
+   effort_limit: 15.0, stiffness: 1500.0, damping: 40.0, armature: 0.2,
+   pad_width: 0.02, pad_height: 0.02, finger_thickness: 0.01, finger_depth: 0.05}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A robot of a user's own: six joints and two sliding fingers, beside its URDF."""
+    sizes = {"a": "0.07 0.07 0.2", "b": "0.06 0.06 0.36", "c": "0.06 0.06 0.3", "d": "0.05 0.05 0.1"}
+    sizes |= {
+        "e": "0.05 0.05 0.08",
+        "palm": "0.05 0.14 0.04",
+        "finger_l": "0.02 0.01 0.05",
+        "finger_r": "0.02 0.01 0.05",
+    }
+    links = "".join(
+        LINK.format(name=name, mass=0.5, size=size, half=float(size.split()[2]) / 2) for name, size in sizes.items()
+    )
+    chain = [("j1", "base", "a", "0 0 0.12", "0 0 1"), ("j2", "a", "b", "0 0 0.25", "0 1 0")]
+    chain += [("j3", "b", "c", "0 0 0.42", "0 1 0"), ("j4", "c", "d", "0 0 0.34", "0 0 1")]
+    chain += [("j5", "d", "e", "0 0 0.14", "0 1 0"), ("j6", "e", "palm", "0 0 0.12", "0 0 1")]
+    joints = "".join(
+        JOINT.format(name=n, kind="revolute", parent=p, child=c, at=at, axis=axis, low=-2.9, high=2.9)
+        for n, p, c, at, axis in chain
+    )
+    for name, side, sign in (("left", "finger_l", 1), ("right", "finger_r", -1)):
+        way = {"at": f"0 {0.005 * sign} 0.05", "axis": f"0 {sign} 0", "low": 0.0, "high": 0.04}
+        joints += JOINT.format(name=name, kind="prismatic", parent="palm", child=side, **way)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine.urdf").write_text(ARM.format(links=links, joints=joints))
+    file = tmp_path / "mine.yaml"
+    file.write_text(FILE)
+    return file
+
+
+def test_a_robot_of_ones_own_is_described_and_drawn(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    picture = tmp_path / "new" / "mine.png"
+    assert main(["robot", "check", str(mine), "--picture", str(picture), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (arm,) = told["arms"]
+    assert [joint["name"] for joint in arm["joints"]] == ["j1", "j2", "j3", "j4", "j5", "j6"]
+    assert arm["joints"][0]["upper"] == pytest.approx(2.9) and arm["joints"][0]["velocity"] == 2
+    assert arm["opening"] == pytest.approx(0.08) and arm["reach"][1] > 0.5
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and picture.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("link: palm,", "link: plam,", "mine.yaml:4:14: tool.link: its URDF has no link 'plam'; did you mean 'palm'?"),
+        ("[j1, j2,", "[j1, j9,", "mine.yaml:3:20: arm.joints[1]: its URDF has no joint 'j9'; did you mean"),
+        ("urdf: models/mine.urdf", "urdf: none.urdf", "mine.yaml:2:7: urdf: no such file:"),
+        ("urdf: models/mine.urdf", "urdf: mine.yaml", "mine.yaml:2:7: urdf: not a URDF:"),
+        ("[0, 0.4, 1.3", "[0, 4.0, 1.3", "robot mine: arm.home: 4 of 'j2' is beyond its limits; write -2.9 to 2.9"),
+        ("[0, 0.4, 1.3", "[0, 1.9, 0.6", "robot mine: arm.home: at home "),
+        ("[0, 0.4, 1.3, 0, ", "[0, 0.4, 1.3, ", "home has 5 entries for 6 joints"),
+        ("gripper:", "hand: {of: panda, mount: e}\ngripper:", "give a 'tool' and a 'gripper', or a 'hand'"),
+        ("effort_limit: 15.0", "grip: 15.0", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_robot_that_is_wrong_is_one_line(
+    old: str, new: str, said: str, mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert FILE.count(old) == 1
+    mine.write_text(FILE.replace(old, new))
+    assert main(["robot", "check", str(mine), "--picture", str(tmp_path / "p.png")]) == 2
+    told = capsys.readouterr()
+    assert said in told.err and told.err.count("\n") == 1 and "Traceback" not in told.err
+    assert not (tmp_path / "p.png").exists()
+
+
+def test_a_robot_without_a_gripper_is_told_what_to_write(mine: Path, capsys: pytest.CaptureFixture[str]):
+    mine.write_text(FILE[: FILE.index("tool:")])
+    assert main(["robot", "check", str(mine)]) == 2
+    assert "give a 'tool' and a 'gripper', or a 'hand' of another robot" in capsys.readouterr().err
+
+
+def test_an_unknown_robot_is_answered_with_the_known_ones(capsys: pytest.CaptureFixture[str]):
+    assert main(["robot", "check", "ur11"]) == 2
+    assert "unknown robot 'ur11'; did you mean 'ur10'?" in capsys.readouterr().err
+
+
+def test_every_robot_that_comes_with_nimbus_is_short():
+    for file in sorted(scene_folder("robots").glob("*.yaml")):
+        lines = file.read_text().splitlines()
+        assert len(lines) <= 40 and max(map(len, lines)) <= 120, file.name
