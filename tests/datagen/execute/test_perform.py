@@ -15,8 +15,8 @@ from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.perform import Performer, performer
 from nimbus.datagen.execute.planner import make_motion_planner, run_attempt, settle
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import PhysicalLayout, PlacedObject
-from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.layout import EpisodeKey, PhysicalLayout, PlacedObject
+from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -48,6 +48,11 @@ def others_do_not_stumble() -> Iterator[None]:
     """Other tests list the skills there are."""
     yield
     registry._components.pop(("skill", "stumble"))
+
+
+def said(steps: str) -> str:
+    body = "".join(f"  {line}\n" for line in steps.splitlines())
+    return f"steps:\n{body}success:\n  - at_rest\n{TAIL}"
 
 
 @lru_cache
@@ -98,6 +103,20 @@ def test_choices_are_drawn_for_the_episode_with_their_weights_and_no_others():
     assert {each.drawn["choices"]["one in items"] for each in drawn} >= {0, 1}
     again = draw_physical(chosen, assets(), seed=1, index=7)
     assert again == drawn[7]
+
+
+def test_the_wording_names_what_was_chosen():
+    head = HEAD.replace("kinds: [can], count: 1", "kinds: [can, pear], count: 2, distinct: true")
+    text = head + said("- choose one in items: [pick: one]")
+    chosen = task(text.replace('["Sort the trash."]', '["Take {one}."]'))
+    seen = set()
+    for index in range(8):
+        physical = draw_physical(chosen, assets(), seed=3, index=index)
+        key = EpisodeKey(task=chosen.name, task_hash=chosen.content_hash, seed=3, index=index)
+        wording = draw_visual(chosen, assets().stage, assets().robot, physical, key=key).instruction
+        assert wording == f"Take the {physical.objects[physical.drawn['choices']['one in items']].kind}."
+        seen.add(wording)
+    assert seen == {"Take the can.", "Take the pear."}
 
 
 def test_tasks_without_choices_have_layouts_as_before():
@@ -182,11 +201,6 @@ def test_two_arms_do_their_steps_at_the_same_time_and_the_longer_one_ends_it():
     assert [skill for skill, _ in labels] == ["gripper+wait", "wait"] and sum(count for _, count in labels) == 12
     opening = {name: done.actions[8, index] for index, name in enumerate(done.action_names) if "gripper" in name}
     assert sorted(opening.values()) == pytest.approx([0.0, made.robot.arms[0].gripper.open], abs=1e-4)
-
-
-def said(steps: str) -> str:
-    body = "".join(f"  {line}\n" for line in steps.splitlines())
-    return f"steps:\n{body}success:\n  - at_rest\n{TAIL}"
 
 
 def test_what_was_lost_on_the_way_is_fetched_again():

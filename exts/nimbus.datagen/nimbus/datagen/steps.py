@@ -173,7 +173,12 @@ class Reader:
             return Step(entry, self._statement(keys, entry, {}), keys, self.kind)
         if not isinstance(entry, dict) or len(entry) != 1:
             what = "expected one name, or one 'name: parameters'"
-            raise self.error(keys, what, instead="begin every step with its own '- '")
+            # YAML has cut a text in flow style at its comma: {move: above(cup, 10 cm)}
+            cut = isinstance(entry, dict) and any(
+                value is None and key[-1:] in (")", "]") for key, value in entry.items()
+            )
+            instead = "put text with commas or brackets in quotes" if cut else "begin every step with its own '- '"
+            raise self.error(keys, what, instead=instead)
         (key, value), *_ = entry.items()
         inside = (*keys, key)
         if key.split()[0:1] == ["for"]:

@@ -6,6 +6,7 @@ import string
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nimbus.datagen.composites.choose_one import chosen_names
 from nimbus.datagen.contradictions import check_contradictions
 from nimbus.datagen.errors import nearest
 from nimbus.datagen.kind_check import check_kinds
@@ -114,6 +115,7 @@ def _check_arms(task: Task, arms: Collection[str]) -> None:
 
 
 def _check_instructions(task: Task) -> None:
+    known = (*task.objects, *chosen_names((*task.steps, *task.success)))
     for index, text in enumerate(task.instructions):
         keys = ("instructions", index)
         try:
@@ -121,8 +123,8 @@ def _check_instructions(task: Task) -> None:
         except ValueError as error:
             raise task.error(keys, f"malformed wording: {error}", instead="write {{ and }} for braces") from None
         for _, field, form, conversion in fields:
-            if field not in task.objects or form or conversion:
-                hint = nearest(field or "", task.objects)
+            if field not in known or form or conversion:
+                hint = nearest(field or "", known)
                 raise task.error(keys, f"unknown field '{{{field}}}'", instead=hint)
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 from nimbus.datagen.execute.perform import Performer
 from nimbus.datagen.registry import register
 from nimbus.datagen.scope import Scope
-from nimbus.datagen.steps import Composite, Reader, Steps
+from nimbus.datagen.steps import Composite, Reader, Step, Steps
 from nimbus.datagen.strict_yaml import Keys
 from nimbus.datagen.trajectory import Outcome
 
@@ -82,3 +82,17 @@ class ChooseOne(Composite):
     def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
         """A condition that does not hold for that member."""
         return next(filter(None, (performer.failure(self.body, inner) for inner in self.scopes(scope))), None)
+
+
+def chosen_names(steps: Steps) -> dict[str, str]:
+    """Names that are given once in an episode, outside every loop, and the groups that they are chosen from."""
+    names: dict[str, str] = {}
+    for step in steps:
+        if isinstance(step, Step) or (step.variable and not isinstance(step, ChooseOne)):
+            continue
+        if isinstance(step, ChooseOne):
+            names[step.variable] = step.group
+            continue  # what is chosen inside has an address of its own for each member
+        for block in step.blocks():
+            names |= chosen_names(block)
+    return names

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.composites.choose_one import chosen_names
 from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
 from nimbus.datagen.randomize.choices import draw_choices
 from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
@@ -83,7 +84,7 @@ def draw_visual(
         light=draft.light,
         cameras=tuple(draft.cameras),
         surfaces=draft.surfaces,
-        instruction=_instruction(template, task, draft),
+        instruction=_instruction(template, task, draft, physical.drawn.get("choices", {})),
         drawn=drawn | {"language": {"template": template} | drawn.get("language", {})},
     )
 
@@ -98,9 +99,12 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams) -> dict[str, A
     return {name: settings.draw(draft, partial(streams, name)) for name, settings in chosen.items()}
 
 
-def _instruction(template: str, task: Task, draft: Draft) -> str:
+def _instruction(template: str, task: Task, draft: Draft, choices: Mapping[str, int]) -> str:
     """Fill in ``{items}`` with what there is: "the bottle, the can and the jar"; and put the sentence round it."""
     groups = {name: [item for item in draft.objects if item.group == name] for name in task.objects}
+    for name, group in chosen_names((*task.steps, *task.success)).items():
+        index = choices.get(f"{name} in {group}")
+        groups[name] = [] if index is None else [groups[group][index]]
     said = template.format(
         **{name: _listed([f"the {draft.names[item.name]}" for item in members]) for name, members in groups.items()}
     )
