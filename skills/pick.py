@@ -69,8 +69,10 @@ class Pick(Skill):
             grasps, plan = thin, self._plan(arm, thin)
         if not plan:
             raise self._unreachable(arm, plan.attempts)
-        tried.append(grasps[plan.grasp_index])
+        grasp = grasps[plan.grasp_index]
+        tried.append(grasp)
         arm.begin("reach")
+        arm.note(grasp_tilt=grasp.tilt, grasp_width=grasp.width)
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):

@@ -112,6 +112,7 @@ class Workcell:
         self._joints = np.array([place[joint] for joint in self.robot.arm.joints])
         self._finger_joints = np.array([place[joint] for joint in self.robot.gripper.joints])
         self._plan_count = 0
+        self._notes: dict[str, float] = {}
         self._upcoming: Float = np.zeros((0, len(self._joints)))
         self._together: Together | None = None
 
@@ -222,12 +223,13 @@ class Workcell:
             if any(np.all(place > low - _SKIN) and np.all(place < high + _SKIN) for low, high in cavities)
         ]
 
-    def grasps(self, name: str) -> list[Grasp]:
+    def grasps(self, name: str, *, limit: int = 40) -> list[Grasp]:
         """Ways to grasp an object where it is now, best first."""
         return rank_grasps(
             grasp_axes(self.objects[name], self.robot.gripper.shape),
             self.pose(name),
             table_height=self.lowest_point(name),
+            limit=limit,
         )
 
     # Motion
@@ -303,7 +305,8 @@ class Workcell:
         Raises:
             SkillFailure: It is no success, or the arm did not follow.
         """
-        self.plan_statistics.append(dict(plan.statistics))
+        self.plan_statistics.append(dict(plan.statistics) | self._notes)
+        self._notes = {}
         if not plan:
             raise SkillFailure.of_plan(plan)
         self._wait_for_way(plan.positions)
@@ -321,6 +324,10 @@ class Workcell:
             self.command(posture, opening=float(openings[max(0, step + 1 - half)]))
         self._upcoming = postures[:0]
         return plan
+
+    def note(self, **measures: float) -> None:
+        """Measures that belong to the next motion, beside the statistics of its plan."""
+        self._notes = dict(measures)
 
     def follow_all(self, *plans: MotionPlan) -> MotionPlan:
         """Run plans, each of which starts where the one before ends, as one flowing motion.

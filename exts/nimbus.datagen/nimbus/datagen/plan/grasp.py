@@ -75,6 +75,11 @@ class Grasp:
     """Distance of the contacts [m]"""
     score: float
 
+    @property
+    def tilt(self) -> float:
+        """Angle between the approach and straight down [rad]."""
+        return float(np.arccos(np.clip(-self.world_T_tool[2, 2], -1.0, 1.0)))
+
     def resembles(self, other: Grasp) -> bool:
         """Whether the other holds nearly the same place from nearly the same side, fingers swapped or not."""
         one, two = self.object_T_tool, other.object_T_tool

@@ -7,12 +7,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from nimbus.datagen.layout import Layout
 from nimbus.datagen.trajectory import Trajectory
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
+_FAILURE_PATH = re.compile(r"failures/[^/\\\0]+\.hdf5")
+_GRASP = ("grasp_tilt", "grasp_width")
+"""Measures of a motion plan that say how the hand takes hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +34,21 @@ class Video:
     def __post_init__(self) -> None:
         if not _VIDEO_PATH.fullmatch(self.path):
             raise ValueError(f"path '{self.path}' is none of a video")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptFailure:
+    """The file of a failed attempt that was kept; it is no episode."""
+
+    path: str
+    """Relative to the dataset."""
+    byte_count: int
+    sha256: str
+    """Content hash at level D1."""
+
+    def __post_init__(self) -> None:
+        if not _FAILURE_PATH.fullmatch(self.path):
+            raise ValueError(f"path '{self.path}' is none of a kept failure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +85,14 @@ class Attempt:
     started: float = 0.0
     """[s since 1970] when the writer took it up"""
     ended: float = 0.0
+    drawn: dict[str, Any] = field(default_factory=dict)
+    """Every value drawn, by part of the layout and randomizer, to five digits; empty in old ledgers."""
+    steps: tuple[str, ...] = ()
+    """Skill steps that it began, in order: ``pick items_0``."""
+    grasps: tuple[dict[str, float], ...] = ()
+    """Of each grasp: ``tilt`` from straight down [rad], ``width`` between the fingers [m]."""
+    failure: KeptFailure | None = None
+    """Its file, where a failed attempt was kept."""
 
     def __post_init__(self) -> None:
         if self.path and not _PATH.fullmatch(self.path):
@@ -110,6 +139,7 @@ def attempt_of(
     times: Mapping[str, float],
     started: float,
     written: Written | None = None,
+    failure: KeptFailure | None = None,
 ) -> Attempt:
     """The ledger's row of an attempt that ends now.
 
@@ -121,6 +151,7 @@ def attempt_of(
         times: [s] CPU by stage; waits have names that end with ``_wait``.
         started: [s since 1970]
         written: Its file; None for a failed attempt.
+        failure: The file of a failed attempt that is kept.
     """
     key, outcome = layout.key, trajectory.outcome
     return Attempt(
@@ -145,6 +176,31 @@ def attempt_of(
         objects=_objects(layout),
         started=started,
         ended=time.time(),
+        drawn=_rounded({"physical": layout.physical.drawn, "visual": layout.visual.drawn}),
+        steps=tuple(dict.fromkeys(f"{part.skill} {part.target}".rstrip() for part in trajectory.segments)),
+        grasps=_grasps(trajectory),
+        failure=failure,
+    )
+
+
+def _rounded(value: Any) -> Any:
+    """Plain JSON values, numbers to five digits: enough to see where one lies in its range."""
+    if isinstance(value, Mapping):
+        return {str(key): _rounded(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_rounded(part) for part in value]
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.5g}")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _grasps(trajectory: Trajectory) -> tuple[dict[str, float], ...]:
+    columns = [trajectory.plan_statistics.get(name, np.zeros(0)) for name in _GRASP]
+    rows = np.array(columns).T if len(columns[0]) == len(columns[1]) else np.zeros((0, 2))
+    return tuple(
+        {name.removeprefix("grasp_"): round(float(value), 4) for name, value in zip(_GRASP, row, strict=True)}
+        for row in rows
+        if np.isfinite(row).all()
     )
 
 

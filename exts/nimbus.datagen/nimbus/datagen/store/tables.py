@@ -72,7 +72,13 @@ class Table(Generic[T]):
         return from_plain(self.row, named | {name: parse_json(named[name]) for name in self._json})
 
 
-ATTEMPTS = Table("attempts", Attempt, key=("episode_id", "attempt"), index="idx", later={"videos": "'[]'"})
+ATTEMPTS = Table(
+    "attempts",
+    Attempt,
+    key=("episode_id", "attempt"),
+    index="idx",
+    later={"videos": "'[]'", "drawn": "'{}'", "steps": "'[]'", "grasps": "'[]'", "failure": "'null'"},
+)
 EPISODES = Table("episodes", EpisodeState, key=("idx", "variant"))
 FAULTS = Table("faults", Fault)
 SPANS = Table("spans", Span)
