@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
+from task_attempts import successes
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial, SimpleMaterial
 
@@ -309,3 +310,31 @@ def test_the_cache_follows_the_mesh_and_its_settings(
         AssetLibrary(folder)
     assert made == ["box.ply"] * 2  # the mass alone cuts nothing anew
     assert len(list(cache.iterdir())) == 2
+
+
+TASK = """\
+robot: panda
+scene: tabletop
+regions:
+  start: {{on: table, center: [0.5, 0.0], size: [0.3, 0.4]}}
+objects:
+  things: {{library: "{folder}/", count: 6, distinct: true, region: start}}
+steps:
+  - pick: things[0]
+  - place: {{object: "things[0]", into: "bins[0]"}}
+success:
+  - inside: {{object: "things[0]", container: "bins[0]"}}
+cameras:
+  front: {{position: [1.2, 0, 0.7], look_at: [0.5, 0, 0], vertical_fov: 45 deg, size: [32, 24]}}
+instructions: ["Put {{things}} away."]
+"""
+
+
+def test_a_task_with_meshes_of_every_format_is_drawn_planned_and_executed(folder: Path) -> None:
+    for suffix in ("usda", "usdc"):
+        write_usd(folder / f"box_{suffix}.{suffix}")
+    for suffix in ("obj", "glb", "stl", "ply"):
+        painted_box().export(folder / f"box_{suffix}.{suffix}")
+    task = folder / "tidy.yaml"
+    task.write_text(TASK.format(folder=folder))
+    assert successes(str(task), layouts=3) == 1
