@@ -12,6 +12,7 @@ from staging import staged
 from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.episode import Images
 from nimbus.datagen.store.hdf5 import Hdf5Writer
 from nimbus.datagen.store.records import Fault, State
 from nimbus.datagen.store.recovery import Recovery
@@ -34,11 +35,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def fill(folder: Path) -> list[str]:
+def fill(folder: Path, images: Images = "lossless") -> list[str]:
     """Store episodes until the disk is full; returns the ids that were acknowledged."""
     ids = []
     with open_dataset(folder) as dataset:
-        writer = Hdf5Writer(dataset)
+        writer = Hdf5Writer(dataset, images=images)
         try:
             with pytest.raises(StorageError, match="cannot write") as caught:
                 for index in range(200):
@@ -50,11 +51,13 @@ def fill(folder: Path) -> list[str]:
     return ids
 
 
-def test_a_disk_that_fills_ends_in_one_line_and_keeps_what_was_stored(small_disk: Path) -> None:
+@pytest.mark.parametrize("images", ["lossless", "video"])
+def test_a_disk_that_fills_ends_in_one_line_and_keeps_what_was_stored(small_disk: Path, images: Images) -> None:
     folder = small_disk / "data"
-    ids = fill(folder)
+    ids = fill(folder, images)
     assert len(ids) >= 2
-    assert sorted(path.stem for path in (folder / "episodes").iterdir()) == ids
+    assert sorted(path.stem for path in (folder / "episodes").glob("*.hdf5")) == ids
+    assert len(list((folder / "episodes").iterdir())) == len(ids) * (1 if images == "lossless" else 3)
     assert verify(folder).problems == ()
 
 
@@ -68,19 +71,20 @@ def test_after_making_room_the_same_folder_goes_on(small_disk: Path) -> None:
     assert verify(small_disk / "data").problems == ()
 
 
+@pytest.mark.parametrize("images", ["lossless", "video"])
 @pytest.mark.parametrize("room", range(0, 800_000, 100_000))
-def test_wherever_the_room_ends_nothing_half_written_stays(small_disk: Path, room: int) -> None:
+def test_wherever_the_room_ends_nothing_half_written_stays(small_disk: Path, room: int, images: Images) -> None:
     folder = small_disk / "data"
-    write_dataset(folder, [make_rendered(0)])
+    write_dataset(folder, [make_rendered(0)], images=images)
     status = os.statvfs(small_disk)
     (small_disk / "ballast").write_bytes(bytes(max(0, status.f_bavail * status.f_frsize - room)))
     stored = 1
     try:
         for item in (make_rendered(1), make_rendered(2, outcome=failure())):
-            stored += len([done for done in write_dataset(folder, [item]) if done.path])
+            stored += len([done for done in write_dataset(folder, [item], images=images) if done.path])
     except StorageError as error:
         assert room < 700_000, error
-    assert len(list((folder / "episodes").iterdir())) == stored
+    assert len(list((folder / "episodes").iterdir())) == stored * (1 if images == "lossless" else 3)
     assert verify(folder).problems == ()
 
 

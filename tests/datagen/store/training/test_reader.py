@@ -201,6 +201,27 @@ def test_what_is_no_dataset_or_another_version_is_one_line(root: Path, tmp_path:
         Reader(tmp_path / "out")
 
 
+def test_a_hole_a_cut_table_and_a_cut_video_are_one_line(root: Path, tmp_path: Path) -> None:
+    def spoiled(place: str, spoil: Any) -> Path:
+        out = tmp_path / place.replace("/", "_")
+        export(root / "video", out)
+        path = out / place
+        pq.write_table(spoil(pq.read_table(path)), path)
+        return out
+
+    with pytest.raises(InputError, match="row i of its table of episodes is not episode i"):
+        Reader(spoiled("meta/episodes/chunk-000/file-000.parquet", lambda table: table.take([0, 2])))
+    short = Reader(spoiled("data/chunk-000/file-000.parquet", lambda table: table.slice(0, 70)))
+    assert short[32]["index"] == 32
+    with pytest.raises(InputError, match=r"file-000.parquet: has fewer rows than episode 2 is long"):
+        list(Samples(short))
+    export(root / "video", tmp_path / "cut")
+    video = next((tmp_path / "cut").rglob("*wrist/**/*.mp4"))
+    video.write_bytes(video.read_bytes()[:-20_000])
+    with pytest.raises(InputError, match="not a readable video"):
+        list(Samples(Reader(tmp_path / "cut"), ahead=2))
+
+
 def test_unknown_features_and_empty_windows_are_refused(root: Path) -> None:
     with pytest.raises(ValueError, match=r"no feature 'acton'; did you mean 'action'"):
         Reader(root / "video", features=["acton"])

@@ -53,6 +53,9 @@ class LeRobotFrames:
         wanted = [name for name in tables[0].column_names if not name.startswith("stats/")]
         self._episodes: Any = pa.concat_tables([table.select(wanted) for table in tables])
         self.lengths = self._column("length").astype(np.int64)
+        if not np.array_equal(self._column("episode_index"), np.arange(len(self.lengths))):
+            what = "row i of its table of episodes is not episode i"
+            raise InputError(what, where=str(folder), instead=_MEND)
         self._first_rows = self._first_rows_of_files()
         self._open: Recent[VideoReader] = Recent(open_files)
         self._table = lru_cache(_KEPT)(self._read_table)
@@ -61,8 +64,12 @@ class LeRobotFrames:
         """(T, D) rows by name."""
         file = self._place("data", episode)
         first = int(self._column("dataset_from_index")[episode]) - self._first_rows[file]
-        table = self._table(file)
-        return {name: rows[first : first + int(self.lengths[episode])] for name, rows in table.items()}
+        length = int(self.lengths[episode])
+        found = {name: rows[first : first + length] for name, rows in self._table(file).items()}
+        if any(len(rows) != length for rows in found.values()):
+            what = f"has fewer rows than episode {episode} is long"
+            raise InputError(what, where=str(self._folder / self._data_file(file)), instead=_MEND)
+        return found
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
         """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
@@ -117,9 +124,11 @@ class LeRobotFrames:
             first.setdefault(self._place("data", episode), int(start))
         return first
 
+    def _data_file(self, file: tuple[int, int]) -> str:
+        return fill(self._info["data_path"], chunk_index=file[0], file_index=file[1])
+
     def _read_table(self, file: tuple[int, int]) -> dict[str, NDArray[np.float32]]:
-        name = fill(self._info["data_path"], chunk_index=file[0], file_index=file[1])
-        table = self._parquet(self._inside.path(name), columns=list(self.columns))
+        table = self._parquet(self._inside.path(self._data_file(file)), columns=list(self.columns))
         return {column: _rows(table.column(column)) for column in self.columns}
 
     def _parquet(self, path: Path, *, columns: list[str] | None = None) -> Any:
