@@ -1,0 +1,101 @@
+"""Which values are kept too seldom for chance: Fisher's exact test, corrected for how many were tested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+def seldom_kept(total: int, lost: int, having: NDArray[np.int64], having_lost: NDArray[np.int64]) -> Floats:
+    """One-sided p-values of Fisher's exact test: so many of the lost would have the value by chance.
+
+    Args:
+        total: Episodes that were tried.
+        lost: Those of them that were not kept.
+        having: (V,) tried episodes that have each value.
+        having_lost: (V,) lost episodes that have it.
+    """
+    return np.asarray(hypergeom.sf(np.asarray(having_lost) - 1, total, lost, having), dtype=float)
+
+
+def adjusted(p_values: Floats, attainable: Floats, *, level: float) -> Floats:
+    """Benjamini and Hochberg's (1995) q-values over the values that can be found at all.
+
+    A value so rare that it could not reach the level, were every episode with it lost, is not tested (after Tarone,
+    1990): its q-value is 1, and it costs the others nothing. What is tested does not depend on which were lost.
+
+    Args:
+        p_values: (V,)
+        attainable: (V,) smallest p-value that each could have.
+        level: Of the false discoveries that are accepted.
+    """
+    result = np.ones(len(p_values))
+    tested = np.flatnonzero(attainable <= level)
+    if not len(tested):
+        return result
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    raw = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    result[order] = np.minimum(1.0, np.minimum.accumulate(raw[::-1])[::-1])
+    return result
+
+
+def find_seldom(have: Bools, lost: Bools, *, level: float) -> tuple[list[int], Floats, Floats]:
+    """The fewest values that explain why episodes were lost.
+
+    The most significant value is taken first; the episodes that have it are then left out, and the rest is tested
+    again, so that what merely shares episodes with it is not blamed.
+
+    Args:
+        have: (V, N) which of N tried episodes have which value. Of equal values the first one is taken.
+        lost: (N,) episodes that were not kept.
+        level: Of the false discoveries that are accepted.
+
+    Returns:
+        The values found, strongest first; p-values and q-values (V,) of the first round, those of a value found
+        later from its own round.
+    """
+    left = np.ones(len(lost), dtype=bool)
+    found: list[int] = []
+    p_values, q_values = np.ones(len(have)), np.ones(len(have))
+    while True:
+        p, q = _round(have[:, left], lost[left], level)
+        if not found:
+            p_values, q_values = p.copy(), q.copy()
+        if not len(q) or q.min() > level:
+            return found, p_values, q_values
+        strongest = int(np.flatnonzero(p == p[q <= level].min())[0])
+        found.append(strongest)
+        p_values[strongest], q_values[strongest] = p[strongest], q[strongest]
+        left &= ~have[strongest]
+
+
+def _round(have: Bools, lost: Bools, level: float) -> tuple[Floats, Floats]:
+    total, gone = len(lost), int(lost.sum())
+    having, having_lost = have.sum(axis=1), (have & lost).sum(axis=1)
+    p_values = seldom_kept(total, gone, having, having_lost)
+    return p_values, adjusted(p_values, seldom_kept(total, gone, having, np.minimum(having, gone)), level=level)
+
+
+def wilson(kept: int, tried: int, *, z: float = 1.96) -> tuple[float, float]:
+    """Interval of a share at 95 % (Wilson, 1927)."""
+    if not tried:
+        return 0.0, 1.0
+    share = kept / tried
+    middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
+    half = z / (1 + z * z / tried) * float(np.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried)))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def edges(values: Sequence[float], *, most: int = 5, least: int = 8) -> list[float]:
+    """Inner edges of bins of equal counts: at most so many bins, each of at least so many values."""
+    bins = min(most, len(values) // least)
+    if bins < 2:
+        return []
+    cuts = np.quantile(np.asarray(values, dtype=float), np.arange(1, bins) / bins)
+    return [float(cut) for cut in np.unique(cuts)]
