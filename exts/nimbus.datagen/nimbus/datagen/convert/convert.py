@@ -15,7 +15,6 @@ from nimbus.datagen.convert.open import open_set
 from nimbus.datagen.convert.plan import Plan
 from nimbus.datagen.convert.write_v30 import made
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.export.export import versions
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.publication import (
     NAME,
@@ -31,6 +30,7 @@ from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.within import files_under
+from nimbus.datagen.version import nimbus_version
 
 WRITERS = {"lerobot": write_v30.write, "lerobot-v2.1": write_v21.write}
 """By name of the format."""
@@ -97,7 +97,7 @@ def convert(
     plan = Plan(source=source, items=tuple(source.items[number] for number in chosen))
     names = list(files_under(folder))
     extra, left_out = _others(source, names)
-    origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": versions()}
+    origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
     episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
     key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
@@ -154,6 +154,16 @@ def _converted(
         left_out=left_out,
         is_new=is_new,
     )
+
+
+def _versions() -> dict[str, str]:
+    """Of what decides the bytes."""
+    import av
+    import numpy as np
+    import pyarrow
+
+    libraries = {"av": av, "numpy": np, "pyarrow": pyarrow}
+    return {"nimbus": nimbus_version()} | {name: library.__version__ for name, library in libraries.items()}
 
 
 def _sum(value: object) -> str:

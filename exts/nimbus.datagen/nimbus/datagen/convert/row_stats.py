@@ -38,6 +38,17 @@ def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int)
     return found
 
 
+def by_column(stats: NDArray[np.float64], sizes: Mapping[str, int]) -> dict[str, list[list[float]]]:
+    """Statistics (E, S, D) of many episodes as columns ``feature/name`` of lists, one an episode."""
+    found: dict[str, list[list[float]]] = {}
+    start = 0
+    for name, size in sizes.items():
+        for row, key in enumerate(KEYS):
+            found[f"{name}/{key}"] = stats[:, row, start : start + size].tolist()
+        start += size
+    return found
+
+
 def joint_image_stats(episodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Statistics of the pictures of all episodes from those of each; quantiles, which none has, are left out."""
     low, high, total, mean, squares = np.inf, -np.inf, 0.0, 0.0, 0.0

@@ -13,8 +13,8 @@ from nimbus.datagen.convert.remux import remux
 from nimbus.datagen.convert.row_stats import KEYS, RowTotals, by_feature, episode_stats, joint_image_stats
 from nimbus.datagen.convert.rows import Rows, numbers_of
 from nimbus.datagen.convert.write_v30 import link, made
-from nimbus.datagen.store.export.lerobot_v21 import DATA, VIDEO
 from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.shards import DATA_V21, VIDEO_V21
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.within import fill
@@ -40,9 +40,9 @@ def write(
         for position, item in enumerate(plan.items):
             place: dict[str, Any] = {"episode_chunk": position // options.episode_size, "episode_index": position}
             table = rows.read(position)
-            pq.write_table(table, made(tree / fill(DATA, **place)), compression="snappy")
+            pq.write_table(table, made(tree / fill(DATA_V21, **place)), compression="snappy")
             for feature in plan.source.videos:
-                _write_video(plan, position, feature, tree / fill(VIDEO, video_key=feature, **place))
+                _write_video(plan, position, feature, tree / fill(VIDEO_V21, video_key=feature, **place))
             row = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
             episodes.write(to_json(dict(item.extra) | row) + "\n")
             told.write(to_json({"episode_index": position, "stats": _stats(plan, position, table, totals)}) + "\n")
@@ -90,6 +90,6 @@ def _info(plan: Plan, chunk_size: int) -> dict[str, Any]:
         "chunks_size": chunk_size,
         "fps": plan.source.fps,
         "splits": plan.splits,
-        "data_path": DATA,
-        "video_path": VIDEO if plan.source.videos else None,
+        "data_path": DATA_V21,
+        "video_path": VIDEO_V21 if plan.source.videos else None,
     }

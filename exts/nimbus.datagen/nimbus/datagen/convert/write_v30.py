@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from nimbus.datagen.convert.jobs import Job, Jobs, Made
 from nimbus.datagen.convert.plan import Plan
-from nimbus.datagen.convert.row_stats import RowTotals, by_feature, joint_image_stats
+from nimbus.datagen.convert.row_stats import RowTotals, by_column, joint_image_stats
 from nimbus.datagen.convert.rows import numbers_of
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parquet import INT, TEXT, write_index
@@ -45,7 +45,7 @@ def write(
     worth = min(core_count(), 1 + plan.frame_count * len(plan.source.videos) // _PAYS)
     make_all(jobs.do, missing, workers=workers or worth, tell=tell)
     tree = stage / "tree"
-    columns: list[dict[str, Any]] = [{} for _ in plan.items]
+    columns: dict[str, list[Any]] = {}
     made = [(job, jobs.read(job)) for job in todo]
     _place_rows(plan, tree, [(job, found) for job, found in made if not job.feature], columns)
     for feature in plan.source.videos:
@@ -64,26 +64,30 @@ def _jobs(plan: Plan, feature: str, sizes: Sequence[int], options: Options) -> I
         yield Job(number=number, feature=feature, positions=positions)
 
 
-def _place_rows(plan: Plan, tree: Path, made: list[tuple[Job, Made]], columns: list[dict[str, Any]]) -> None:
-    starts = plan.starts
+def _place_rows(plan: Plan, tree: Path, made: list[tuple[Job, Made]], columns: dict[str, list[Any]]) -> None:
+    """Put the tables into their places, and fill in what the table of episodes says of them."""
+    lengths = [item.length for item in plan.items]
+    columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
     for job, found in made:
         spot = place(job.number)
         link(found.files[0], tree / DATA.format(**spot))
-        for row, position in enumerate(job.positions):
-            length = plan.items[position].length
-            columns[position] |= {f"data/{name}": value for name, value in spot.items()}
-            columns[position] |= {"dataset_from_index": starts[position], "dataset_to_index": starts[position] + length}
-            stats = by_feature(found.stats[row], found.sizes, length)
-            if plan.keeps_image_stats:
-                stats |= {name: dict(values) for name, values in plan.items[position].image_stats.items()}
-            columns[position] |= {
-                f"stats/{feature}/{name}": value for feature, values in stats.items() for name, value in values.items()
-            }
+        for name, value in spot.items():
+            columns.setdefault(f"data/{name}", []).extend([value] * len(job.positions))
+        for name, values in by_column(found.stats, found.sizes).items():
+            columns.setdefault(f"stats/{name}", []).extend(values)
+    columns |= {f"stats/{feature}/count": [[length] for length in lengths] for feature in made[0][1].sizes}
+    if plan.keeps_image_stats:
+        for feature in plan.source.videos:
+            for name in plan.items[0].image_stats[feature]:
+                values = [item.image_stats[feature].get(name) for item in plan.items]
+                columns[f"stats/{feature}/{name}"] = values
 
 
 def _place_videos(
-    plan: Plan, tree: Path, feature: str, made: list[tuple[Job, Made]], columns: list[dict[str, Any]]
+    plan: Plan, tree: Path, feature: str, made: list[tuple[Job, Made]], columns: dict[str, list[Any]]
 ) -> None:
+    names = ("chunk_index", "file_index", "from_timestamp", "to_timestamp")
+    mine: dict[str, list[Any]] = {name: columns.setdefault(f"videos/{feature}/{name}", []) for name in names}
     number = 0
     for job, found in made:
         positions = iter(job.positions)
@@ -91,31 +95,31 @@ def _place_videos(
             spot, frame = place(number), 0
             link(path, tree / VIDEO.format(video_key=feature, **spot))
             for _ in range(count):
-                position = next(positions)
-                stop = frame + plan.items[position].length
-                key = f"videos/{feature}"
-                columns[position] |= {f"{key}/{name}": value for name, value in spot.items()}
+                stop = frame + plan.items[next(positions)].length
                 # Whole frames over the rate, not a sum of durations, which would drift.
-                columns[position][f"{key}/from_timestamp"] = frame / plan.source.fps
-                columns[position][f"{key}/to_timestamp"] = stop / plan.source.fps
+                times = {"from_timestamp": frame / plan.source.fps, "to_timestamp": stop / plan.source.fps}
+                for name, value in (spot | times).items():
+                    mine[name].append(value)
                 frame = stop
             number += 1
 
 
-def _write_episodes(plan: Plan, tree: Path, columns: list[dict[str, Any]], most: int) -> None:
+def _write_episodes(plan: Plan, tree: Path, columns: dict[str, list[Any]], most: int) -> None:
     """Row ``i`` is episode ``i``: readers look it up by its place."""
-    taken = {name for row in columns for name in row}
+    items = plan.items
+    told: dict[str, list[Any]] = {
+        "episode_index": list(range(len(items))),
+        "tasks": [list(item.tasks) for item in items],
+        "length": [item.length for item in items],
+    }
+    extra = dict.fromkeys(name for item in items for name in item.extra if name not in told and name not in columns)
+    told |= {name: [item.extra.get(name) for item in items] for name in extra} | columns
     schema: Any = None
-    for number, positions in groups(pack([1] * len(columns), most, most)):
-        spot = {f"meta/episodes/{name}": value for name, value in place(number).items()}
-        rows = []
-        for position in positions:
-            item = plan.items[position]
-            told = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
-            extra = {name: value for name, value in item.extra.items() if name not in taken}
-            rows.append(told | extra | columns[position] | spot)
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        table = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+    for number, positions in groups(pack([1] * len(items), most, most)):
+        part = slice(positions.start, positions.stop)
+        table = pa.table({name: _column(values[part]) for name, values in told.items()})
+        for name, value in place(number).items():
+            table = table.append_column(f"meta/episodes/{name}", pa.array([value] * len(positions), pa.int64()))
         schema = schema or table.schema
         path = made(tree / EPISODES.format(**place(number)))
         pq.write_table(table if table.schema == schema else _like(table, schema), path, compression="snappy")

@@ -73,11 +73,13 @@ def files_under(root: Path) -> Iterator[str]:
     Raises:
         InputError: A symbolic link leads out of it.
     """
-    inside = Inside(root)
+    inside, top = Inside(root), len(str(root)) + 1
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted((*names, *(name for name in folders if Path(place, name).is_symlink()))):
-            path = Path(place, name)
-            relative = path.relative_to(root).as_posix()
-            if inside.path(relative).is_file():
+        for name in sorted((*names, *(name for name in folders if os.path.islink(os.path.join(place, name))))):
+            path = os.path.join(place, name)
+            relative = path[top:].replace(os.sep, "/")
+            if os.path.islink(path):
+                inside.path(relative)
+            if os.path.isfile(path):
                 yield relative

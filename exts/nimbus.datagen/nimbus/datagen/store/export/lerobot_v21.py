@@ -11,14 +11,13 @@ from nimbus.datagen.store.export.features import Tasks, columns_of, episode_stat
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parquet import write_parquet
 from nimbus.datagen.store.export.parts import Parts
+from nimbus.datagen.store.export.shards import DATA_V21, VIDEO_V21
 from nimbus.datagen.store.export.source import Source
 from nimbus.datagen.store.export.video import join
 from nimbus.datagen.store.h264 import PLAIN
 from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = True
-DATA = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
-VIDEO = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
 _STATS = ("min", "max", "mean", "std", "count")
 """Those that this version knows."""
 
@@ -39,9 +38,9 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
         for part in parts:
             position, count = part.item.position, part.item.step_count
             place = {"episode_chunk": position // options.episode_size, "episode_index": position}
-            write_parquet(_made(tree / DATA.format(**place)), columns_of(part, source, tasks, start=start))
+            write_parquet(_made(tree / DATA_V21.format(**place)), columns_of(part, source, tasks, start=start))
             for camera, video in part.videos.items():
-                target = _made(tree / VIDEO.format(video_key=f"observation.images.{camera}", **place))
+                target = _made(tree / VIDEO_V21.format(video_key=f"observation.images.{camera}", **place))
                 if video == part.item.videos.get(camera):  # the dataset's own: a copy, laid out as readers expect
                     join([video], target, fps=source.fps, flags=PLAIN)
                 else:
@@ -92,8 +91,8 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
         "chunks_size": chunk_size,
         "fps": source.fps,
         "splits": {"train": f"0:{count}"},
-        "data_path": DATA,
-        "video_path": VIDEO if source.cameras else None,
+        "data_path": DATA_V21,
+        "video_path": VIDEO_V21 if source.cameras else None,
         "features": features_of(source),
     }
 

@@ -1,4 +1,4 @@
-"""Where LeRobot v3.0 keeps its files, and how episodes are shared out over them."""
+"""Where LeRobot keeps its files, and how episodes are shared out over them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ FILES_IN_CHUNK = 1000
 DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 EPISODES = "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+DATA_V21 = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
+VIDEO_V21 = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
 
 
 def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:
