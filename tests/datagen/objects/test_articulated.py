@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.spatial import ConvexHull
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.robot import load_robot
 from nimbus.datagen.rotations import pose, rotation_about
 from nimbus.datagen.simulate.newton import NewtonSimulation
 
@@ -155,3 +157,44 @@ def test_a_layout_with_joints_is_stored_and_read_and_one_without_reads_as_it_alw
     assert from_plain(PlacedObject, asdict(item)) == item
     old = {name: value for name, value in asdict(item).items() if name not in ("anchored", "joints")}
     assert from_plain(PlacedObject, old).joints == {} and not from_plain(PlacedObject, old).anchored
+
+
+def test_each_part_is_a_file_of_its_own_for_a_stack_of_scenes(tmp_path: Path) -> None:
+    from pxr import Sdf, Usd
+
+    from nimbus.datagen.render.stack_stage import body_prim
+    from nimbus.datagen.usd.robot import robot_usd
+    from nimbus.datagen.usd.stage import read_stage
+    from nimbus.datagen.usd.visual_assets import asset_bounds, write_visual_assets
+
+    item, stage = piece("drawer_cabinet", x=0.7), read_stage("table")
+    model = FURNITURE.model("drawer_cabinet", 0)
+    usd = robot_usd(load_robot("panda"))  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+    assets = write_visual_assets(stage.path, usd, {}, [item], tmp_path)
+    assert {"thing_0", *(f"thing_0.{part.name}" for part in model.parts)} <= set(assets.bodies)
+    for name, thing in (("thing_0", model), ("thing_0.drawer_0", model.part("drawer_0"))):
+        corners = np.stack([thing.vertices.min(axis=0), thing.vertices.max(axis=0)])
+        assert np.allclose(asset_bounds(assets.bodies[name]), corners, atol=1e-5)
+        opened: Any = Usd.Stage.Open(str(assets.bodies[name]))
+        assert opened.GetDefaultPrim()
+        assert Sdf.Path.IsValidIdentifier(body_prim(name))
+
+
+def test_a_laid_out_stage_has_the_parts_where_they_are_and_the_anchor(tmp_path: Path) -> None:
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    from nimbus.datagen.usd.laid_out import OBJECTS, _add_things, body_prims
+    from nimbus.datagen.usd.stage import read_stage
+
+    item, info = piece("drawer_cabinet", x=0.7, fractions={"drawer_0": 0.5}), read_stage("table")
+    stage: Any = Usd.Stage.CreateNew(str(tmp_path / "laid_out.usda"))
+    _add_things(stage, tmp_path / "laid_out.usda", info, load_robot("panda"), [item])
+    bodies = body_prims(stage, info)
+    made, cache = simulation(item), UsdGeom.XformCache()
+    for name in ("thing_0", "thing_0.drawer_0"):
+        world: Any = cache.GetLocalToWorldTransform(bodies[name])
+        assert np.allclose(np.array(world).T, made.body_pose(name), atol=1e-4)
+    anchor: Any = UsdPhysics.FixedJoint(stage.GetPrimAtPath(f"{OBJECTS}/thing_0/anchor"))
+    assert anchor.GetBody1Rel().GetTargets() == [bodies["thing_0"].GetPath()]
+    masses: list[Any] = [UsdPhysics.MassAPI(bodies[name]).GetMassAttr() for name in bodies if "thing" in name]
+    assert sum(mass.Get() for mass in masses) == pytest.approx(item.mass, rel=1e-5)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.layout import Layout
 from nimbus.datagen.observation import Labels
 from nimbus.datagen.render.labels import ROBOT, make_labels
+from nimbus.datagen.render.stack_stage import body_prim
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.usd.visual_assets import VisualAssets, asset_bounds
 
@@ -43,13 +44,15 @@ def make_region_labels(
     """
     objects = layout.physical.objects
     own = {item.name for item in objects} | set(stage.fixtures)
-    instance_of = {f"body_{name}": name if name in own else ROBOT for name in assets.bodies}
+    instance_of = {
+        body_prim(name): name if name in own or name.partition(".")[0] in own else ROBOT for name in assets.bodies
+    }
     still = {role: places for role, places in stage.roles.items() if role not in stage.fixtures}
     instance_of |= {f"scene/{place.split('/', 2)[2]}": role for role, places in still.items() for place in places}
     # objects, then what stands still and the scene's bodies, then the robot's links
     order = [item.name for item in objects] + [name for name in assets.bodies if name not in {o.name for o in objects}]
     things: list[Any] = [
-        _Thing(instance_of[f"body_{name}"], name, _Box(asset_bounds(assets.bodies[name]))) for name in order
+        _Thing(instance_of[body_prim(name)], name, _Box(asset_bounds(assets.bodies[name]))) for name in order
     ]
     boxes = _role_bounds(assets, still)
     things += [_Thing(role, "", _Box(boxes[role])) for role in still]

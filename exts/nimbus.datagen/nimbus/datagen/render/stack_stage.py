@@ -39,12 +39,17 @@ class RegionPaths:
     cameras: dict[str, str]
 
 
+def body_prim(name: str) -> str:
+    """Name of the prim of a body; a dot, as in ``cabinet_0.door``, cannot stand in it."""
+    return f"body_{name.replace('.', '__')}"
+
+
 def region_paths(index: int, bodies: Sequence[str], cameras: Sequence[Camera]) -> RegionPaths:
     """Where things are in region ``index``."""
     root = f"{REGIONS}/R_{index:03d}"
     return RegionPaths(
         root=root,
-        bodies={name: f"{root}/body_{name}" for name in bodies},
+        bodies={name: f"{root}/{body_prim(name)}" for name in bodies},
         cameras={camera.name: f"{root}/camera_{camera.name}" for camera in cameras},
     )
 

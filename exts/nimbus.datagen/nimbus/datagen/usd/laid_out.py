@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Camera, Layout, PlacedObject
+from nimbus.datagen.layout import Camera, Layout, PlacedObject, part_label
+from nimbus.datagen.objects.articulated.pose import object_T_part
+from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.render.stack_stage import add_light, define_camera, refer, set_pose
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import from_matrix, pose
@@ -78,11 +80,19 @@ def body_prims(stage: Any, info: StageInfo) -> dict[str, Any]:
     found = {}
     for prim in stage.Traverse():
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):
-            found[prim.GetName()] = prim
+            found[_body_name(str(prim.GetPath()))] = prim
     for name, fixture in info.fixtures.items():
         below = fixture.prim_path.split("/", 2)
         found[name] = stage.GetPrimAtPath(f"{SCENE}/{below[2]}")
     return found
+
+
+def _body_name(path: str) -> str:
+    """Of a link, a fixture or an object its own name; of the bodies of an articulated object as trajectories say it."""
+    *above, leaf = path.split("/")
+    if "/".join(above[:-1]) != OBJECTS:
+        return leaf
+    return above[-1] if leaf == BASE else part_label(above[-1], leaf)
 
 
 def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, objects: Sequence[PlacedObject]) -> None:
@@ -96,26 +106,45 @@ def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, object
     set_pose(refer(written, ROBOT, usd, path), *base_pose(stage, robot))
     UsdGeom.Scope.Define(written, OBJECTS)
     for item in objects:
-        usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant)
+        usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant, item.scale)
         prim = refer(written, f"{OBJECTS}/{item.name}", usd, path)
         set_pose(prim, item.position, item.wxyz)
         _set_physics(prim, item)
+        _set_joints(written, prim, item)
 
 
 def _set_physics(prim: Any, item: PlacedObject) -> None:
     """Mass and friction of this episode; the inertia grows with the mass."""
     from pxr import Usd, UsdPhysics
 
-    mass: Any = UsdPhysics.MassAPI(prim)
-    nominal = mass.GetMassAttr().Get()
-    inertia = mass.GetDiagonalInertiaAttr().Get()
-    mass.GetMassAttr().Set(item.mass)
-    mass.GetDiagonalInertiaAttr().Set(inertia * (item.mass / nominal))
+    masses: list[Any] = [UsdPhysics.MassAPI(below) for below in Usd.PrimRange(prim) if below.HasAPI(UsdPhysics.MassAPI)]
+    ratio = item.mass / sum(mass.GetMassAttr().Get() for mass in masses)
+    for mass in masses:
+        mass.GetMassAttr().Set(mass.GetMassAttr().Get() * ratio if len(masses) > 1 else item.mass)
+        mass.GetDiagonalInertiaAttr().Set(mass.GetDiagonalInertiaAttr().Get() * ratio)
     for below in Usd.PrimRange(prim):
         if below.HasAPI(UsdPhysics.MaterialAPI):
             material: Any = UsdPhysics.MaterialAPI(below)
             material.GetStaticFrictionAttr().Set(item.friction)
             material.GetDynamicFrictionAttr().Set(item.friction)
+
+
+def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
+    """Parts where this episode has them at the start, and what is anchored fixed to the world."""
+    from pxr import Gf, UsdPhysics
+
+    from nimbus.datagen.objects.library import ObjectLibrary
+
+    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    for part in model.parts:
+        place = object_T_part(part, item.joints.get(part.name, 0.0))
+        set_pose(written.GetPrimAtPath(f"{prim.GetPath()}/{part.name}"), place[:3, 3], from_matrix(place[:3, :3]))
+    if item.anchored:
+        body = f"{prim.GetPath()}/{BASE}" if model.parts else str(prim.GetPath())
+        anchor: Any = UsdPhysics.FixedJoint.Define(written, f"{prim.GetPath()}/anchor")
+        anchor.CreateBody1Rel().SetTargets([body])
+        anchor.CreateLocalPos0Attr(item.position)
+        anchor.CreateLocalRot0Attr(Gf.Quatf(*item.wxyz))
 
 
 def _set_drives(written: Any, robot: Robot) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.layout import PlacedObject, part_label
+from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.rotations import to_matrix
 
 _LOOKS = "looks"
@@ -48,13 +49,20 @@ def write_visual_assets(
     bodies |= {name: (scene, path) for name, path in fixtures.items()}
     files = {name: _write(layer, path, folder / f"{name}.usda") for name, (layer, path) in bodies.items()}
     for item in objects:
-        target = folder / f"{item.library}_{item.kind}_{item.variant:03d}.usda"
-        if not target.is_file():
-            layer = _flat(ObjectLibrary.open(item.library).usd_path(item.kind, item.variant))
-            _write(layer, f"/{layer.defaultPrim}", target)
-        files[item.name] = target
+        model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+        for part in ("", *(part.name for part in model.parts)):
+            target = folder / f"{item.library}_{item.kind}_{item.variant:03d}{_size(item)}{part and f'_{part}'}.usda"
+            if not target.is_file():
+                layer = _flat(ObjectLibrary.open(item.library).usd_path(item.kind, item.variant, item.scale))
+                below = f"/{part or BASE}" if model.parts else ""
+                _write(layer, f"/{layer.defaultPrim}{below}", target)
+            files[part_label(item.name, part) if part else item.name] = target
     rest = _write(scene, f"/{scene.defaultPrim}", folder / "scene.usda")
     return VisualAssets(scene=rest, bodies=files)
+
+
+def _size(item: PlacedObject) -> str:
+    return "" if item.scale == 1.0 else f"_{round(1000 * item.scale)}"
 
 
 def _flat(path: Path) -> Any:
