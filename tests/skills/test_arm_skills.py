@@ -1,0 +1,97 @@
+"""Skills that move the arm and the fingers and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from one_can import make, thing, workcell
+from pydantic import ValidationError
+
+from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.skills.go_to_joints import GoToJoints
+from nimbus.skills.go_to_pose import GoToPose
+from nimbus.skills.gripper import Gripper
+from nimbus.skills.pick import Pick
+from nimbus.skills.place import Place
+from nimbus.skills.push import Push
+from nimbus.skills.shake import Shake
+from nimbus.skills.wait import Wait
+
+
+@pytest.fixture(scope="module")
+def cell() -> Workcell:
+    """A can on the table, shared: each test begins where the one before left the arm."""
+    return workcell(thing())
+
+
+def rows(cell: Workcell) -> int:
+    return len(cell.finish(Outcome(success=True)).time)
+
+
+def test_wait_takes_the_time_that_is_asked_for(cell: Workcell):
+    before = rows(cell)
+    make(Wait, time=0.4).run(cell)
+    assert rows(cell) - before == round(0.4 * cell.simulation.rate)
+
+
+@pytest.mark.parametrize(("to", "width"), [("closed", 0.0), (0.03, 0.03), ("open", 0.08)])
+def test_the_gripper_comes_to_the_distance_that_is_asked_for(cell: Workcell, to: object, width: float):
+    make(Gripper, to=to).run(cell)
+    cell.wait(6)
+    assert cell.simulation.joint_positions()[-2:].sum() == pytest.approx(width, abs=2e-3)
+
+
+def test_go_to_joints_ends_in_the_posture(cell: Workcell):
+    posture = (0.3, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8)
+    make(GoToJoints, posture=posture).run(cell)
+    cell.wait(4)
+    assert np.abs(cell.simulation.joint_positions()[:7] - posture).max() < 2e-3
+
+
+def test_go_to_joints_refuses_a_posture_of_another_arm(cell: Workcell):
+    with pytest.raises(SkillFailure, match="6 joint values for an arm of 7"):
+        make(GoToJoints, posture=(0.0,) * 6).run(cell)
+
+
+def test_go_to_pose_brings_the_tool_to_a_place_in_the_frame_of_a_thing(cell: Workcell):
+    make(GoToPose, position=(0.0, 0.0, 0.2), of="items_0").run(cell)
+    cell.wait(4)
+    above = np.linalg.inv(cell.pose("items_0")) @ cell.tool_pose()
+    np.testing.assert_allclose(above[:3, 3], (0.0, 0.0, 0.2), atol=2e-3)
+    np.testing.assert_allclose(above[:3, 2], (0.0, 0.0, -1.0), atol=5e-3)
+
+
+def test_shake_without_the_object_in_the_hand_says_so(cell: Workcell):
+    with pytest.raises(SkillFailure) as failure:
+        make(Shake, object="items_0").run(cell)
+    assert failure.value.reason == Reason.MISSED_GRASP
+
+
+def test_shake_comes_back_to_where_it_began_with_the_object_in_the_hand():
+    cell = workcell(thing())
+    make(Pick, object="items_0").run(cell)
+    start = cell.tool_pose()
+    make(Shake, object="items_0", times=2).run(cell)
+    cell.wait(3)
+    np.testing.assert_allclose(cell.tool_pose()[:3, 3], start[:3, 3], atol=2e-3)
+    record = cell.finish(Outcome(success=True))
+    way = record.body_positions[:, record.body_names.index("items_0"), 1]
+    assert np.ptp(way) > 0.09 and cell.held == "items_0"
+
+
+@pytest.mark.parametrize(
+    ("skill", "parameters"),
+    [
+        (Place, {}),
+        (Place, {"into": "bin", "on": "table"}),
+        (Place, {"on": "table", "side": "left"}),
+        (Push, {}),
+        (Push, {"to": "goal", "direction": "left", "by": 0.1}),
+        (Push, {"direction": "left"}),
+    ],
+)
+def test_parameters_that_contradict_each_other_are_refused(skill: type, parameters: dict[str, object]):
+    with pytest.raises(ValidationError):
+        skill(object="items_0", **parameters)
