@@ -68,7 +68,7 @@ def test_the_readme_names_every_kind_and_its_bin():
     [
         "README.md",
         "CONTRIBUTING.md",
-        *(f"docs/{name}.md" for name in ("dataset", "export", "planners", "status", "training", "your-own")),
+        *(f"docs/{name}.md" for name in ("dataset", "export", "planners", "quality", "status", "training", "your-own")),
     ],
 )
 def test_links_lead_somewhere(page: str):
