@@ -75,15 +75,22 @@ class ArmKinematics:
             settled = np.abs(step).max() < 2e-3 or error[3:].max() < self.rotation_tolerance
             if error[:3].max() < self.position_tolerance and settled:
                 return configuration.q.copy() if error[3:].max() < self.rotation_slack else None
-            try:
-                tasks: list[mink.BaseTask] = [self._turn]
-                step = mink.solve_ik(
-                    configuration, tasks, 1.0, "daqp", damping=1e-6, limits=[self._bounds], constraints=[self._point]
-                )
-            except mink.NoSolutionFound:
+            step = self._step([self._turn], [self._point]) if error[:3].max() < 0.02 else None
+            if step is None:  # no step reaches the point: go towards it, and turn meanwhile
+                step = self._step([self._task])
+            if step is None:
                 return None
             configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
         return None
+
+    def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> Float | None:
+        """A step within the limits that serves tasks, those of ``first`` exactly; None when there is none."""
+        try:
+            return mink.solve_ik(
+                self._configuration, tasks, 1.0, "daqp", damping=1e-4, limits=[self._bounds], constraints=first
+            )
+        except mink.NoSolutionFound:
+            return None
 
     def _task_error(self, target: mink.SE3) -> Float:
         self._task.set_target(target)
