@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nimbus.datagen.convert.lerobot_set import NEEDED, Item
@@ -67,7 +66,7 @@ class Rows:
             if lacking := [name for name in NEEDED if name not in self._table.column_names]:
                 raise InputError(f"no column {lacking[0]}", where=str(item.rows), instead=_SEE_QA)
             self._file = item.rows
-            self._numbers = pc.cast(self._table.column("episode_index"), pa.int64()).to_numpy()
+            self._numbers = self._table.column("episode_index").to_numpy().astype(np.int64)
         mine = np.flatnonzero(self._numbers == item.number)
         if len(mine) != item.length:
             raise self._wrong(item, f"{len(mine)} rows, expected {item.length}")
