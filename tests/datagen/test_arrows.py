@@ -63,7 +63,7 @@ assert not tasks.exists() or len(list(tasks.iterdir())) == 1
     package = DATAGEN.parents[1]
     names = [".".join(path.relative_to(package).with_suffix("").parts) for path in sources("datagen")]
     # Loaded by Kit, by cuRobo's process, or by commands that fork nobody.
-    apart = (".kit", ".curobo.adapter", ".store.export", ".store.training", ".convert", ".qa")
+    apart = (".kit", ".curobo.adapter", ".store.export", ".store.training", ".convert", ".filter", ".qa")
     names = [name.removesuffix(".__init__") for name in names if not any(room in name for room in apart)]
     home, cache = tmp_path / "home", tmp_path / "cache"
     home.mkdir()
