@@ -70,6 +70,9 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="print JSON")
         if name == "report":
             _add_price(command)
+            command.add_argument(
+                "--yields", type=Path, metavar="FILE", help="write what was kept, value by value, as CSV"
+            )
         if name == "verify":
             command.add_argument(
                 "--recompute",

@@ -15,8 +15,10 @@ from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.dashboard_view import duration
 from nimbus.runner.report_page import render_page
+from nimbus.runner.report_yields import flag_words
 from nimbus.runner.summary import Summary, one_of_each_plan, summarize
 from nimbus.runner.tidy import tidy
+from nimbus.runner.yields import write_yields
 
 FILE_NAME = "report.html"
 
@@ -24,6 +26,8 @@ FILE_NAME = "report.html"
 def command(args: argparse.Namespace) -> int:
     """Print the figures and write the page."""
     summary = summarize(args.folder, price_per_hour=args.price_per_hour)
+    if args.yields:
+        write_yields(args.yields, summary.yields)
     if args.json:
         sys.stdout.write(to_json(summary.to_plain(), indent=2) + "\n")
         return 0
@@ -63,6 +67,8 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
         console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
         tables = [_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)]
         console.print(Columns(tables, padding=(1, 4)))
+    for flag in summary.yields.flags:
+        console.print(flag_words(flag), style="red", soft_wrap=True, markup=False, highlight=False)
     for path in summary.outdated[:1]:
         more = f" and {len(summary.outdated) - 1} more" if len(summary.outdated) > 1 else ""
         what = f"{path}{more}: missing or changed; the next run makes what is missing again"

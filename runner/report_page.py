@@ -20,7 +20,11 @@ from nimbus.datagen.store.records import Span
 from nimbus.runner.dashboard_view import duration
 from nimbus.runner.preview import camera_order, readable
 from nimbus.runner.report_coverage import render_coverage
+from nimbus.runner.report_failures import render_failures
+from nimbus.runner.report_style import STYLE
+from nimbus.runner.report_table import render_table
 from nimbus.runner.report_timeline import render_timeline
+from nimbus.runner.report_yields import render_flags, render_planned, render_variants
 from nimbus.runner.summary import Summary
 
 _SAMPLES = 6
@@ -79,11 +83,11 @@ section.wide { margin: 1rem 0; }
 .sample { margin: 0 0 1.2rem; } .sample p { margin: 0 0 .35rem; } .sample small { float: right; }
 .strip { display: grid; gap: 4px; grid-template-columns: repeat(6, 1fr); }
 .strip img { width: 100%; border-radius: 4px; }
-</style></head><body>
+$style</style></head><body>
 <h1>$title</h1><p class="sub">$subtitle</p>
 <div class="figures">$figures</div>
-$timeline<div class="columns">$sections</div>
-$coverage$faults<section><h2>Samples</h2>$samples</section>
+$timeline$flags<div class="columns">$sections</div>
+$table$coverage$planned$failures$faults<section><h2>Samples</h2>$samples</section>
 <section class="wide"><h2>Runs</h2>$runs</section>
 <section class="wide"><h2>Stored episodes</h2>$episodes</section>
 </body></html>
@@ -104,6 +108,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         ("Why attempts failed", _bars(summary.reasons.items(), warn=True) or "<p>No attempt failed.</p>"),
         ("Where attempts failed", _bars(summary.phases.items(), warn=True) or "<p>No attempt failed.</p>"),
         ("Yield by kind of object", _kind_table(summary)),
+        ("Least kept variants and poses", render_variants(summary.yields)),
     ]
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return _PAGE.substitute(
@@ -113,12 +118,24 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
             f'<div class="figure"><b>{value}</b><span>{name}</span></div>' for name, value in _top(summary)
         ),
         sections="".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in sections),
+        style=STYLE,
+        flags=_section("Never or seldom kept", render_flags(summary.yields)),
+        table=_section("Reach and yield", _table_map(folder, summary)),
+        planned=_section("Planned against kept", render_planned(summary.yields)),
+        failures=_section("Failures", render_failures(folder, plans)),
         timeline=_section("Who did what", render_timeline(summary.runs, spans, summary.fault_rows)),
         coverage=_section("Where objects started", render_coverage(plans)),
         faults=_section("Certificates", render_certificates(folder)) + _section("Faults", _fault_table(summary)),
         runs=_run_table(summary) or "<p>No run is in the ledger.</p>",
         samples="".join(samples) or "<p>No episode with pictures is stored.</p>",
         episodes=_episode_table(summary),
+    )
+
+
+def _table_map(folder: Path, summary: Summary) -> str:
+    reach = next((run.reach for run in reversed(summary.runs) if run.reach), {})
+    return render_table(
+        summary.yields, reach=reach, episodes=[folder / attempt.path for attempt in summary.episodes[:1]]
     )
 
 

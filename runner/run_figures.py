@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.records import Fault, Run
@@ -28,6 +29,8 @@ class RunFigures:
     """Split it started with."""
     stored: int
     faults: int
+    reach: dict[str, Any] = field(default_factory=dict)
+    """Reach maps of the task's regions; see ``report_table``."""
 
 
 def run_figures(
@@ -60,6 +63,7 @@ def run_figures(
                 workers=run.workers,
                 stored=_count(mine),
                 faults=sum(fault.run == run.id for fault in faults),
+                reach=run.settings.get("reach", {}),
             )
         )
     return tuple(rows)

@@ -46,7 +46,8 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
         job = load_job(spec)
     with job.origin.open(spec.folder) as dataset:
         tell_leftovers(dataset)
-        run = dataset.ledger.start_run(mode=mode, cores=1, started=started)
+        settings = {"seed": spec.seed, "reach": job.origin.reach}
+        run = dataset.ledger.start_run(mode=mode, cores=1, settings=settings, started=started)
         before = done_before(dataset.ledger, spec)
         progress = Progress(
             dataset.folder,

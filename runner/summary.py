@@ -12,6 +12,7 @@ import numpy as np
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.records import Fault, State
+from nimbus.datagen.store.yields import Yields, find_yields
 from nimbus.runner.run_figures import RunFigures, run_figures
 from nimbus.runner.status import STAGES, bound, read_status
 
@@ -63,6 +64,10 @@ class Summary:
     phases: dict[str, int]
     """Failed attempts by skill and reason."""
     kinds: tuple[KindYield, ...]
+    yields: Yields
+    """Tried against kept, for every value that was drawn."""
+    failure_seconds: float
+    """[s] CPU of failed attempts."""
     stages: tuple[StageTime, ...]
     """Those that every episode goes through."""
     once: dict[str, float]
@@ -136,6 +141,7 @@ class Summary:
             "episodes_asked": self.target,
             "episodes_stored": self.stored,
             "yield": self.success_rate,
+            "flags": [asdict(row) for row in self.yields.flags],
             "bound_seconds": self.bound_seconds,
             "distance": self.distance,
             "distance_after_startup": self.distance_after_startup,
@@ -189,6 +195,8 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         reasons=dict(Counter(attempt.reason for attempt in failed).most_common()),
         phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
         kinds=_kinds(plans),
+        yields=find_yields(attempts),
+        failure_seconds=sum(_totals([row for row in attempts if not row.success], waits=False).values()),
         stages=_stages(totals, stored_count=len(stored)),
         once={stage: totals[stage] for stage in ONCE if stage in totals},
         waits=_totals(attempts, waits=True),

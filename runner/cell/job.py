@@ -33,6 +33,9 @@ class Origin:
     inputs: dict[str, str] = field(default_factory=dict)
     """What else decides the content: assets, code, settings and versions by name."""
     task_text: str = ""
+    reach: dict[str, Any] = field(default_factory=dict)
+    """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
+    a text for each row of cells along x, 1 for those within reach."""
 
     def open(self, folder: Path | str) -> Dataset:
         """Make the dataset, or go on with it; raises what :meth:`Dataset.create_or_open` raises."""
@@ -105,6 +108,7 @@ def job_of(spec: CellSpec, task: Task) -> Job:
         robot=context["robot"].name if "robot" in context else task.robot,
         inputs=_inputs(task, pipeline, context),
         task_text=task.text,
+        reach=_reach(task, context),
     )
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
 
@@ -155,6 +159,11 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, An
         check_room(task, assets, seed=spec.seed)
         context |= {"assets": assets, "stage": assets.stage, "robot": assets.robot}
     return context | spec.settings
+
+
+def _reach(task: Task, context: Mapping[str, Any]) -> dict[str, Any]:
+    maps = context["assets"].reach if "assets" in context else {}
+    return {name: found.to_plain(task.regions[name].size) for name, found in maps.items()}
 
 
 def _inputs(task: Task, pipeline: Pipeline, context: Mapping[str, Any]) -> dict[str, str]:

@@ -44,7 +44,7 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
             mode="cell",
             cores=processes.usable_cores(),
             workers="x".join(map(str, split)),
-            settings={"seed": spec.seed},
+            settings={"seed": spec.seed, "reach": loaded.origin.reach},
             started=started,
         )
     except BaseException:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import csv
 import io
 import json
 import re
@@ -15,6 +16,7 @@ from rich.console import Console
 from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Layout
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.records import Fault, Run, Span
 from nimbus.datagen.trajectory import Reason
@@ -24,6 +26,7 @@ from nimbus.runner.report import command, print_summary, write_report
 from nimbus.runner.report_timeline import render_timeline
 from nimbus.runner.run_figures import RunFigures
 from nimbus.runner.summary import summarize
+from nimbus.runner.yields import write_yields
 
 
 @pytest.fixture
@@ -114,12 +117,12 @@ def test_the_page_holds_everything_it_shows_and_no_script(folder: Path) -> None:
     text = " ".join(reader.words)
     for word in ("3 episodes", "no path", "no ik", "carton", "render", "store wait", "façade", "seed 0", "short"):
         assert word in text, word
-    assert len(reader.loads) == 3 * 6
+    assert len(reader.loads) == 3 * 6 + 1  # and the table
     for source in reader.loads:
         head, _, data = source.partition(",")
         assert head == "data:image/jpeg;base64"
         with Image.open(io.BytesIO(base64.b64decode(data))) as image:
-            assert image.size == (64, 48)
+            assert image.size in ((64, 48), (440, 340))  # a moment, or the table
     assert not re.search(r"https?://|url\(|\$[a-z]", page)
 
 
@@ -139,7 +142,7 @@ def test_an_empty_dataset_has_a_report_too(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None)) == 0
+    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None, yields=None)) == 0
     printed = capsys.readouterr().out
     for word in ("3 episodes stored of 4 asked", "50.0% (2 of 4)", "no path", "carton", "CPU time", "report.html"):
         assert word in printed
@@ -148,7 +151,7 @@ def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pyt
 
 
 def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None)) == 0
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None, yields=None)) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["stored"], found["reasons"]["no_ik"], len(found["episodes"])) == (3, 1, 3)
     assert not (folder / "report.html").exists()
@@ -164,7 +167,7 @@ def test_a_report_shows_what_is_there_and_names_what_is_missing(
 ) -> None:
     gone = summarize(folder).episodes[0].path
     (folder / gone).unlink()
-    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None)) == 0
+    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None, yields=None)) == 0
     out = capsys.readouterr().out
     assert f"{gone}: missing or changed; the next run makes" in out
     assert (folder / "report.html").read_text().count('class="sample"') == 2
@@ -188,7 +191,7 @@ def run_of(folder: Path) -> Run:
 def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = replace(run_of(folder), state="short", wall_seconds=36.0, startup_seconds=6.0)
     told(folder, replace(ended, ended=ended.started + 36), Fault(time=0.0, run=1, worker="0", kind="hang"))
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=2.0)) == 0
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=2.0, yields=None)) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["episodes_asked"], found["episodes_stored"], found["attempts"], found["yield"]) == (4, 3, 4, 0.5)
     assert found["rejected"] == {"no_path": 1, "no_ik": 1}
@@ -198,7 +201,7 @@ def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.C
     assert found["bound_seconds"] == pytest.approx(max(work / 2, found["longest_episode"]))
     assert found["distance"] == pytest.approx(36.0 / found["bound_seconds"])
     assert found["cost_per_episode"] == pytest.approx(2.0 * 36 / 3600 / 3)
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None)) == 0
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None, yields=None)) == 0
     assert json.loads(capsys.readouterr().out)["cost_per_episode"] is None
 
 
@@ -247,3 +250,37 @@ def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> N
     page = render_timeline([run], busy, [])
     assert "s-plan" in page and '<path class="s-render"' not in page
     assert len(page) < 3000
+
+
+def test_the_yield_ledger_is_a_table_and_part_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = folder / "yields.csv"
+    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None, yields=table)) == 0
+    assert json.loads(capsys.readouterr().out)["flags"] == []
+    rows = list(csv.DictReader(table.open()))
+    kinds = {row["value"]: (row["episodes"], row["kept"]) for row in rows if row["factor"] == "kind"}
+    assert kinds == {"bottle": ("2", "1"), "can": ("2", "2"), "carton": ("2", "1")}
+    assert {"pose.yaw", "cell", "variant", "step"} <= {row["factor"] for row in rows}
+    page = write_report(folder).read_text()
+    assert all(title in page for title in ("Never or seldom kept", "Reach and yield", "Planned against kept"))
+    assert "pick items" in page and "2 failed attempts took" in page
+    with pytest.raises(InputError, match="cannot be written"):
+        write_yields(folder / "nowhere" / "yields.csv", summarize(folder).yields)
+
+
+def test_a_variant_that_is_never_kept_is_named_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
+    items = [make_rendered(index, steps=4) for index in range(8)]
+    bad = [make_rendered(index, outcome=failure(Reason.NO_GRASP)) for index in range(8, 14)]
+    marked = [replace(item, layout=_with_kind(item.layout, "odd")) for item in bad]
+    write_dataset(tmp_path / "data", [*items, *marked])
+    summary = summarize(tmp_path / "data")
+    assert [(flag.value, flag.flag) for flag in summary.yields.flags] == [("odd", "never kept")]
+    console = Console(file=io.StringIO(), width=200)
+    print_summary(summary, console=console)
+    assert "kind odd: never kept, 0 of 6 episodes" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "never kept" in write_report(tmp_path / "data").read_text()
+
+
+def _with_kind(layout: Layout, kind: str) -> Layout:
+    first, *others = layout.physical.objects
+    objects = (replace(first, kind=kind), *others)
+    return replace(layout, physical=replace(layout.physical, objects=objects))

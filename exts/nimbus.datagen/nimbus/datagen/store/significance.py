@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -21,6 +20,8 @@ def seldom_kept(total: int, lost: int, having: NDArray[np.int64], having_lost: N
         having: (V,) tried episodes that have each value.
         having_lost: (V,) lost episodes that have it.
     """
+    from scipy.stats import hypergeom  # takes half a second to import
+
     return np.asarray(hypergeom.sf(np.asarray(having_lost) - 1, total, lost, having), dtype=float)
 
 

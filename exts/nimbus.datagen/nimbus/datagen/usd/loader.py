@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,11 @@ class ReachMap:
         """Whether the cell of a point is within reach."""
         i, j = (int((value - low) // _CELL) for value, low in zip((x, y), self.origin, strict=True))
         return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
+
+    def to_plain(self, size: tuple[float, float]) -> dict[str, Any]:
+        """For a report; ``size`` is the region's [m]."""
+        rows = ["".join("1" if cell else "0" for cell in row) for row in self.cells]
+        return {"origin": list(self.origin), "size": list(size), "cell": _CELL, "reached": rows}
 
 
 @dataclass(frozen=True, kw_only=True)

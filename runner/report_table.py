@@ -1,0 +1,181 @@
+"""The report's picture of the table: what a camera saw of it, straightened, under reach and yield of its cells."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from nimbus.datagen.store.factors import CELL
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.yields import Yields
+from nimbus.runner.preview import readable
+
+_SCALE = 1000
+"""[px/m]"""
+_LEAST_SEEN = 0.6
+"""Share of the table's part that a camera must see."""
+_BIN = 0.005
+"""[m] Of heights, to find the table's."""
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of the table [m]."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+
+def render_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence[Path]) -> str:
+    """Reach and yield of the cells as HTML; empty where nothing is known of places.
+
+    Args:
+        yields: Of the dataset.
+        reach: The reach maps of its regions, as :meth:`nimbus.runner.cell.job.Origin` has them.
+        episodes: Files of stored episodes; the first one that shows the table is drawn below.
+    """
+    box = _box(yields, reach)
+    if box is None:
+        return ""
+    width, height = (box.y[1] - box.y[0]) * _SCALE, (box.x[1] - box.x[0]) * _SCALE
+    picture = next(filter(None, readable(partial(_picture, box=box), episodes)), "")
+    body = [f'<rect class="idle" width="{width:.0f}" height="{height:.0f}"/>']
+    if picture:
+        body.append(f'<image href="data:image/jpeg;base64,{picture}" width="{width:.0f}" height="{height:.0f}"/>')
+    body += [*_cells(yields, box), *_unreachable(reach, box), *_regions(reach, box)]
+    drawing = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px">{"".join(body)}</svg>'
+    words = (
+        f"Seen from above, the robot below. A cell of {CELL * 100:g} cm: share of the episodes with an object there "
+        "that are kept, and how many there are. Outlined: the task's regions; dark: out of the robot's reach."
+    )
+    return f'<figure class="table">{drawing}<figcaption>{words}</figcaption></figure>'
+
+
+def _box(yields: Yields, reach: Mapping[str, Any]) -> Box | None:
+    corners = [_corner(row.value) for row in yields.of("cell")]
+    points = [*corners, *((x + CELL, y + CELL) for x, y in corners)]
+    for region in reach.values():
+        low, size = np.array(region["origin"]), np.array(region["size"])
+        points += [tuple(low), tuple(low + size)]
+    if not points:
+        return None
+    low, high = np.min(points, axis=0) - 0.02, np.max(points, axis=0) + 0.02
+    return Box((float(low[0]), float(high[0])), (float(low[1]), float(high[1])))
+
+
+def _corner(name: str) -> tuple[float, float]:
+    _, x, _, y = name.split()
+    return float(x), float(y)
+
+
+def _square(box: Box, x: float, y: float, size_x: float, size_y: float) -> str:
+    """Attributes of a rectangle whose lower corner is at x, y [m]."""
+    left, top = (box.y[1] - y - size_y) * _SCALE, (box.x[1] - x - size_x) * _SCALE
+    return f'x="{left:.1f}" y="{top:.1f}" width="{size_y * _SCALE:.1f}" height="{size_x * _SCALE:.1f}"'
+
+
+def _cells(yields: Yields, box: Box) -> Iterator[str]:
+    for row in yields.of("cell"):
+        x, y = _corner(row.value)
+        hue = 8 + 150 * row.share**2
+        style = f"fill:hsl({hue:.0f} 70% 45%);fill-opacity:{0.2 + 0.4 * (1 - row.share):.2f}"
+        border = ' class="cell bad"' if row.flag else ' class="cell"'
+        yield f"<rect{border} {_square(box, x, y, CELL, CELL)} style='{style}'/>"
+        left, top = (box.y[1] - y - CELL / 2) * _SCALE, (box.x[1] - x - CELL / 2) * _SCALE
+        yield f'<text class="cell" x="{left:.0f}" y="{top:.0f}">{row.share:.0%}</text>'
+        yield f'<text class="cell small" x="{left:.0f}" y="{top + 15:.0f}">of {row.episodes}</text>'
+
+
+def _regions(reach: Mapping[str, Any], box: Box) -> Iterator[str]:
+    for name, region in reach.items():
+        (x, y), (size_x, size_y) = region["origin"], region["size"]
+        yield f'<rect class="region" {_square(box, x, y, size_x, size_y)}/>'
+        left, top = (box.y[1] - y - size_y) * _SCALE + 5, (box.x[1] - x - size_x) * _SCALE + 14
+        yield f'<text class="region" x="{left:.0f}" y="{top:.0f}">{name}</text>'
+
+
+def _unreachable(reach: Mapping[str, Any], box: Box) -> Iterator[str]:
+    for region in reach.values():
+        side, (size_x, size_y) = region["cell"], region["size"]
+        for i, row in enumerate(region["reached"]):
+            for j, letter in enumerate(row):
+                if letter == "0":
+                    x, y = region["origin"][0] + i * side, region["origin"][1] + j * side
+                    width, depth = min(side, size_x - i * side), min(side, size_y - j * side)
+                    attributes = _square(box, x, y, width, depth)
+                    yield f'<rect class="beyond" {attributes}/>'
+
+
+def _picture(path: Path, box: Box) -> str:
+    """JPEG of the table from above, from the first moment of an episode; empty where no camera sees it."""
+    with EpisodeFile(path) as episode:
+        for camera in episode.cameras:
+            places = episode.rows(f"observations/world_T_camera/{camera}", slice(0, None))
+            if np.abs(places - places[0]).max() > 1e-6:
+                continue
+            depth = episode.rows(f"observations/depth/{camera}", 0).astype(float) / 1000.0
+            view = _View(episode.array(f"observations/intrinsics/{camera}"), places[0], depth.shape)
+            height = _table_height(view.points(depth), box)
+            if height is None:
+                continue
+            columns, rows, seen = view.onto(box, height)
+            if seen.mean() < _LEAST_SEEN:
+                continue
+            pixels = episode.rows(f"observations/images/{camera}", 0)
+            above = np.where(seen[..., None], pixels[rows, columns], 235).astype(np.uint8)
+            buffer = io.BytesIO()
+            Image.fromarray(above).save(buffer, "JPEG", quality=80)
+            return base64.b64encode(buffer.getvalue()).decode()
+    return ""
+
+
+@dataclass(frozen=True)
+class _View:
+    """A pinhole camera at one moment."""
+
+    intrinsics: Float
+    world_T_camera: Float
+    shape: tuple[int, ...]
+    """Height and width [px]."""
+
+    def points(self, depth: Float) -> Float:
+        """(n, 3) points in the world of all pixels that hit something."""
+        rows, columns = np.nonzero(depth > 0)
+        far = depth[rows, columns]
+        pixels = np.stack([columns + 0.5, rows + 0.5, np.ones(len(rows))])
+        rays = np.linalg.solve(self.intrinsics, pixels) * far
+        return (self.world_T_camera[:3, :3] @ rays).T + self.world_T_camera[:3, 3]
+
+    def onto(self, box: Box, height: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Columns, rows, and whether they are in the picture, for every pixel of the table from above."""
+        x = np.arange(box.x[1], box.x[0], -1 / _SCALE)
+        y = np.arange(box.y[1], box.y[0], -1 / _SCALE)
+        grid = np.stack(np.broadcast_arrays(x[:, None], y[None, :], np.full((1, 1), height)), axis=-1)
+        local = (grid - self.world_T_camera[:3, 3]) @ self.world_T_camera[:3, :3]
+        ahead = local[..., 2] > 1e-3
+        image = local @ self.intrinsics.T
+        places = image[..., :2] / np.where(ahead, image[..., 2], 1.0)[..., None]
+        columns, rows = (np.floor(places[..., axis]).astype(int) for axis in (0, 1))
+        seen = ahead & (columns >= 0) & (columns < self.shape[1]) & (rows >= 0) & (rows < self.shape[0])
+        return np.where(seen, columns, 0), np.where(seen, rows, 0), seen
+
+
+def _table_height(points: Float, box: Box) -> float | None:
+    """The height that most of what is seen over a part of the table has [m]."""
+    inside = (points[:, 0] > box.x[0]) & (points[:, 0] < box.x[1])
+    inside &= (points[:, 1] > box.y[0]) & (points[:, 1] < box.y[1])
+    if inside.sum() < 50:
+        return None
+    heights, counts = np.unique(np.round(points[inside, 2] / _BIN).astype(int), return_counts=True)
+    return float(heights[counts.argmax()]) * _BIN
