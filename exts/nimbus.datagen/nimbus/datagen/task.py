@@ -84,13 +84,16 @@ def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] =
     return _task(read(path), path.stem, folder=path.parent)
 
 
-def parse_task(text: str, *, name: str = "task") -> Task:
-    """Validate the text of a task file, for example one that an episode carries.
+def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
+    """Validate the text of a task file, for example one that an episode carries, or that is being edited.
 
-    Relative paths in it are seen from the working directory.
+    Args:
+        text: The text.
+        name: What the task and the file in errors are called.
+        folder: From where relative paths in it are seen.
     """
     discover()
-    return _task(parse(text, f"{name}.yaml"), name, folder=Path())
+    return _task(parse(text, f"{name}.yaml"), name, folder=folder)
 
 
 def _task(document: Document, name: str, *, folder: Path) -> Task:
