@@ -13,105 +13,116 @@ import numpy as np
 import pytest
 from runs import run
 
+from nimbus.datagen.certificates.accounting import account
+from nimbus.datagen.certificates.labels import LabelCheck, check_labels
 from nimbus.datagen.certificates.page import render_certificates
-from nimbus.datagen.certificates.record import FILE_NAME, carried, read_certificates
+from nimbus.datagen.certificates.record import FILE_NAME, MEANING, carried, read_certificates
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checks import check
 from nimbus.datagen.qa.view import open_view
 from nimbus.datagen.store.export.export import export
 from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.certify import certify
 from nimbus.runner.cli import main
+from nimbus.runner.replay import replay
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run of two episodes, certified."""
     folder = tmp_path_factory.mktemp("data") / "data"
     assert run("--episodes", "2", out=folder) == 0
+    before = dataset_hashes(folder)
+    certify(folder, sample=None)
+    assert dataset_hashes(folder) == before and verify(folder).problems == ()
     return folder
 
 
-def verdicts(folder: Path) -> dict[str, bool | None]:
-    return {one.name: one.holds for one in certify(folder, sample=1).certificates}
+@pytest.fixture
+def copy(data: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(data, tmp_path / "data")
 
 
-def change(folder: Path, path: str, edit: Any) -> Path:
-    with h5py.File(sorted((folder / "episodes").glob("*.hdf5"))[0], "r+") as file:
-        values: Any = file[path]
+def first(folder: Path) -> Path:
+    return sorted((folder / "episodes").glob("*.hdf5"))[0]
+
+
+def change(path: Path, name: str, edit: Any) -> None:
+    with h5py.File(path, "r+") as file:
+        values: Any = file[name]
         values[...] = edit(values[()])
-    return folder
 
 
-def test_everything_holds_for_a_real_run_and_its_content_stays_as_it_is(data: Path):
-    before = dataset_hashes(data)
-    found = certify(data, sample=None)
-    assert {one.name: one.holds for one in found.certificates} == dict.fromkeys(
-        ("accounting", "labels", "rerender", "replay"), True
-    )
+def labels_of(path: Path) -> LabelCheck:
+    with EpisodeFile(path) as episode:
+        return check_labels(episode, np.array([0, episode.step_count // 2, episode.step_count - 1]))
+
+
+def camera_of(folder: Path) -> str:
+    return next(iter(json.loads((folder / "dataset.json").read_text())["cameras"]))
+
+
+def test_everything_holds_for_a_real_run(data: Path):
+    found = read_certificates(data)
+    assert found and {one.name: one.holds for one in found.certificates} == dict.fromkeys(MEANING, True)
     figures = {one.name: one.figures for one in found.certificates}
     assert figures["accounting"]["planned"] == figures["accounting"]["stored"] == 2
     assert figures["labels"]["things_seen"] > 20 and figures["rerender"]["least_dB"] >= 30
     assert figures["replay"]["same_outcome"] == 2 and figures["replay"]["joint_error"] < 1e-9
-    assert read_certificates(data) == found
-    assert dataset_hashes(data) == before and verify(data).problems == ()
 
 
-def test_other_pictures_break_the_rendering(data: Path, tmp_path: Path):
-    folder = shutil.copytree(data, tmp_path / "data")
-    camera = next(iter(json.loads((data / "dataset.json").read_text())["cameras"]))
-    with h5py.File(sorted((folder / "episodes").glob("*.hdf5"))[0], "r+") as file:
-        masks: Any = file[f"observations/instance/{camera}"]
-        masks[...] = np.roll(masks[()], 5, axis=2)
-    found = verdicts(folder)
-    assert found["rerender"] is False and found["labels"] is False and found["replay"] is True
+def test_shifted_masks_break_the_rendering_and_the_labels(copy: Path):
+    change(first(copy), f"observations/instance/{camera_of(copy)}", lambda masks: np.roll(masks, 5, axis=2))
+    found = {one.name: one.holds for one in certify(copy, sample=1).certificates}
+    # The file has another size than the ledger says.
+    assert found == {"accounting": False, "labels": False, "rerender": False, "replay": True}
 
 
-def test_another_camera_pose_breaks_the_labels(data: Path, tmp_path: Path):
-    def turned(poses: Any) -> Any:
+def test_another_camera_pose_breaks_the_labels(copy: Path):
+    def moved(poses: Any) -> Any:
         poses[:, :3, 3] += (0.2, 0.0, 0.0)
         return poses
 
-    camera = next(iter(json.loads((data / "dataset.json").read_text())["cameras"]))
-    folder = change(shutil.copytree(data, tmp_path / "data"), f"observations/world_T_camera/{camera}", turned)
-    assert verdicts(folder)["labels"] is False
+    assert labels_of(first(copy)).problems == ()
+    change(first(copy), f"observations/world_T_camera/{camera_of(copy)}", moved)
+    assert any("its pose" in problem for problem in labels_of(first(copy)).problems)
 
 
-def test_other_actions_break_the_replay(data: Path, tmp_path: Path):
-    folder = change(
-        shutil.copytree(data, tmp_path / "data"), "action", lambda actions: actions[:1].repeat(len(actions), 0)
-    )
-    assert verdicts(folder)["replay"] is False
+def test_other_actions_break_the_replay(copy: Path):
+    change(first(copy), "action", lambda actions: actions[:1].repeat(len(actions), 0))
+    assert not replay(first(copy)).same_outcome
 
 
-def test_an_episode_that_is_neither_stored_nor_failed_breaks_the_accounting(data: Path, tmp_path: Path):
-    folder = shutil.copytree(data, tmp_path / "data")
-    ledger = Ledger(folder)
+def test_an_episode_that_is_neither_stored_nor_failed_breaks_the_accounting(copy: Path):
+    ledger = Ledger(copy)
     ledger.record(replace(ledger.attempts()[0], idx=7, path="", success=False, final=False, episode_id="x"))
+    found = account(copy, ledger.attempts(), ledger.episodes())
     ledger.close()
-    found = next(one for one in certify(folder, sample=1).certificates if one.name == "accounting")
-    assert found.problems == ("episode 7: neither stored nor failed",)
-    assert main(["certify", str(folder), "--sample", "1"]) == 1
+    assert found.holds is False and found.problems == ("episode 7: neither stored nor failed",)
 
 
-def test_certificates_are_shown_carried_and_checked(data: Path, tmp_path: Path):
-    folder = shutil.copytree(data, tmp_path / "data")
-    certify(folder, sample=1)
-    assert "holds" in render_certificates(folder)
-    assert main(["report", str(folder)]) == 0
-    assert "Certificates" in (folder / "report.html").read_text()
-    export(folder, tmp_path / "v3")
-    assert read_certificates(tmp_path / "v3") == read_certificates(folder)
+def test_the_command_says_it_and_exits_with_one(copy: Path, capsys: pytest.CaptureFixture[str]):
+    first(copy).unlink()
+    assert main(["certify", str(copy), "--sample", "1"]) == 1
+    assert "accounting  broken" in capsys.readouterr().out
+
+
+def test_certificates_are_shown_carried_and_checked(copy: Path, tmp_path: Path):
+    assert "holds" in render_certificates(copy)
+    assert main(["report", str(copy)]) == 0
+    assert "Certificates" in (copy / "report.html").read_text()
+    export(copy, tmp_path / "v3")
+    assert read_certificates(tmp_path / "v3") == read_certificates(copy)
     assert [finding for finding in check(open_view(tmp_path / "v3")) if finding.check == "certificates"] == []
 
 
-def test_certificates_of_other_episodes_are_told_and_left_behind(data: Path, tmp_path: Path):
-    folder = shutil.copytree(data, tmp_path / "data")
-    certify(folder, sample=1)
-    path = folder / FILE_NAME
+def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
+    path = copy / FILE_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"subject": "0" * 64}))
-    assert carried(folder, [("a", "b")]) == ""
-    assert "certificates" in {finding.check for finding in check(open_view(folder))}
+    assert carried(copy, [("a", "b")]) == ""
+    assert "certificates" in {finding.check for finding in check(open_view(copy))}
     path.write_text("{")
     with pytest.raises(InputError, match="give 'nimbus certify' again"):
-        read_certificates(folder)
+        read_certificates(copy)

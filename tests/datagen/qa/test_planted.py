@@ -21,6 +21,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checks import check, examine
 from nimbus.datagen.qa.thresholds import Thresholds, with_settings
 from nimbus.datagen.qa.view import open_view
+from nimbus.runner.cli import main
 
 LENGTHS = (40, 44, 48, 42, 44, 41)
 VERSIONS = ("v2.1", "v3.0")
@@ -265,3 +266,32 @@ def test_an_episode_of_nimbus_without_its_states_is_told(tmp_path: Path):
     with h5py.File(path, "r+") as file:
         del file["observations/qpos"]
     assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}
+
+
+@pytest.mark.parametrize("name", ["data/chunk-000/episode_000001.parquet", "meta/tasks.jsonl", f"{CAMERAS[0]}"])
+def test_links_out_of_a_dataset_are_one_line(
+    sound: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+):
+    folder = shutil.copytree(sound["v2.1"], tmp_path / "data")
+    path = folder / name if "/" in name else folder / "videos/chunk-000" / name
+    shutil.move(path, tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    for command in ("qa", "convert", "filter"):
+        words = {
+            "convert": ["--out", str(tmp_path / "out")],
+            "filter": ["--out", str(tmp_path / "out"), "--where", "success"],
+        }
+        assert main([command, str(folder), *words.get(command, [])]) == 2
+        told = capsys.readouterr().err
+        assert "leads out of the dataset" in told and told.count("\n") == 1
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("values", [{"features": [1]}, {"fps": "15"}, {"chunks_size": 0, "fps": 0}, {"video_path": 5}])
+def test_a_description_of_wrong_types_is_one_line(
+    sound: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], values: dict[str, Any]
+):
+    folder = shutil.copytree(sound["v3.0"], tmp_path / "data")
+    edit_info(**values)(folder)
+    assert main(["qa", str(folder)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -8,13 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.convert.meta_files import INFO, read_info
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checksums import check_sums
 from nimbus.datagen.qa.finding import Finding, Unreadable, fail
 from nimbus.datagen.qa.tables import column, read_rows, read_table, wordings_of
 from nimbus.datagen.qa.video import VideoPictures
 from nimbus.datagen.qa.view import Clip
-from nimbus.datagen.store.within import Inside, fill
+from nimbus.datagen.store.within import Inside, files_under, fill
 
 _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "data_path")
 
@@ -130,7 +131,7 @@ class LeRobotView:
         if self._is_v3:
             return {name: row[f"{kind}/{name}"] for name in ("chunk_index", "file_index")}
         number = row["episode_index"]
-        return {"episode_index": number, "episode_chunk": number // self._info.get("chunks_size", 1000)}
+        return {"episode_index": number, "episode_chunk": number // int(self._info.get("chunks_size") or 1000)}
 
     def _read(self, read: Any, nothing: Any) -> Any:
         try:
@@ -190,16 +191,11 @@ def open_lerobot(folder: Path) -> LeRobotView:
     """The view of a LeRobot dataset.
 
     Raises:
-        InputError: Its description cannot be read, or is of another version.
+        InputError: Its description cannot be read, or is of another version, or a link leads out of it.
     """
-    path = folder / "meta/info.json"
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from None
-    version = info.get("codebase_version") if isinstance(info, dict) else None
-    if version not in ("v3.0", "v2.1"):
-        raise InputError(f"codebase_version {version!r}", where=str(path), instead="v3.0 and v2.1 can be checked")
+    info = read_info(folder)
     if lacking := [name for name in _NEEDED if name not in info]:
-        raise InputError(f"no {lacking[0]}", where=str(path), instead="add it")
-    return LeRobotView(folder, info, version)
+        raise InputError(f"no {lacking[0]}", where=str(folder / INFO), instead="add it")
+    for _ in files_under(folder):  # refuses what lies elsewhere
+        pass
+    return LeRobotView(folder, info, info["codebase_version"])
