@@ -30,22 +30,29 @@ _TILTED = 0.3
 """[rad] An object that leans so far from its rest pose, fell over."""
 
 
-def plan_release(cell: Workcell, ways: Iterable[Release]) -> tuple[MotionPlan, MotionPlan]:
+def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = False) -> tuple[MotionPlan, MotionPlan]:
     """A free motion to above the first release that can be reached, and a straight one down to it.
+
+    Args:
+        cell: The scene; it holds the object.
+        ways: Most wanted first; of a few at a time the nearest is taken.
+        thorough: Try the others of these, too, when there is no straight way down to the nearest.
 
     Raises:
         SkillFailure: None can be reached, or there is none.
     """
     failure: MotionPlan | None = None
     for some in _batches(ways, _BATCH):
-        carry = cell.planner.plan_pose(cell.look(), cell.arm_command, [above for above, _ in some], rng=cell.rng())
-        if not carry:
-            failure = carry
-            continue
-        lower = cell.planner.plan_line(cell.look(), carry.end, some[carry.goal_index][1], speed=0.35)
-        if lower:
-            return carry, lower
-        failure = lower
+        while some:
+            carry = cell.planner.plan_pose(cell.look(), cell.arm_command, [above for above, _ in some], rng=cell.rng())
+            if not carry:
+                failure = carry
+                break
+            lower = cell.planner.plan_line(cell.look(), carry.end, some[carry.goal_index][1], speed=0.35)
+            if lower:
+                return carry, lower
+            failure = lower
+            some = some[: carry.goal_index] + some[carry.goal_index + 1 :] if thorough else []
     if failure is None:
         raise SkillFailure(Reason.NO_ROOM, f"no free spot for {cell.held}")
     raise SkillFailure.of_plan(failure)
@@ -57,7 +64,7 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
     Raises:
         SkillFailure: It cannot be put down there, went elsewhere or fell over.
     """
-    carry, lower = plan_release(cell, ways)
+    carry, lower = plan_release(cell, ways, thorough=True)
     cell.begin("carry")
     cell.follow_all(carry, lower)
     let_go = cell.pose(name)
