@@ -6,11 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from nimbus.datagen.objects.model import Float, Image, ObjectModel
+from nimbus.datagen.objects.articulated.pose import object_T_part
+from nimbus.datagen.objects.model import Float, Image, Int, ObjectModel
+from nimbus.datagen.rotations import rotation_about, to_matrix
 
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 """Direction to the eye: from the front towards the right, and upwards [rad]."""
 _LIGHT = np.array([0.35, -0.55, 0.76])
+_OPEN = 0.3
+"""Of the way of each part."""
 _PAPER = np.array([246.0, 246.0, 243.0])
 Index = NDArray[np.int64]
 _SAMPLES = 2
@@ -27,21 +31,37 @@ def portrait(model: ObjectModel, *, pixels: int = 160, span: float | None = None
     """
     size = pixels * _SAMPLES
     axes = _axes()
-    points = model.vertices @ axes.T
+    vertices, normals, uvs, faces = _whole(model)
+    points = vertices @ axes.T
     low, high = points.min(axis=0), points.max(axis=0)
     span = span or 1.12 * float((high - low)[:2].max())
     points = (points - (low + high) / 2) * (size / span)
     points[:, :2] += size / 2
-    face, place, weights = _covered(points[model.faces], size)
-    corners = model.faces[face]
-    uv = np.einsum("ij,ijk->ik", weights, model.uvs[corners])
-    normal = np.einsum("ij,ijk->ik", weights, model.normals[corners])
+    face, place, weights = _covered(points[faces], size)
+    corners = faces[face]
+    uv = np.einsum("ij,ijk->ik", weights, uvs[corners])
+    normal = np.einsum("ij,ijk->ik", weights, normals[corners])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
     shade = 0.45 + 0.6 * np.clip(normal @ (_LIGHT / np.linalg.norm(_LIGHT)), 0, 1)
     picture = np.tile(_PAPER, (size * size, 1))
     picture[place] = np.clip(_texels(model.texture, uv) * shade[:, None], 0, 255)
     image = picture.reshape(size, size, 3)[::-1].reshape(pixels, _SAMPLES, pixels, _SAMPLES, 3).mean(axis=(1, 3))
     return np.asarray(PillowImage.fromarray((image + 0.5).astype(np.uint8)))
+
+
+def _whole(model: ObjectModel) -> tuple[Float, Float, Float, Int]:
+    """Vertices, normals, uvs and faces; of what has parts, with these a little open and its front to the eye."""
+    pieces = [(model.vertices, model.normals, model.uvs, model.faces)]
+    for part in model.parts:
+        low, high = part.joint.range
+        place = object_T_part(part, low + _OPEN * (high - low))
+        turn = place[:3, :3].T
+        pieces.append((part.vertices @ turn + place[:3, 3], part.normals @ turn, part.uvs, part.faces))
+    starts = np.cumsum([0, *(len(piece[0]) for piece in pieces)])
+    vertices, normals, uvs = (np.concatenate(arrays) for arrays in zip(*(piece[:3] for piece in pieces), strict=True))
+    faces = np.concatenate([piece[3] + start for piece, start in zip(pieces, starts, strict=False)])
+    front = to_matrix(rotation_about((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
+    return vertices @ front, normals @ front, uvs, faces
 
 
 def _axes() -> Float:
