@@ -1,0 +1,336 @@
+"""A task file while it is edited: its text, the way back, what is wrong with it, and saving it without losing work."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.panel import yaml_edit
+from nimbus.datagen.panel.forms import RangeField, written_out
+from nimbus.datagen.presets import expand_cameras
+from nimbus.datagen.scene_files import is_path, scene_file
+from nimbus.datagen.strict_yaml import Document, Keys, parse
+from nimbus.datagen.task import Task, parse_task
+
+_MOST_STEPS_BACK = 500
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Something that keeps the task from running, or may."""
+
+    field: str
+    """Where it is: ``objects.items.count``; empty for the whole file."""
+    what: str
+    instead: str = ""
+    line: int = 0
+    """In the text, from 1; 0 where that is not known."""
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (f"line {self.line}" if self.line else "", self.field) if part)
+        return f"{place}: {self.what}" + (f"; {self.instead}" if self.instead else "")
+
+
+class TaskDraft:
+    """A task file that is open for editing.
+
+    A task that comes with Nimbus is never changed: opened by its name, it is saved as a file of its own in ``folder``.
+
+    Args:
+        name_or_path: A task's name, or the path of its file.
+        folder: Where tasks that were opened by name are saved.
+
+    Raises:
+        InputError: There is no such file, or it is no YAML.
+    """
+
+    def __init__(self, name_or_path: str, *, folder: Path = Path()) -> None:
+        source = scene_file("tasks", name_or_path, kind="task")
+        self.path = source if is_path(name_or_path) else folder / source.name
+        """The file that is saved."""
+        content = source.read_bytes()
+        self._saved, self._digest = _decoded(content, source), _digest(content if is_path(name_or_path) else None)
+        self._document = parse(self._saved.lstrip(_BOM), str(source))
+        self._text = self._saved
+        self._back: list[str] = []
+        self._forth: list[str] = []
+        self._observers: list[Callable[[], None]] = []
+
+    # What it says
+
+    @property
+    def name(self) -> str:
+        """Of the task."""
+        return self.path.stem
+
+    @property
+    def text(self) -> str:
+        """The file as it would be saved."""
+        return self._text
+
+    @property
+    def document(self) -> Document:
+        """The text, parsed; of the last text that could be."""
+        return self._document
+
+    @property
+    def data(self) -> Any:
+        """Plain data of the text: mappings and tuples."""
+        return self._document.data
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to save."""
+        return self._text != self._saved
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a way back."""
+        return bool(self._back)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether something was undone."""
+        return bool(self._forth)
+
+    def value(self, *keys: str | int) -> Any:
+        """What stands at a place; None where nothing does."""
+        data = self.data
+        for key in keys:
+            if isinstance(data, dict):
+                data = data.get(key)
+            else:
+                data = data[key] if isinstance(data, tuple) and isinstance(key, int) and key < len(data) else None
+        return data
+
+    def observe(self, changed: Callable[[], None]) -> None:
+        """Call a function after every change."""
+        self._observers.append(changed)
+
+    # Editing
+
+    def set(self, keys: Keys, value: Any) -> None:
+        """Change a value, or add it.
+
+        Raises:
+            InputError: It cannot be changed without changing something else.
+        """
+        self._take(yaml_edit.set_value(self._text, keys, value))
+
+    def set_range(self, field: RangeField, low: float, high: float) -> None:
+        """Change what a randomizer draws from; a preset is written out first."""
+        if isinstance(self.value("randomize"), str):
+            whole: Any = {"randomize": written_out(self.data)}
+            self.set(("randomize",), _changed(whole, field.keys, field.written(low, high))["randomize"])
+        else:
+            self.set(field.keys, field.written(low, high))
+
+    def place_camera(self, name: str, position: Sequence[float], wxyz: Sequence[float]) -> None:
+        """Put a camera elsewhere: its pose in the frame of its mount [m]; presets are written out first."""
+        cameras = self.value("cameras")
+        names = tuple(part.strip() for part in cameras.split("+")) if isinstance(cameras, str) else cameras
+        if not isinstance(names, dict):
+            names = {entry: entry for entry in names or ("front", "wrist")}
+        kept = {key: value for key, value in expand_cameras(names)[name].items() if key not in ("look_at", "up")}
+        pose = {"position": _rounded(position), "wxyz": _rounded(wxyz)}
+        self.set(("cameras",), names | {name: kept | pose})
+
+    def remove(self, keys: Keys) -> None:
+        """Take an entry out."""
+        self._take(yaml_edit.remove_value(self._text, keys))
+
+    def insert(self, keys: Keys, index: int, value: Any) -> None:
+        """Add an entry to a list, before the one at ``index``."""
+        self._take(yaml_edit.insert_entry(self._text, keys, index, value))
+
+    def move(self, keys: Keys, index: int, to: int) -> None:
+        """Give an entry of a list another place."""
+        if 0 <= to < len(self.value(*keys) or ()) and to != index:
+            self._take(yaml_edit.move_entry(self._text, keys, index, to))
+
+    def set_text(self, text: str) -> None:
+        """Take a whole text, as from an editor of text.
+
+        Raises:
+            InputError: It is no YAML; the draft stays as it was.
+        """
+        self._take(text)
+
+    def undo(self) -> None:
+        """Go one change back."""
+        if self._back:
+            self._forth.append(self._text)
+            self._show(self._back.pop())
+
+    def redo(self) -> None:
+        """Take back an :meth:`undo`."""
+        if self._forth:
+            self._back.append(self._text)
+            self._show(self._forth.pop())
+
+    def _take(self, text: str) -> None:
+        if text == self._text:
+            return
+        parse(text.lstrip(_BOM), str(self.path))
+        self._back = [*self._back, self._text][-_MOST_STEPS_BACK:]
+        self._forth.clear()
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        self._text = text
+        self._document = parse(text.lstrip(_BOM), str(self.path))
+        for observer in list(self._observers):
+            observer()
+
+    # Checking
+
+    def task(self) -> Task:
+        """The task as it stands.
+
+        Raises:
+            InputError: The first mistake in it.
+        """
+        return parse_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
+
+    def problems(self) -> list[Problem]:
+        """What can be said to be wrong without robot, scene and libraries; empty when nothing is."""
+        try:
+            self.task()
+        except InputError as error:
+            return [problem_of(error)]
+        return []
+
+    # Saving
+
+    @property
+    def is_changed_on_disk(self) -> bool:
+        """Whether somebody else has written the file since it was opened or saved."""
+        return _digest(_content(self.path)) != self._digest
+
+    def save(self, *, over_others: bool = False) -> None:
+        """Write the file, all of it or nothing.
+
+        Args:
+            over_others: Also where somebody else has changed it meanwhile.
+
+        Raises:
+            InputError: Somebody else has changed it, or it cannot be written; the draft stays as it is.
+        """
+        content = self._text.encode()
+        try:
+            with _alone_in(self.path.parent):
+                if not over_others and self.is_changed_on_disk:
+                    what = "was written by somebody else since it was opened here; nothing was saved"
+                    instead = "reload it (undo brings yours back), save as another file, or save over it"
+                    raise InputError(what, where=str(self.path), instead=instead)
+                _replace(self.path, content)
+        except OSError as error:
+            instead = "the draft is kept here: save it as another file"
+            raise InputError(f"cannot be saved: {error.strerror}", where=str(self.path), instead=instead) from None
+        self._saved, self._digest = self._text, _digest(content)
+        for observer in list(self._observers):
+            observer()
+
+    def save_as(self, path: Path) -> None:
+        """Save as another file, and go on editing that one.
+
+        Raises:
+            InputError: The file exists, or cannot be written.
+        """
+        if path.suffix != ".yaml":
+            raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
+        before = self.path, self._digest
+        self.path, self._digest = path, _digest(None)
+        try:
+            self.save()
+        except InputError:
+            self.path, self._digest = before
+            raise
+
+    def reload(self) -> None:
+        """Take over what is on disk; :meth:`undo` brings back what was here.
+
+        Raises:
+            InputError: It is gone, or is no YAML.
+        """
+        content = _content(self.path)
+        if content is None:
+            raise InputError("no such file", where=str(self.path), instead="save the draft, and it is there again")
+        text = _decoded(content, self.path)
+        self._take(text)
+        self._saved, self._digest = text, _digest(content)
+
+
+def problem_of(error: InputError) -> Problem:
+    """An error of a task file as a problem at its field."""
+    place, _, field = error.where.partition(": ")
+    parts = place.rsplit(":", 2)
+    line = int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0
+    return Problem(field=field, what=error.what, instead=error.instead, line=line)
+
+
+def _changed(data: Any, keys: Keys, value: Any) -> Any:
+    """A copy of plain data with another value at a place."""
+    if not keys:
+        return value
+    return {**data, keys[0]: _changed(data[keys[0]], keys[1:], value)}
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(float(value), 4) + 0.0 for value in values]
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _digest(content: bytes | None) -> str:
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path)) from None
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let two editors look and write one after the other; the lock ends with its holder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Through a new file beside it, so that a reader, or a crash, sees the old or the new one."""
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    path = path.resolve()  # a link stays a link
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
