@@ -19,6 +19,8 @@ _BEFORE = 0.05
 """[m] Before the end of the hook, where the straight way begins."""
 _NEAR, _ASIDE = 0.05, 0.008
 """[m] A hand so near to the hole's axis has a finger inside it: the object is shifted so far to its side."""
+_LOOSE = 0.004
+"""[m] The fingers open so far before they go back: one of them may be between the hole and the hook."""
 _OFF_AXIS = 0.06
 """[m] What hangs has its hole so near to the hook's axis."""
 _TURNS = np.radians(np.arange(0, 360, 30))
@@ -59,7 +61,7 @@ class Hang(Skill):
         arm.meter.carried = False  # from here on the hook may push it in the hand
         thing.line(shifted(goal, -self.depth * outwards))
         arm.begin("release")
-        arm.open(room=0.01, steps=4)
+        arm.open(room=_LOOSE, steps=4)
         arm.wait(4)
         arm.begin("retreat")
         retreat(arm, self.object, touching=[self.on])
