@@ -25,6 +25,8 @@ COMPONENTS = (
     "nimbus.datagen.plan.ompl",
     "nimbus.datagen.plan.curobo.planner",
     "nimbus.datagen.render.newton",
+    "nimbus.datagen.render.isaacsim",
+    "nimbus.datagen.simulate.isaacsim",
     "nimbus.datagen.store.hdf5",
 )
 """Where the components of pipelines are; importing them loads simulator and renderer."""

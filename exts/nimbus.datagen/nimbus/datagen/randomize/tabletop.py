@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen import registry
 from nimbus.datagen.composites.choose_one import chosen_names
 from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
 from nimbus.datagen.randomize.choices import draw_choices
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _BARE = {"table": "wood", "floor": "tiles", "backdrop": "paint"}
 """Textures of a task that does not randomize materials."""
+_DEFAULT = "newton"
 
 
 @register("randomize", "tabletop")
@@ -35,41 +37,53 @@ class TabletopRandomizer(Randomizer):
     Args:
         task: The task.
         seed: The run's seed.
+        run_settings: What was chosen on the command line: which simulator shows the layouts, and which moves them.
     """
 
-    def __init__(self, task: Task, seed: int) -> None:
+    def __init__(self, task: Task, seed: int, run_settings: Mapping[str, str] | None = None) -> None:
         self._task, self._seed = task, seed
+        settings = run_settings or {}
+        self._shown_by = settings.get("sim", _DEFAULT)
+        self._moved_by = settings.get("physics", self._shown_by)
 
     def process(self, item: Scene) -> Iterator[Randomized]:
         """All layouts of one request."""
         assets, index = item.assets, item.request.index
-        physical = draw_physical(self._task, assets, seed=self._seed, index=index)
+        physical = draw_physical(self._task, assets, seed=self._seed, index=index, simulator=self._moved_by)
         layouts = []
         for variant in item.request.variants:
             key = EpisodeKey(
                 task=self._task.name, task_hash=self._task.content_hash, seed=self._seed, index=index, variant=variant
             )
-            visual = draw_visual(self._task, assets.stage, assets.robot, physical, key=key)
+            visual = draw_visual(self._task, assets.stage, assets.robot, physical, key=key, simulator=self._shown_by)
             layouts.append(Layout(key=key, physical=physical, visual=visual))
         yield Randomized(scene=item, layouts=tuple(layouts))
 
 
-def draw_physical(task: Task, assets: SceneAssets, *, seed: int, index: int) -> PhysicalLayout:
-    """The physical layout of an episode."""
+def draw_physical(
+    task: Task, assets: SceneAssets, *, seed: int, index: int, simulator: str = _DEFAULT
+) -> PhysicalLayout:
+    """The physical layout of an episode, for a simulator."""
     streams = partial(stream, seed, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
     draft = Draft(objects=objects, joints=joints, regions=task.regions, scene=assets.stage)
-    values = {"objects": drawn} | _apply(task, "physical", draft, streams)
+    values = {"objects": drawn} | _apply(task, "physical", draft, streams, simulator)
     if choices := draw_choices(task, objects, partial(streams, "choices")):
         values["choices"] = choices
     return PhysicalLayout(objects=tuple(draft.objects), robot=draft.robot, drawn=values)
 
 
 def draw_visual(
-    task: Task, stage: StageInfo, robot: Robot, physical: PhysicalLayout, *, key: EpisodeKey
+    task: Task,
+    stage: StageInfo,
+    robot: Robot,
+    physical: PhysicalLayout,
+    *,
+    key: EpisodeKey,
+    simulator: str = _DEFAULT,
 ) -> VisualLayout:
-    """The visual layout of one variant of an episode."""
+    """The visual layout of one variant of an episode, for the renderer of a simulator."""
     streams = partial(stream, key.seed, key.index, "visual", key.variant)
     things = (*(item.name for item in physical.objects), *stage.fixtures)
     draft = Draft(
@@ -78,7 +92,7 @@ def draw_visual(
         surfaces={name: Surface(texture=texture) for name, texture in _BARE.items()} | dict.fromkeys(things, Surface()),
         names={item.name: item.kind.replace("_", " ") for item in physical.objects},
     )
-    drawn = _apply(task, "visual", draft, streams)
+    drawn = _apply(task, "visual", draft, streams, simulator)
     template = str(streams("language").choice(task.instructions))
     return VisualLayout(
         light=draft.light,
@@ -89,14 +103,31 @@ def draw_visual(
     )
 
 
-def _apply(task: Task, part: str, draft: Draft, streams: Streams) -> dict[str, Any]:
-    """Let the task's randomizers of one part change the draft; what each drew, by name."""
+def not_applied(simulator: str, part: str) -> Collection[str]:
+    """Randomizers that a simulator does not honour in the physical, or in the visual, part of a layout.
+
+    What a simulator leaves out is said by its class, in ``NOT_APPLIED``.
+    """
+    kind = {"physical": "simulator", "visual": "render"}[part]
+    known = simulator in registry.names(kind)
+    return getattr(registry.lookup(kind, simulator), "NOT_APPLIED", ()) if known else ()
+
+
+def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str) -> dict[str, Any]:
+    """Let the task's randomizers of one part change the draft; what each drew, by name.
+
+    One that the simulator does not honour changes nothing: a layout says what is to be seen and what moves.
+    """
+    left_out = not_applied(simulator, part)
     chosen = {
         name: settings
         for name, settings in sorted(task.randomize.items())
         if isinstance(settings, LayoutRandomization) and settings.part == part
     }
-    return {name: settings.draw(draft, partial(streams, name)) for name, settings in chosen.items()}
+    return {
+        name: {"not applied": simulator} if name in left_out else settings.draw(draft, partial(streams, name))
+        for name, settings in chosen.items()
+    }
 
 
 def _instruction(template: str, task: Task, draft: Draft, choices: Mapping[str, int]) -> str:

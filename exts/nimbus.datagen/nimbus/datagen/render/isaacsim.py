@@ -9,15 +9,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera, Layout
+from nimbus.datagen.liveness import progress
 from nimbus.datagen.observation import CameraFrames, Observation
 from nimbus.datagen.registry import register
 from nimbus.datagen.render.readback import frames_from_buffers, instance_indices
+from nimbus.datagen.render.sensor import SensorModel
 from nimbus.datagen.render.stack_layout import StackLayout, stack_layout
 from nimbus.datagen.render.stack_stage import RegionPaths, region_poses, write_stacked_stage
 from nimbus.datagen.stages import Planned, Rendered, Renderer
@@ -47,6 +49,9 @@ class IsaacSimRenderer(Renderer):
         settle: Frames that each batch is rendered, so that what the denoiser remembers of the last one is gone.
     """
 
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"lens", "materials"})
+    """Randomizers that this renderer does not honour: its lenses are pinhole lenses, its surfaces the assets' own."""
+
     def __init__(self, *, stack: int | None = None, warm_up: int = 16, settle: int = 4) -> None:
         self._stack, self._warm_up, self._settle = stack or _STACK, warm_up, settle
         self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
@@ -74,10 +79,14 @@ class IsaacSimRenderer(Renderer):
 
     def _observe(self, item: Planned, layout: Layout) -> Iterator[Observation]:
         trajectory, start = item.trajectory, 0
+        sensors = {camera.name: SensorModel(camera) for camera in layout.visual.cameras}
         while start < trajectory.step_count:
             steps = slice(start, start + self._stack)
             positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
-            yield Observation(start=start, cameras=self._load(item, layout).render(positions, wxyz))
+            progress()
+            seen = self._load(item, layout).render(positions, wxyz)
+            taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
+            yield Observation(start=start, cameras=taken)
             start += len(positions)
 
     def _load(self, item: Planned, layout: Layout) -> RegionRenderer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ class IsaacSimSimulation:
         robot: The robot.
         rate: Record and command rate [Hz]; must divide 240.
     """
+
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"delay", "gains", "robot_base", "start_posture"})
+    """Randomizers of the robot's set-up, which this simulator does not honour yet."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.stage, self.robot, self.rate = stage, robot, rate

@@ -1,0 +1,62 @@
+"""What a simulator cannot honour is told as not applied, and a layout says nothing that is not to be seen."""
+
+from __future__ import annotations
+
+import pytest
+from one_can import TEXT, assets, task
+
+from nimbus.datagen import registry
+from nimbus.datagen.episode import Provenance
+from nimbus.datagen.layout import Layout, RobotSetup
+from nimbus.datagen.randomize.tabletop import TabletopRandomizer, not_applied
+from nimbus.datagen.render.isaacsim import IsaacSimRenderer
+from nimbus.datagen.simulate.isaacsim import IsaacSimSimulation
+from nimbus.datagen.stages import Request, Scene
+
+ALL = "randomize: {delay: {action: [10 ms, 20 ms]}, gains: {}, mass: {}, lens: {}, sensor: {}, depth: {}, light: {}}\n"
+NEWTON, RTX = {"sim": "newton"}, {"sim": "isaacsim", "physics": "newton"}
+PHYSX = {"sim": "isaacsim", "physics": "isaacsim"}
+
+
+def layout(settings: dict[str, str] | None) -> Layout:
+    text = TEXT + ALL
+    scene = Scene(request=Request(index=1), assets=assets(), provenance=Provenance(task_text=text, task_hash=""))
+    (randomized,) = TabletopRandomizer(task(text), 3, settings).process(scene)
+    return randomized.layouts[0]
+
+
+def left_out(drawn: dict) -> set[str]:
+    return {name for name, values in drawn.items() if values == {"not applied": "isaacsim"}}
+
+
+def test_the_default_simulator_applies_everything():
+    assert layout(NEWTON) == layout(None)
+    shown = layout(NEWTON)
+    assert left_out(shown.physical.drawn) | left_out(shown.visual.drawn) == set()
+    assert shown.visual.cameras[0].distortion != (0.0, 0.0)
+    assert shown.physical.robot.delay > 0
+
+
+def test_a_lens_that_rtx_does_not_bend_is_told_and_the_camera_stays_straight():
+    known, shown = layout(NEWTON), layout(RTX)
+    assert left_out(shown.visual.drawn) == {"lens"}
+    assert {camera.distortion for camera in shown.visual.cameras} == {(0.0, 0.0)}
+    assert shown.physical == known.physical, "the default simulator moves them"
+    assert shown.visual.light == known.visual.light, "no other draw moves"
+    assert [camera.sensor for camera in shown.visual.cameras] == [camera.sensor for camera in known.visual.cameras]
+
+
+def test_a_robot_that_physx_does_not_set_up_is_told_and_stays_as_its_file_says():
+    shown = layout(PHYSX)
+    assert left_out(shown.physical.drawn) == {"delay", "gains"}
+    assert shown.physical.robot == RobotSetup()
+    assert shown.physical.drawn["mass"] == layout(NEWTON).physical.drawn["mass"]
+
+
+@pytest.mark.parametrize("simulator", [IsaacSimSimulation, IsaacSimRenderer])
+def test_what_is_declared_are_names_of_randomizers(simulator: type):
+    declared = simulator.NOT_APPLIED  # pyright: ignore[reportAttributeAccessIssue]
+    assert declared and declared <= set(registry.names("randomizer"))
+    part = "physical" if simulator is IsaacSimSimulation else "visual"
+    assert not_applied("isaacsim", part) == declared
+    assert {registry.lookup("randomizer", name).part for name in declared} == {part}
