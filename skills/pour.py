@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -50,20 +52,20 @@ class Pour(Skill):
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         inside = arm.contents(self.object)
         arm.begin("carry")
-        there, back = self._plan(arm)
+        there = self._plan(arm)
         arm.begin("pour")
         # The clutch of beads shifts in the cup while it tilts: the carry begins anew afterwards.
         arm.meter.carried = False
         arm.follow(there)
         arm.wait(max(1, round(self.time * arm.simulation.rate)))
         arm.begin("upright")
-        arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, back, speed=0.2))
+        arm.follow(replace(there, positions=there.positions[::-1], velocities=-there.velocities[::-1]))
         arm.carry()
         if inside and len(arm.contents(self.object)) > 0.5 * len(inside):
             raise SkillFailure(Reason.SPILLED, f"most of it is still in {self.object}")
 
-    def _plan(self, arm: Workcell) -> tuple[MotionPlan, list[Float]]:
-        """Goes to where the tilt begins; the tilt, and the poses of the way back."""
+    def _plan(self, arm: Workcell) -> MotionPlan:
+        """Goes to where the tilt begins; the tilt."""
         failure = MotionPlan(status=MotionStatus.NO_IK, detail="no way to tilt it there")
         scene = arm.look()
         for poses in self._tilts(arm):
@@ -77,7 +79,7 @@ class Pour(Skill):
             tilt = arm.planner.plan_curve(arm.look(), free.end, poses[1:], speed=0.15)
             if tilt:
                 arm.follow(free)
-                return tilt, poses[-2::-1]
+                return tilt
             failure = tilt
         raise SkillFailure.of_plan(failure)
 
