@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import newton
 import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from nimbus.datagen.layout import PlacedObject, part_label
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -88,6 +91,8 @@ class SceneBuilder:
             values[body] = 1.0
         compensation.values = values
         self._set_gains(builder, first_joint)
+        if not self.visuals:
+            _ignore_touching(builder, first_body)
         return builder
 
     def _set_gains(self, builder: newton.ModelBuilder, first_joint: int) -> None:
@@ -130,6 +135,36 @@ class SceneBuilder:
         for shape in range(first_shape, builder.shape_count):
             builder.shape_material_mu[shape] = item.friction
             builder.shape_material_mu_rolling[shape] = _ROLLING_FRICTION
+
+
+def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDArray[np.float64]:
+    """MuJoCo's order of the builder's start positions (its quaternions are xyzw)."""
+    qpos = np.zeros(model.nq)
+    joint_of = {label: index for index, label in enumerate(builder.joint_label)}
+    body_of = {label: index for index, label in enumerate(builder.body_label)}
+    for joint in range(model.njnt):
+        address = model.jnt_qposadr[joint]
+        if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
+            transform: Any = builder.body_q[body_of[model.body(model.jnt_bodyid[joint]).name]]
+            x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
+            qpos[address : address + 7] = (x, y, z, qw, qx, qy, qz)
+        else:
+            qpos[address] = builder.joint_q[builder.joint_q_start[joint_of[model.joint(joint).name]]]
+    return qpos
+
+
+def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
+    """Let links that overlap at home pass through each other, as the planner does: hulls are wide."""
+    solver = newton.solvers.SolverMuJoCo(builder.finalize(device="cpu"), use_mujoco_cpu=True)
+    model, bodies = solver.mj_model, {label: body for body, label in enumerate(builder.body_label)}
+    data = mujoco.MjData(model)
+    data.qpos[:] = start_positions(model, builder)
+    mujoco.mj_forward(model, data)
+    for geoms in data.contact.geom[data.contact.dist < 0.0]:
+        one, other = (bodies.get(model.body(body).name, -1) for body in model.geom_bodyid[geoms])
+        if min(one, other) >= first_body:
+            for pair in itertools.product(builder.body_shapes[one], builder.body_shapes[other]):
+                builder.add_shape_collision_filter_pair(*pair)
 
 
 def _set_part_joints(builder: newton.ModelBuilder, item: PlacedObject, model: ObjectModel, first_joint: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import mujoco
 import newton
@@ -17,7 +16,7 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.registry import register
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import multiply, rotation_about, to_matrix
-from nimbus.datagen.simulate.builder import SceneBuilder
+from nimbus.datagen.simulate.builder import SceneBuilder, start_positions
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
@@ -70,7 +69,7 @@ class NewtonSimulation:
         self._find_joints()
         self._find_belts(layout)
         self._set_up(layout.robot)
-        self.data.qpos[:] = _start_positions(self.model, builder)
+        self.data.qpos[:] = start_positions(self.model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
         mujoco.mj_forward(self.model, self.data)
@@ -224,22 +223,6 @@ class NewtonSimulation:
         velocity = np.zeros(6)
         mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0)
         return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))
-
-
-def _start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> Float:
-    """MuJoCo's order of the builder's start positions (its quaternions are xyzw)."""
-    qpos = np.zeros(model.nq)
-    joint_of = {label: index for index, label in enumerate(builder.joint_label)}
-    body_of = {label: index for index, label in enumerate(builder.body_label)}
-    for joint in range(model.njnt):
-        address = model.jnt_qposadr[joint]
-        if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
-            transform: Any = builder.body_q[body_of[model.body(model.jnt_bodyid[joint]).name]]
-            x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
-            qpos[address : address + 7] = (x, y, z, qw, qx, qy, qz)
-        else:
-            qpos[address] = builder.joint_q[builder.joint_q_start[joint_of[model.joint(joint).name]]]
-    return qpos
 
 
 def _make_parts_stay(model: mujoco.MjModel, layout: PhysicalLayout) -> None:
