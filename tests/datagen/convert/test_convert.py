@@ -145,10 +145,12 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(source: Path, tmp_pa
     words = ["convert", str(source), "--out", str(tmp_path / "out"), "--episode-size", "1"]
     moments, stage = random.Random(0), stage_of(tmp_path / "out")
     for _ in range(5):
+        tree_folder = stage / "tree"  # made anew by each, as soon as it works
+        shutil.rmtree(tree_folder, ignore_errors=True)
         process = subprocess.Popen([sys.executable, str(RUNNER), *words], stdout=subprocess.DEVNULL)
-        while process.poll() is None and not stage.exists():
+        while process.poll() is None and not tree_folder.exists():
             time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.1))
+        time.sleep(moments.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not (tmp_path / "out").exists() or tree(tmp_path / "out") == tree(tmp_path / "whole")
