@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from nimbus.datagen.errors import InputError, nearest
+from nimbus.runner.ask_flags import add_ask_commands
 from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json
 from nimbus.runner.flags import one_of, price, stack, whole, workers
 
@@ -87,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     scale.add_argument("split", type=workers, metavar="PxR", help="planners and renderers, or auto: as there are cores")
     _add_export(add("export", "write the stored episodes in a format that training code reads"))
     add_data_commands(add)
+    add_ask_commands(add, add_skills=_add_skills)
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
     _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))

@@ -1,0 +1,137 @@
+"""Whether cameras see where things happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.layout import Camera, PhysicalLayout
+from nimbus.datagen.rotations import pose
+
+Float = NDArray[np.float64]
+
+_ENOUGH = 0.5
+"""Share of a region that a fixed camera, or all of them together, should see."""
+_LEAST_PIXELS = 12
+"""That a region should have along its longer side."""
+_ABOVE = 0.03
+"""[m] Of the points looked for above the surface."""
+_SKIN = 0.02
+"""[m]"""
+
+
+def check_cameras(case: Case) -> Iterator[Finding]:
+    """Look along rays from every camera that stands still to the regions in which objects start."""
+    regions = {group.region for group in case.task.objects.values()} & case.task.regions.keys()
+    fixed = {name: settings for name, settings in case.task.cameras.items() if not settings.mount}
+    if not regions or not fixed:
+        return
+    case.simulation.load(PhysicalLayout(objects=()))
+    points = {name: _grid(case, name) for name in sorted(regions)}
+    center = np.concatenate(list(points.values())).mean(axis=0)
+    together = {name: np.zeros(len(found), dtype=bool) for name, found in points.items()}
+    blind = []
+    for name, settings in fixed.items():
+        camera = settings.camera(name)
+        seen = {region: _seen(case, camera, found) for region, found in points.items()}
+        for region, mine in seen.items():
+            together[region] |= mine
+        every = np.concatenate(list(seen.values()))
+        if not every.any():
+            blind.append(name)
+            yield _blind(case, name, camera, np.concatenate(list(points.values())), center)
+        elif (
+            every.mean() >= _ENOUGH
+            and (pixels := _extent(camera, np.concatenate(list(points.values())))) < _LEAST_PIXELS
+        ):
+            what = f"what happens is {pixels:.0f} pixels wide in its picture"
+            fov = np.degrees(camera.vertical_fov * max(pixels, 1.0) / (camera.height / 2))
+            keys = ("cameras", name, "vertical_fov")
+            yield finding(
+                "cameras", case.task, keys, what, instead=f"write vertical_fov: {max(fov, 2):.0f} deg, or go nearer"
+            )
+    for region, seen in together.items():
+        if len(blind) < len(fixed) and seen.mean() < _ENOUGH:
+            what = f"the cameras that stand still see {seen.mean():.0%} of region '{region}'"
+            keys = ("cameras", next(name for name in fixed if name not in blind))
+            yield finding(
+                "cameras", case.task, keys, what, instead=f"add look_at: {_said(points[region].mean(axis=0))}"
+            )
+
+
+def _blind(case: Case, name: str, camera: Camera, points: Float, center: Float) -> Finding:
+    _, inside = _project(camera, points)
+    keys: tuple[str, ...] = ("cameras", name, "look_at" if case.task.cameras[name].look_at is not None else "wxyz")
+    if inside.any():
+        blocker = _blocker(case, np.array(camera.position), points[inside][0])
+        keys = ("cameras", name, "position")
+        what = f"'{blocker}' hides everything from it" if blocker else "something hides everything from it"
+        instead = f"write a place with a free view, such as {_said(center + (0.6, 0.0, 0.6))}"
+    elif np.linalg.norm(np.array(camera.position) - center) > 20:
+        what, instead = "it is too far away", f"write position: {_said(center + (0.8, 0.0, 0.6))}"
+        keys = ("cameras", name, "position")
+    else:
+        what, instead = "it sees nothing of where objects start", f"write look_at: {_said(center)}"
+    return finding("cameras", case.task, keys, what, instead=instead)
+
+
+def _grid(case: Case, name: str) -> Float:
+    region = case.task.regions[name]
+    height = case.assets.stage.surfaces[region.on].upper[2] + _ABOVE
+    shares = np.array([-0.45, -0.2, 0.0, 0.2, 0.45])
+    x, y = (middle + shares * side for middle, side in zip(region.center, region.size, strict=True))
+    return np.array([(a, b, height) for a in x for b in y])
+
+
+def _project(camera: Camera, points: Float) -> tuple[Float, NDArray[np.bool_]]:
+    """Pixels (n, 2), and whether they are in the picture."""
+    local = (points - camera.position) @ pose((0, 0, 0), camera.wxyz)[:3, :3]
+    ahead = -local[:, 2]
+    focal = camera.height / 2 / np.tan(camera.vertical_fov / 2)
+    safe = np.where(ahead > 1e-3, ahead, np.inf)
+    pixels = np.stack(
+        [camera.width / 2 + focal * local[:, 0] / safe, camera.height / 2 - focal * local[:, 1] / safe], 1
+    )
+    inside = (ahead > 1e-3) & (pixels >= 0).all(axis=1) & (pixels < (camera.width, camera.height)).all(axis=1)
+    return pixels, inside
+
+
+def _extent(camera: Camera, points: Float) -> float:
+    pixels, inside = _project(camera, points)
+    return float(np.ptp(pixels[inside], axis=0).max()) if inside.any() else 0.0
+
+
+def _seen(case: Case, camera: Camera, points: Float) -> NDArray[np.bool_]:
+    _, inside = _project(camera, points)
+    eye = np.array(camera.position)
+    return np.array([bool(ok) and not _blocker(case, eye, point) for ok, point in zip(inside, points, strict=True)])
+
+
+def _blocker(case: Case, eye: Float, point: Float) -> str:
+    """Name of what stands between, the robot left out; empty for nothing."""
+    model, data = case.simulation.model, case.simulation.data
+    way = point - eye
+    distance = float(np.linalg.norm(way))
+    hit = np.zeros(1, dtype=np.int32)
+    begin, left = eye.copy(), distance
+    for _ in range(8):
+        gone = mujoco.mj_ray(model, data, begin, way / distance, None, 1, -1, hit)
+        if gone < 0 or gone >= left - _SKIN:
+            return ""
+        body = int(model.geom_bodyid[hit[0]])
+        name = model.body(body).name
+        links = {link for arm in case.assets.robot.arms for link in (arm.tool.link, *arm.gripper.links)}
+        root = {int(model.body_rootid[model.body(link).id]) for link in links}
+        if int(model.body_rootid[body]) not in root:
+            return name or "the table"
+        begin, left = begin + way / distance * (gone + 1e-4), left - gone - 1e-4
+    return ""
+
+
+def _said(point: Float) -> str:
+    return "[" + ", ".join(f"{float(value):.2g}" for value in point) + "]"

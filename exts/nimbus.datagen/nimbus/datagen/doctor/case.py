@@ -1,0 +1,84 @@
+"""What checks look at: a loaded task, what it names, and layouts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.references import Group, Member, Name, environment, evaluate, names_in, parse_reference
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.skill import Skill
+from nimbus.datagen.steps import Composite, Step, walk
+from nimbus.datagen.task import Task
+from nimbus.datagen.usd.loader import SceneAssets
+
+_LAYOUTS = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task under examination."""
+
+    task: Task
+    assets: SceneAssets
+    seed: int = 0
+
+    @cached_property
+    def layouts(self) -> tuple[PhysicalLayout, ...]:
+        """The first physical layouts of a run."""
+        return tuple(draw_physical(self.task, self.assets, seed=self.seed, index=index) for index in range(_LAYOUTS))
+
+    @cached_property
+    def simulation(self) -> NewtonSimulation:
+        """Of the task's scene and robot; nothing is loaded yet."""
+        return NewtonSimulation(self.assets.stage, self.assets.robot, rate=self.task.rate)
+
+    def library(self, group: str) -> ObjectLibrary:
+        """The library that a group draws from."""
+        return self.assets.libraries[self.task.objects[group].library]
+
+    def kinds(self, group: str) -> tuple[str, ...]:
+        """The kinds that a group may draw."""
+        kinds = self.task.objects[group].kinds
+        return self.library(group).kinds if kinds == "all" else kinds
+
+    def scales(self, group: str) -> tuple[float, ...]:
+        """The smallest and the largest size that a group may draw."""
+        scale = self.task.objects[group].scale
+        return (1.0,) if scale is None else tuple(dict.fromkeys(scale))
+
+    def picks(self) -> Iterator[tuple[Step, str]]:
+        """Every step that takes an object into the gripper, with the group that the object is of."""
+        for step, loops in walk(self.task.steps):
+            if isinstance(step.statement, Skill) and step.statement.hand == "takes":
+                for group in self.groups(step.target, loops):
+                    yield step, group
+
+    def groups(self, text: str, loops: tuple[Composite, ...]) -> tuple[str, ...]:
+        """Groups of objects that a reference begins with; none of a fixture or a region."""
+        named = {name: name for name in self.task.objects} | {loop.variable: loop.group for loop in loops}
+        expression = parse_reference(text)
+        base = expression
+        while not isinstance(base, Name):
+            base = base.base
+        return (named[base.name],) if base.name in named else ()
+
+    def fixtures(self, text: str, loops: tuple[Composite, ...]) -> tuple[str, ...]:
+        """Names of the fixtures that a reference may lead to."""
+        stage = self.assets.stage.fixtures
+        expression = parse_reference(text)
+        if isinstance(expression, Name):
+            return (expression.name,) if expression.name in stage else ()
+        scene = environment(fixtures=stage.values(), regions=self.task.regions)
+        if not isinstance(expression, Member) or not isinstance(expression.base, Name):
+            return ()
+        group = scene.get(expression.base.name)
+        if not isinstance(group, Group):
+            return ()
+        if names_in(expression.index) if not isinstance(expression.index, str | int) else ():
+            return tuple(member.name for member in group.members)
+        return (evaluate(expression, scene).name,)

@@ -1,0 +1,112 @@
+"""The examination of a task: all checks one after another, then a forecast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.doctor.assets import check_assets
+from nimbus.datagen.doctor.cameras import check_cameras
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.finding import Finding, from_error
+from nimbus.datagen.doctor.fits import check_fits
+from nimbus.datagen.doctor.forecast import Forecast, forecast
+from nimbus.datagen.doctor.goals import check_goals
+from nimbus.datagen.doctor.grasps import check_graspable, check_grasps
+from nimbus.datagen.doctor.reach import check_regions, check_targets
+from nimbus.datagen.doctor.start import check_start
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.randomize.room import check_room
+from nimbus.datagen.task import Task, load_task
+from nimbus.datagen.usd.loader import SceneAssets, load_assets
+
+Check = Callable[[Case], Iterator[Finding]]
+
+CHECKS: dict[str, Check] = {
+    "assets": check_assets,
+    "goals": check_goals,
+    "fits": check_fits,
+    "regions": check_regions,
+    "targets": check_targets,
+    "cameras": check_cameras,
+    "grasps": check_grasps,
+    "start": check_start,
+}
+"""In the order in which they are done."""
+_AT_ONCE: tuple[Check, ...] = (check_goals, check_fits, check_graspable)
+"""Those that a run can afford before it begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What became of an examination."""
+
+    task: str
+    findings: tuple[Finding, ...]
+    reach: dict[str, Any] = field(default_factory=dict)
+    """By region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
+    forecast: Forecast | None = None
+    """None where something is certain to fail."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """[s] CPU of each check"""
+
+    @property
+    def certain(self) -> tuple[Finding, ...]:
+        """Findings because of which no episode can succeed."""
+        return tuple(found for found in self.findings if found.certain)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"ok": not self.findings, "works": not self.certain}
+
+
+def examine(
+    name: str | Path, *, skill_folders: Iterable[Path] = (), planner: str = "ompl", probe: bool = True
+) -> Diagnosis:
+    """Examine a task.
+
+    Args:
+        name: A task's name, or the path of its file.
+        skill_folders: Folders with skills of one's own.
+        planner: Registered name of the motion planner, for the forecast.
+        probe: Attempt some layouts in physics, for the forecast, where nothing certain was found.
+    """
+    seconds: dict[str, float] = {}
+    stem, begin = Path(name).stem, time.process_time()
+    try:
+        task = load_task(name, skill_folders=skill_folders)
+        assets = load_assets(task)
+    except InputError as error:
+        return Diagnosis(task=stem, findings=(from_error("schema", error),))
+    seconds["load"] = time.process_time() - begin
+    case, findings = Case(task, assets), []
+    try:
+        check_room(task, assets, seed=0)
+    except InputError as error:
+        findings.append(from_error("regions", error))
+    for check, do in CHECKS.items():
+        begin = time.process_time()
+        if check != "start" or not any(found.check == "regions" for found in findings):  # it draws layouts
+            findings += do(case)
+        seconds[check] = time.process_time() - begin
+    begin = time.process_time()
+    told = None if not probe or any(found.certain for found in findings) else forecast(case, planner=planner)
+    seconds["forecast"] = time.process_time() - begin
+    maps = {region: found.to_plain(task.regions[region].size) for region, found in assets.reach.items()}
+    return Diagnosis(task=stem, findings=tuple(findings), reach=maps, forecast=told, seconds=seconds)
+
+
+def refuse_hopeless(task: Task, assets: SceneAssets) -> None:
+    """What a run asks before it begins: only what is certain, and quickly found.
+
+    Raises:
+        InputError: No episode of this task can succeed; the line names the field to change.
+    """
+    case = Case(task, assets)
+    for check in _AT_ONCE:
+        for found in check(case):
+            if found.certain:
+                raise found.error()

@@ -1,0 +1,119 @@
+"""Whether the steps can lead to what success asks for, as far as the file tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.reference_check import points_of, references_of
+from nimbus.datagen.references import names_in
+from nimbus.datagen.skill import Skill
+from nimbus.datagen.steps import Composite, Step, walk
+
+_CHANGED = {
+    "inside": "container",
+    "on": "support",
+    "stacked": "",
+    "beside": "other",
+    "open_by": "",
+    "pressed": "",
+    "moved_by": "",
+    "poured_fraction": "container",
+    "held": "",
+}
+"""Conditions that do not hold by themselves at the start, and what else they are about."""
+_OPPOSITE = (("held", "gripper_clear"), ("open_by", "closed"), ("moved_by", "not_moved"))
+
+
+def check_goals(case: Case) -> Iterator[Finding]:
+    """Conditions on things that no step touches, that exclude each other, or that steps make impossible."""
+    plain = [(step, loops) for step, loops in walk(case.task.success) if _stands_alone(case, step)]
+    yield from _untouched(case, plain)
+    yield from _exclusive(case, plain)
+    yield from _still_holding(case, plain)
+    yield from _elsewhere(case, plain)
+
+
+def _stands_alone(case: Case, step: Step) -> bool:
+    """Not inside any:, not: and the like, where a condition need not hold."""
+    words = {str(key) for key in step.keys}
+    return not words & {"any", "not", "all"}
+
+
+def _untouched(case: Case, conditions: list) -> Iterator[Finding]:
+    touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
+    for step, loops in conditions:
+        if step.name not in _CHANGED:
+            continue
+        mine = set(case.groups(step.target, loops)) if step.target else _groups(case, step, loops)
+        for group in sorted(mine - touched):
+            other = getattr(step.statement, _CHANGED[step.name], "") if _CHANGED[step.name] else ""
+            if isinstance(other, str) and other and case.task.objects[group].region in case.groups(other, loops):
+                continue  # it starts inside
+            field = (*step.keys, type(step.statement).main) if type(step.statement).main else step.keys
+            what = f"no step touches '{group}', so that '{step.name}' cannot come true"
+            instead = f"add a step for '{group}', such as pick: {group}[0], or leave the condition out"
+            yield finding("goals", case.task, field, what, instead=instead, certain=step.name != "on")
+
+
+def _groups(case: Case, step: Step, loops: tuple[Composite, ...]) -> set[str]:
+    named = {name: name for name in case.task.objects} | {loop.variable: loop.group for loop in loops}
+    names = {name for _, _, expression in references_of(case.task, step) for name in names_in(expression)}
+    names |= {name for _, point in points_of(step) for name in names_in(point.thing)}
+    return {named[name] for name in names if name in named}
+
+
+def _exclusive(case: Case, conditions: list) -> Iterator[Finding]:
+    for (one, _), (other, _) in combinations(conditions, 2):
+        names = {one.name, other.name}
+        for pair in _OPPOSITE:
+            if names == set(pair) and ("gripper_clear" in names or one.target == other.target):
+                what = f"'{one.name}' and '{other.name}' exclude each other"
+                yield finding("goals", case.task, other.keys, what, instead="leave one of them out", certain=True)
+        if names == {"inside"} and one.target == other.target:
+            first, second = (getattr(step.statement, "container", "") for step in (one, other))
+            fixtures = case.assets.stage.fixtures
+            if first != second and first in fixtures and second in fixtures:
+                what = f"'{one.target}' cannot be in '{first}' and in '{second}'"
+                keys = (*other.keys, "container")
+                yield finding("goals", case.task, keys, what, instead=f"write {first}", certain=True)
+
+
+def _still_holding(case: Case, conditions: list) -> Iterator[Finding]:
+    """A gripper that must be clear at the end though the last thing it took was never put down."""
+    clear = next((step for step, _ in conditions if step.name == "gripper_clear"), None)
+    skills = [step.statement for step, _ in walk(case.task.steps) if isinstance(step.statement, Skill)]
+    if clear is None or any(skill.hand in ("puts", "") for skill in skills):
+        return
+    if any(skill.hand == "takes" for skill in skills):
+        what = "the steps take something into the gripper and never put it down"
+        instead = "add a step such as place: {object: …, into: …}, or leave the condition out"
+        yield finding("goals", case.task, clear.keys, what, instead=instead, certain=True)
+
+
+def _elsewhere(case: Case, conditions: list) -> Iterator[Finding]:
+    """Something that must end in one fixture and is only ever put into others."""
+    puts: dict[str, set[str]] = {}
+    free: set[str] = set()
+    for step, loops in walk(case.task.steps):
+        skill = step.statement
+        if not isinstance(skill, Skill) or skill.hand == "keeps":
+            continue
+        into = getattr(skill, "into", None)
+        for group in _groups(case, step, loops):
+            names = set(case.fixtures(into, loops)) if isinstance(into, str) and skill.hand == "puts" else set()
+            puts.setdefault(group, set()).update(names)
+            if skill.hand != "takes" and not names:
+                free.add(group)  # nobody knows where it goes
+    for step, loops in conditions:
+        container = getattr(step.statement, "container", None)
+        if step.name != "inside" or not isinstance(container, str):
+            continue
+        wanted = set(case.fixtures(container, loops))
+        for group in case.groups(step.target, loops):
+            if wanted and puts.get(group) and group not in free and not wanted & puts[group]:
+                what = f"the steps put '{group}' into {', '.join(sorted(puts[group]))}, never into '{container}'"
+                instead = f"write container: {sorted(puts[group])[0]}"
+                yield finding("goals", case.task, (*step.keys, "container"), what, instead=instead, certain=True)

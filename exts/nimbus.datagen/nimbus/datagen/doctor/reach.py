@@ -1,0 +1,94 @@
+"""Whether the robot reaches where objects start and where they are put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.execute.workcell import planning_scene
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.plan.ik import solve_ik
+from nimbus.datagen.rotations import pose, rotation_about
+from nimbus.datagen.skill import Skill
+from nimbus.datagen.steps import walk
+from nimbus.datagen.streams import stream
+
+_CELL = 0.05
+"""[m] Of the reach maps."""
+_ENOUGH = 0.7
+"""Share of a region's cells that should be within reach."""
+_ABOVE = 0.08
+"""[m] Over the rim of what something is put into."""
+_TURNS = np.radians([0, 90, 45, -45])
+_DOWN = pose((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+_PLACES = ("into", "on", "beside")
+
+
+def check_regions(case: Case) -> Iterator[Finding]:
+    """Regions of which a good part is out of reach: objects will crowd in the rest of them."""
+    for name, found in case.assets.reach.items():
+        share = float(found.cells.mean())
+        if share >= _ENOUGH:
+            continue
+        keys = ("regions", name)
+        low, high = _largest(found.cells)
+        region = case.task.regions[name]
+        corner = np.subtract(region.center, np.divide(region.size, 2))
+        first = corner + np.array(low) * _CELL
+        last = np.minimum(corner + (np.array(high) + 1) * _CELL, corner + region.size)
+        center, size = (first + last) / 2, last - first
+        instead = f"write center: [{center[0]:.3g}, {center[1]:.3g}], size: [{size[0]:.3g}, {size[1]:.3g}]"
+        what = f"the robot reaches {share:.0%} of it"
+        yield finding("reach", case.task, keys, what, instead=instead)
+
+
+def _largest(cells: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
+    """First and last cell of the largest rectangle in which all are within reach."""
+    best, area = ((0, 0), (0, 0)), 0
+    rows, columns = cells.shape
+    for top in range(rows):
+        for left in range(columns):
+            right = columns
+            for bottom in range(top, rows):
+                gaps = np.flatnonzero(~cells[bottom, left:right])
+                right = left + int(gaps[0]) if len(gaps) else right
+                if right == left:
+                    break
+                if (bottom - top + 1) * (right - left) > area:
+                    area = (bottom - top + 1) * (right - left)
+                    best = (top, left), (bottom, right - 1)
+    return best
+
+
+def check_targets(case: Case) -> Iterator[Finding]:
+    """Fixtures that something is put into, though no posture brings the tool above them."""
+    wanted: dict[str, tuple[str | int, ...]] = {}
+    for step, loops in walk(case.task.steps):
+        for field in _PLACES:
+            text = getattr(step.statement, field, None)
+            if isinstance(step.statement, Skill) and isinstance(text, str):
+                for name in case.fixtures(text, loops):
+                    wanted.setdefault(name, (*step.keys, field))
+    if not wanted:
+        return
+    case.simulation.load(PhysicalLayout(objects=()))
+    scenes = [(planning_scene(case.simulation, one.name), np.array(one.arm.home)) for one in case.assets.robot.arms]
+    for scene, _ in scenes:
+        scene.set_world(case.simulation.data.qpos)
+    for name, keys in wanted.items():
+        low, high = case.assets.stage.fixtures[name].world_bounds
+        x, y, z = (low[0] + high[0]) / 2, (low[1] + high[1]) / 2, high[2] + _ABOVE
+        goals = [pose((x, y, z), rotation_about((0, 0, 1), float(turn))) @ _DOWN for turn in _TURNS]
+        rng = stream(0, "doctor", "reach", name)
+        if not any(
+            solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for scene, home in scenes for goal in goals
+        ):
+            reached = [other for other in case.assets.stage.fixtures if other not in wanted]
+            what = f"the robot cannot bring its hand above '{name}'"
+            instead = (
+                f"name what is nearer{f', such as {reached[0]}' if reached else ''}, or move '{name}' in the scene"
+            )
+            yield finding("reach", case.task, keys, what, instead=instead, certain=len(wanted) == 1)

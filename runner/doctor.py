@@ -1,0 +1,78 @@
+"""``nimbus doctor``: what will not work in a task, or on this machine, and what to change."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.json_text import to_json
+from nimbus.runner import libraries
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.examine import Diagnosis
+    from nimbus.datagen.doctor.forecast import Forecast
+    from nimbus.datagen.doctor.machine import Part
+
+FOUND = 1
+
+
+def command(args: argparse.Namespace) -> int:
+    """Examine, and print what was found; 1 where something needs to be changed."""
+    if args.machine:
+        return _machine(args.json)
+    if args.task is None:
+        raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")
+    libraries.prepare_libraries()
+    from nimbus.datagen.doctor.examine import examine
+
+    diagnosis = examine(args.task, skill_folders=args.skills, planner="ompl", probe=not args.quick)
+    if args.json:
+        sys.stdout.write(to_json(diagnosis.to_plain(), indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(lines(diagnosis)) + "\n")
+    return FOUND if diagnosis.certain else 0
+
+
+def lines(diagnosis: Diagnosis) -> list[str]:
+    """What was found, for people."""
+    told = [f"{'no episode can succeed: ' if one.certain else ''}{one.line}" for one in diagnosis.findings]
+    told = told or [f"{diagnosis.task}: nothing to change"]
+    for region, found in diagnosis.reach.items():
+        told += ["", f"reach over '{region}', the robot below:", *_map(found["reached"])]
+    return told + (["", *_forecast(diagnosis.forecast)] if diagnosis.forecast else [])
+
+
+def _map(reached: Sequence[str]) -> list[str]:
+    """Rows from far to near, left of the robot on the left."""
+    return ["  " + " ".join("#" if cell == "1" else "." for cell in reversed(row)) for row in reversed(reached)]
+
+
+def _forecast(told: Forecast) -> list[str]:
+    rows = [
+        f"yield      {told.success_rate:.0%} of first attempts ({told.low:.0%} to {told.high:.0%}), "
+        f"from {told.successes} of {told.probes} that were tried",
+        f"an episode {told.cpu_seconds:.1f} s CPU, {told.byte_count / 1e6:.0f} MB, {told.length:.1f} s of motion",
+        f"1000       {told.cpu_seconds / 3.6:.1f} core hours, {told.byte_count / 1e6:.0f} GB",
+    ]
+    return rows + [f"           failed: {what}, {count} x" for what, count in told.reasons.items()]
+
+
+def _machine(as_json: bool) -> int:
+    from nimbus.datagen.doctor.machine import examine_machine
+
+    parts = examine_machine(Path("out"))
+    if as_json:
+        sys.stdout.write(to_json({"parts": [asdict(part) for part in parts]}, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(_row(part) for part in parts) + "\n")
+    return FOUND if any(part.state == "bad" for part in parts) else 0
+
+
+def _row(part: Part) -> str:
+    mark = {"ok": "ok", "missing": "--", "bad": "!!"}[part.state]
+    return f"{mark}  {part.name:<20} {part.detail}{f'; {part.instead}' if part.instead else ''}"
