@@ -1,0 +1,56 @@
+"""The task files that come with Nimbus stay short: they are what people read first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from nimbus.datagen.scene_files import scene_names
+from nimbus.datagen.task import Task, load_task, task_names
+
+TASKS = {name: load_task(name) for name in task_names()}
+FAMILIES = {
+    "pick and place",
+    "sorting",
+    "stacking",
+    "insertion",
+    "pouring",
+    "articulated",
+    "wiping and sweeping",
+    "pushing",
+    "conveyor",
+    "two-arm",
+    "long-horizon",
+}
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_a_task_file_is_at_most_thirty_lines_of_a_hundred_columns(task: Task):
+    lines = task.text.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_a_task_file_says_what_it_is_and_has_a_step_a_line(task: Task):
+    lines = task.text.splitlines()
+    assert lines[0].startswith("# ") and task.family in FAMILIES
+    start = lines.index("steps:") + 1
+    for line in lines[start : lines.index("success:")]:
+        assert sum(f"{skill}: " in line for skill in ("pick", "place", "open", "close", "pour", "handover")) <= 1
+
+
+def test_there_are_many_tasks_of_every_family_and_half_of_them_fit_into_twenty_lines():
+    families = Counter(task.family for task in TASKS.values())
+    assert len(TASKS) >= 25 and set(families) == FAMILIES
+    assert families["articulated"] >= 6 and families["long-horizon"] >= 5
+    assert median(len(task.text.splitlines()) for task in TASKS.values()) <= 20
+
+
+@pytest.mark.parametrize("what", ["robots", "stages"])
+def test_no_robot_or_scene_is_there_for_one_task(what: str):
+    uses = Counter(Path(task.robot if what == "robots" else task.scene).stem for task in TASKS.values())
+    assert not [name for name in scene_names(what) if uses[name] == 1]
