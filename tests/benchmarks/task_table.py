@@ -47,12 +47,12 @@ _MOMENT = 0.85
 """Of an episode: what was to be done shows, and the arm is still near."""
 _HEAD = """# The tasks that come with Nimbus
 
-Each row is one file of [scenes/tasks](../scenes/tasks). Measured, not promised: the first layouts of seed 0, how many is
-said with each figure, one attempt at each, planned and executed in physics and judged by the task's own conditions and
-by believable contact. A run tries a layout up to three times, so that more is stored than succeeds at first. Steps are the
-lines under `steps`. CPU is of one core, for planning and physics of an attempt. Deepest is how far surfaces sank into each
-other where something was held, creep how fast it moved in the hand: the largest of all attempts that succeeded. Made by
-`tests/benchmarks/task_table.py` from [its records](../tests/benchmarks/task_table.json).
+Each row is one file of [scenes/tasks](../scenes/tasks). Measured, not promised: the first layouts of seed 0, their
+number said with each figure, one attempt at each, planned and executed in physics and judged by the task's own
+conditions and by believable contact. A run tries a layout up to three times, so that more is stored than succeeds at
+first. Steps are the lines under `steps`. CPU is of one core, for planning and physics of an attempt. Deepest is how far
+surfaces sank into each other where something was held, creep how fast it moved in the hand: the largest of all attempts
+that succeeded. Made by `tests/benchmarks/task_table.py` from [its records](../tests/benchmarks/task_table.json).
 
 """
 
