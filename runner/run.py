@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
-from nimbus.runner.cell.spec import CellSpec, Resources
+from nimbus.runner.cell.spec import CellSpec, Instances, Resources
 
 SHORT = 1
 INTERRUPTED = 130
@@ -19,9 +19,11 @@ INTERRUPTED = 130
 
 def command(args: argparse.Namespace) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
-    _refuse_unavailable(args)
+    instances = _available(args)
     publish = _publication(args)
-    code = run_spec(_spec(args), serial=args.serial, coupled=args.coupled, price_per_hour=args.price_per_hour)
+    code = run_spec(
+        _spec(args, instances), serial=args.serial, coupled=args.coupled, price_per_hour=args.price_per_hour
+    )
     if code in (0, SHORT):
         publish()
     return code
@@ -45,10 +47,9 @@ def run_spec(
     return _serial(spec, price_per_hour, coupled=coupled) if serial else _cell(spec, price_per_hour)
 
 
-def _spec(args: argparse.Namespace) -> CellSpec:
-    resources = Resources(
-        workers=args.workers, fixed_roles=(args.roles or ("fixed" if args.workers else "")) == "fixed"
-    )
+def _spec(args: argparse.Namespace, instances: Instances) -> CellSpec:
+    fixed = bool(instances.executable) or (args.roles or ("fixed" if args.workers else "")) == "fixed"
+    resources = Resources(workers=args.workers, fixed_roles=fixed)
     return CellSpec(
         folder=str(args.out.absolute()),
         task=str(args.task),
@@ -62,6 +63,7 @@ def _spec(args: argparse.Namespace) -> CellSpec:
         stack=args.stack,
         settings={} if args.images == "lossless" else {"images": args.images},
         resources=resources,
+        instances=instances,
     )
 
 
@@ -98,13 +100,20 @@ def _short(stored: int, spec: CellSpec) -> int:
     return SHORT
 
 
-def _refuse_unavailable(args: argparse.Namespace) -> None:
-    if args.sim == "isaacsim":
-        raise InputError("Isaac Sim is not supported by this version", where="--sim", instead="use --sim newton")
+def _available(args: argparse.Namespace) -> Instances:
+    """Refuse what this machine has not; what instances of Isaac Sim are started with, where they are asked for."""
     if args.planner == "curobo":
         from nimbus.datagen.plan.curobo.process import check_curobo
 
         check_curobo()
+    if args.sim != "isaacsim":
+        return Instances()
+    if args.serial or args.coupled:
+        flag = "--serial" if args.serial else "--coupled"
+        raise InputError("Isaac Sim renders in processes of its own", where=flag, instead=f"leave {flag} out")
+    from nimbus.runner.isaac_find import find_instances
+
+    return find_instances()
 
 
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:

@@ -16,6 +16,7 @@ from nimbus.datagen.store.publish import disk
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.backoff import Backoff
 from nimbus.runner.cell.channel import Channel, pair
+from nimbus.runner.cell.lease import Role
 from nimbus.runner.cell.messages import Spawn, Trouble, from_message, to_plain
 from nimbus.runner.cell.slab import Slab
 from nimbus.runner.cell.spec import CellSpec
@@ -52,6 +53,8 @@ class Member:
     """Plans, rejections and stored episodes so far."""
     backoff: Backoff
     """Of its seat."""
+    instance: int = -1
+    """Number of the instance of Isaac Sim that it is; -1: none."""
     solo: int | None = None
     """Index of the episode that it was started for alone."""
     retiring: str = ""
@@ -134,18 +137,30 @@ class Crew:
             log=log,
             started=time.monotonic(),
             backoff=self._backoffs[seat],
+            instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
         )
         self.stamps.reset(seat)
         fds = (theirs.fileno(), self._slab.descriptor, self.stamps.descriptor, descriptor)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has just died, which its process will tell
-                zygote.send(to_plain(Spawn(worker=member.number, seat=seat)), fds=fds)
+                zygote.send(to_plain(Spawn(worker=member.number, seat=seat, instance=member.instance)), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
         self.members[member.number] = member
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(member))
         return member
+
+    @property
+    def instance_starts(self) -> bool:
+        """Whether an instance of Isaac Sim is on its way: two at once would wait for each other."""
+        return any(
+            member.instance >= 0 and self.stamps.snapshot(member.seat).phase in ("none", "start") for member in self
+        )
+
+    def _free_instance(self) -> int:
+        taken = {member.instance for member in self}
+        return next(number for number in range(self.seats + 1) if number not in taken)
 
     def born(self, number: int, pid: int) -> None:
         """The zygote says which process a worker has."""

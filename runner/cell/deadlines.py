@@ -76,6 +76,14 @@ A gap's floor is its start value: a machine that pages or shares its cores stops
 their usual pace, and a shorter limit would gain little.
 """
 
+ISAAC: Mapping[str, Bounds] = {
+    **CPU,
+    "start": Bounds.fixed(300, 600),
+    "load": _learned(120, 600, least=300, most=(300, 900)),
+    "render": _learned(60, 1800, least=600, most=(120, 7200)),
+}
+"""Where instances of Isaac Sim render: a cold start compiles shaders for minutes, a new stage loads its textures."""
+
 _UNLIMITED = Limits(math.inf, math.inf)
 
 

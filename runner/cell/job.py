@@ -97,6 +97,10 @@ def job_of(spec: CellSpec, task: Task) -> Job:
     from nimbus.datagen.pipeline import check_components, load_pipeline
 
     pipeline = load_pipeline(spec.pipeline or task.pipeline, where="" if spec.pipeline else task.where("pipeline"))
+    if spec.simulator == "isaacsim":
+        from nimbus.runner.isaac_job import with_isaacsim
+
+        pipeline = with_isaacsim(pipeline)
     begin = time.thread_time()
     context = task_context(spec, task, pipeline)
     load_time = time.thread_time() - begin
@@ -150,6 +154,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, An
         "stack": spec.stack,
         "planner": spec.planner,
         "run_settings": {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
+        | ({"physics": "newton"} if spec.simulator == "isaacsim" else {})
         | image_settings(spec.settings.get("images", "lossless")),
     }
     if "images" in spec.settings:

@@ -49,7 +49,17 @@ class Stop:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Idle:
+class Times:
+    """Where the time went since the last such message."""
+
+    spans: tuple[tuple[str, float, float], ...] = ()
+    """Phase, begin and end [s since 1970]."""
+    gaps: tuple[tuple[str, float, float], ...] = ()
+    """Phase, largest gap between stamps and total [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle(Times):
     """Ready for something to do."""
 
     done: int
@@ -91,16 +101,6 @@ class Written:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Times:
-    """Where the time went since the last such message."""
-
-    spans: tuple[tuple[str, float, float], ...] = ()
-    """Phase, begin and end [s since 1970]."""
-    gaps: tuple[tuple[str, float, float], ...] = ()
-    """Phase, largest gap between stamps and total [s]."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Trouble:
     """Why this worker leaves."""
 
@@ -121,6 +121,8 @@ class Spawn:
 
     worker: int
     seat: int
+    instance: int = -1
+    """Number of the instance of Isaac Sim that it is to be; -1: none."""
 
 
 @dataclass(frozen=True, kw_only=True)

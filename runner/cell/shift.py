@@ -15,7 +15,7 @@ from nimbus.runner.cell.backlog import done_before
 from nimbus.runner.cell.backoff import Circuit
 from nimbus.runner.cell.channel import Channel
 from nimbus.runner.cell.crew import Crew, Member
-from nimbus.runner.cell.deadlines import CPU, Bounds, Deadlines
+from nimbus.runner.cell.deadlines import CPU, ISAAC, Bounds, Deadlines
 from nimbus.runner.cell.disk import DiskWatch
 from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.evidence import Evidence
@@ -76,7 +76,7 @@ class Shift:
         evidence = Evidence()
         self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
-        deadlines = Deadlines({**CPU, **fixed})
+        deadlines = Deadlines({**(ISAAC if spec.instances.executable else CPU), **fixed})
         self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
         before = done_before(self.dataset.ledger, spec)
         self.progress = open_progress(spec, loaded, self.dataset, before, started=started)

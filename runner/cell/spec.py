@@ -36,6 +36,24 @@ class Resources:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Instances:
+    """Isaac Sim, as it was found: what its instances, which are the renderers of a cell, are started with."""
+
+    executable: str = ""
+    """Its Python; empty: the cell has none."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What its own start script sets."""
+    libraries: tuple[str, ...] = ()
+    """Folders behind all of its own, for what it has not."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs, as the driver names them; instances take them in turn."""
+    gpu_numbers: tuple[int, ...] = ()
+    """Of the same, in the order of the bus."""
+    folder: str = ""
+    """Of the instances' roots: settings, caches, logs."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CellSpec:
     """One run: which pipeline, of which task, which episodes, into which folder."""
 
@@ -56,6 +74,7 @@ class CellSpec:
     device: str = "cpu"
     stack: int | None = None
     resources: Resources = field(default_factory=Resources)
+    instances: Instances = field(default_factory=Instances)
 
     @property
     def target(self) -> int:

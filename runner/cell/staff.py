@@ -25,6 +25,9 @@ Split = tuple[int, int]
 
 def first_split(spec: CellSpec, *, has_planner: bool) -> Split:
     """Planners and renderers to start with."""
+    if spec.instances.executable and not spec.resources.workers:
+        gpus = len(spec.instances.gpus)
+        return max(1, processes.usable_cores() - gpus), gpus
     return spec.resources.workers or _split(processes.usable_cores(), has_planner=has_planner)
 
 
@@ -49,7 +52,7 @@ class Staff:
         self._spec, self._crew, self._dispatcher = spec, crew, dispatcher
         self._progress = dispatcher.progress
         self._seat_free_at: dict[int, float] = {}
-        self._follows_cores = spec.resources.workers is None
+        self._follows_cores = spec.resources.workers is None and not spec.instances.executable
         self._cores = processes.usable_cores()
         self._next_look = 0.0
         self._wishes = Path(spec.folder) / FILE_NAME
@@ -91,6 +94,8 @@ class Staff:
         """
         lacking = self._lacking()
         for role, seat in zip(lacking, self._crew.free_seats()[: len(lacking)], strict=False):
+            if role == Role.RENDERER and self._crew.instance_starts:
+                continue
             if now >= self._seat_free_at.get(seat, 0.0):
                 self._crew.start(zygote, role=role, seat=seat)
 

@@ -48,16 +48,21 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
         channel.send(to_plain(trouble_of(error)))
         return
     can_fork = _can_fork(spec)
+    handover = ""
+    if spec.instances.executable:
+        from nimbus.runner.isaac_job import hand_over
+
+        handover = hand_over(job, spec)
     gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
     channel.send(to_plain(Ready()))
     while (received := channel.receive()) is not None:
         order = from_message(received[0])
         assert isinstance(order, Spawn)
-        _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor)
+        _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor, handover=handover)
 
 
-def _spawn(job, spec, order, descriptors, channel, *, supervisor) -> None:  # noqa: ANN001
+def _spawn(job, spec, order, descriptors, channel, *, supervisor, handover) -> None:  # noqa: ANN001
     between = os.fork()
     if between:
         os.waitpid(between, 0)
@@ -71,7 +76,7 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor) -> None:  # no
         if worker == 0:
             channel.close()
             _adopted(own, supervisor)
-            _become_worker(job, spec, order, descriptors, supervisor=supervisor)
+            _become_worker(job, spec, order, descriptors, supervisor=supervisor, handover=handover)
         from nimbus.runner.cell.messages import Spawned, to_plain
 
         channel.send(to_plain(Spawned(worker=order.worker, pid=worker)))
@@ -88,7 +93,7 @@ def _adopted(parent: int, supervisor: int) -> None:
         os._exit(1)
 
 
-def _become_worker(job, spec, order, descriptors, *, supervisor) -> None:  # noqa: ANN001
+def _become_worker(job, spec, order, descriptors, *, supervisor, handover) -> None:  # noqa: ANN001
     from nimbus.runner.cell import worker
     from nimbus.runner.cell.processes import die_with_parent
 
@@ -100,6 +105,10 @@ def _become_worker(job, spec, order, descriptors, *, supervisor) -> None:  # noq
         *shared, log = descriptors
         os.dup2(log, 1)
         os.dup2(log, 2)
+        if order.instance >= 0:
+            from nimbus.runner.isaac_instance import become
+
+            become(spec, handover, number=order.instance, seat=order.seat, descriptors=shared)
         if job is None:
             _execute(spec, order.seat, shared)
         code = worker.main(lambda: job, Path(spec.folder), seat=order.seat, descriptors=shared)

@@ -77,7 +77,7 @@ BAD = [
     ("--task t --device gpu", "--device: unknown 'gpu'; did you mean 'cpu'? known: cpu, cuda"),
     ("--task t --episods 3", "--episods: unknown flag; did you mean '--episodes'? known: --coupled, --device, "),
     ("--task t --ep 3", "--ep: unknown flag; "),
-    ("--task sort_trash --sim isaacsim", "--sim: Isaac Sim is not supported by this version; use --sim newton"),
+    ("--task sort_trash --sim isaacsim", "--sim isaacsim: Isaac Sim was not found; install Isaac Sim 6.0"),
     ("--task t more", "unexpected 'more'"),
     ("taks", "unknown command 'taks'; did you mean 'tasks'? known: "),
     ("report", "the following arguments are required: DIR"),

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
 
@@ -22,11 +23,16 @@ _LONGEST_LOADING = 6000
 """Updates; a supervisor's deadline comes earlier."""
 
 
-def start(*, gpu: int = 0) -> SimulationApp:
+_held: list[Any] = []
+"""What Kit forgets when nobody holds it."""
+
+
+def start(*, gpu: int = 0, on_update: Callable[[], None] | None = None) -> SimulationApp:
     """Start Isaac Sim; nothing of it may be imported before. Whoever ends the process need not close it.
 
     Args:
-        gpu: Number of the GPU among those that the process sees.
+        gpu: Number of the GPU, in the order of the bus.
+        on_update: Called at each round of Kit's loop.
 
     Raises:
         InputError: Isaac Sim is not in this Python, or is of another version.
@@ -37,15 +43,42 @@ def start(*, gpu: int = 0) -> SimulationApp:
         raise InputError(what, where="--sim isaacsim", instead="see docs/isaacsim.md, or use --sim newton")
     try:
         from isaacsim import SimulationApp
+    except EOFError:
+        raise _unlicensed() from None
     except ImportError as error:
         instead = "run with the python of Isaac Sim 6.0, see docs/isaacsim.md; or use --sim newton"
         raise InputError(
             f"Isaac Sim is not in this Python ({error})", where="--sim isaacsim", instead=instead
         ) from None
-    return SimulationApp(
-        {"headless": True, "multi_gpu": False, "active_gpu": gpu, "physics_gpu": gpu, "width": 640, "height": 480},
-        experience=EXPERIENCE,
+    try:
+        app = SimulationApp(
+            {"headless": True, "multi_gpu": False, "active_gpu": gpu, "physics_gpu": gpu, "width": 640, "height": 480},
+            experience=EXPERIENCE,
+        )
+    except EOFError:
+        raise _unlicensed() from None
+    if on_update is not None:
+        _listen(on_update)
+    return app
+
+
+def _unlicensed() -> InputError:
+    """It asks for its licence, and nobody is there to answer."""
+    instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
+    return InputError("the licence of Isaac Sim is not accepted", where="--sim isaacsim", instead=instead)
+
+
+def _listen(on_update: Callable[[], None]) -> None:
+    """Hear of each round of Kit's loop."""
+    import carb.eventdispatcher
+    import omni.kit.app
+
+    subscription = carb.eventdispatcher.get_eventdispatcher().observe_event(
+        event_name=omni.kit.app.GLOBAL_EVENT_UPDATE,
+        on_event=lambda _: on_update(),
+        observer_name="nimbus.datagen.worker",
     )
+    _held.append(subscription)
 
 
 def installed_version() -> str:

@@ -1,0 +1,94 @@
+"""How one instance of Isaac Sim is started in place of this process: its words, its environment, its own root."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import nimbus
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.spec import CellSpec, Instances
+
+ROOT_WORD = "--portable-root"
+"""Kit keeps settings, caches and logs below the folder that follows; noticed only as a word of its own."""
+_INHERITED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP")
+_THREADS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What one instance has for itself."""
+
+    gpu: str
+    """UUID"""
+    gpu_number: int
+    root: Path
+
+
+def place_of(instances: Instances, number: int) -> Place:
+    """GPU and root of an instance; instances take the GPUs in turn.
+
+    Args:
+        instances: What was found.
+        number: Of the instance, from 0; two that live at the same time have different ones.
+    """
+    turn = number % len(instances.gpus)
+    return Place(
+        gpu=instances.gpus[turn],
+        gpu_number=instances.gpu_numbers[turn],
+        root=Path(instances.folder, f"instance-{number}"),
+    )
+
+
+def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> dict[str, str]:
+    """Of an instance's process: what its start script sets, and of Nimbus nothing but the package itself."""
+    package = str(Path(str(nimbus.__file__)).absolute().parents[1])
+    kept = {name: value for name, value in host.items() if name not in _INHERITED}
+    own = instances.environment
+    return {
+        **kept,
+        **own,
+        "PYTHONPATH": os.pathsep.join(filter(None, (package, own.get("PYTHONPATH", "")))),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the number of a GPU is then the same to CUDA, Vulkan and the driver
+        "NIMBUS_GPU": place.gpu,
+        "WARP_CACHE_PATH": str(place.root / "warp"),
+        "__GL_SHADER_DISK_CACHE_PATH": str(place.root / "gl"),
+    }
+
+
+def words(spec: CellSpec, handover: str, place: Place, *, seat: int, descriptors: Sequence[int]) -> list[str]:
+    """The command of an instance, which is a worker of a cell."""
+    numbers = [seat, place.gpu_number, *descriptors]
+    own = [spec.to_text(), handover, json.dumps(numbers)]
+    return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac_worker", *own, ROOT_WORD, str(place.root)]
+
+
+def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: Sequence[int]) -> NoReturn:
+    """Execute an instance in place of this process.
+
+    Args:
+        spec: The run.
+        handover: What it is to know of the job, as :func:`nimbus.runner.isaac_job.hand_over` gives it.
+        number: Of the instance.
+        seat: Row in the page of stamps.
+        descriptors: Of the channel, the slab and the page of stamps.
+
+    Raises:
+        InputError: It cannot be started.
+    """
+    place = place_of(spec.instances, number)
+    place.root.mkdir(parents=True, exist_ok=True)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until its own handler is there, asking for stacks is no death
+    command = words(spec, handover, place, seat=seat, descriptors=descriptors)
+    try:
+        os.execve(command[0], command, environment(spec.instances, place, os.environ))
+    except OSError as error:
+        raise InputError(f"{command[0]} cannot be started: {error.strerror}", where="--sim isaacsim") from error

@@ -1,0 +1,165 @@
+"""Instances of Isaac Sim as workers of a cell, with an Isaac Sim that is played, and that goes wrong as it is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cells import Run, leaves_nothing, make_spec, sound
+from isaac_installation import RTX, TESTS, install
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.isaac_find import find_instances
+from nimbus.runner.isaac_gpu import Gpu, parse_gpus
+from nimbus.runner.isaac_instance import environment, place_of
+
+PIPELINE = TESTS / "isaac_pipelines/rtx.yaml"
+
+
+def rtx_spec(tmp_path: Path, *, wrong: str = "", **values) -> CellSpec:
+    """A run of the point robot whose renderers are instances of Isaac Sim."""
+    instances = find_instances(environ=install(tmp_path / "isaac", wrong=wrong), gpus=RTX)
+    spec = make_spec(
+        tmp_path / "data",
+        pipeline=str(PIPELINE),
+        fixed_roles=True,
+        instances=replace(instances, folder=str(tmp_path / "roots")),
+        **{"episodes": 3, **values},
+    )
+    return replace(spec, skills=(*spec.skills, str(PIPELINE.parent)))
+
+
+def stored(spec: CellSpec) -> int:
+    """Episodes in the dataset, which passes verification."""
+    sound(spec)
+    return len(list(Path(spec.folder, "episodes").glob("*.hdf5")))
+
+
+def log(tmp_path: Path) -> list[str]:
+    return [line.split(" ", 1)[1] for line in (tmp_path / "isaac/log.txt").read_text().splitlines()]
+
+
+def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_nobody_waits_for_their_close(
+    tmp_path: Path,
+):
+    spec = rtx_spec(tmp_path, workers=(1, 2), episodes=6)
+    done = Run(spec).end()
+    assert done.code == 0, done.err
+    leaves_nothing(spec)
+    assert stored(spec) == 6
+    said = log(tmp_path)
+    starts = [line for line in said if line.startswith("start ")]
+    roots = [tmp_path / "roots" / f"instance-{number}" for number in range(2)]
+    known = [f"start {gpu.number} {gpu.uuid} --portable-root {root}" for gpu, root in zip(RTX, roots, strict=True)]
+    assert starts == known[: len(starts)]
+    assert [line.split()[0] for line in said] == ["start", "started"] * len(starts), "one start at a time"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [("exit at start x1", "exit_code_7"), ("die in a frame x1", "sigsegv"), ("hang in a frame x1", "hang")],
+)
+def test_an_instance_that_ends_is_followed_by_another_and_nothing_is_lost(tmp_path: Path, wrong: str, kind: str):
+    run = Run(rtx_spec(tmp_path, wrong=wrong, deadlines={"render": (2.0, 4.0)}))
+    done = run.end()
+    assert done.code == 0, done.err
+    leaves_nothing(run.spec)
+    assert stored(run.spec) == 3
+    (fault,) = run.faults()
+    assert fault.kind == kind
+    told = json.loads((run.folder / fault.incident / "incident.json").read_text())
+    assert told["kind"] == kind
+
+
+def test_an_instance_that_hangs_at_its_start_is_ended_and_the_next_one_works(tmp_path: Path):
+    run = Run(rtx_spec(tmp_path, wrong="hang at start x1", deadlines={"start": (6.0, 6.0)}))
+    done = run.end()
+    assert done.code == 0, done.err
+    assert [(fault.kind, fault.phase) for fault in run.faults()] == [("hang", "start")]
+    assert stored(run.spec) == 3
+
+
+def test_a_licence_that_is_asked_for_is_one_line(tmp_path: Path):
+    done = Run(rtx_spec(tmp_path, wrong="licence prompt", episodes=1)).end()
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "licence of Isaac Sim is not accepted" in done.err and "OMNI_KIT_ACCEPT_EULA=YES" in done.err
+
+
+@pytest.mark.parametrize("version", ["4.5.0", "5.1.0-rc.19", ""])
+def test_another_version_is_one_line(tmp_path: Path, version: str):
+    said = f"this is Isaac Sim {version}, 6.0 is needed" if version else "Isaac Sim is not in"
+    with pytest.raises(InputError, match=said) as error:
+        find_instances(environ=install(tmp_path, version=version), gpus=RTX)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("echo no driver >&2; exit 3", "exit code 3: no driver"),
+        ("exit 0", "exit code 0"),
+    ],
+)
+def test_an_interpreter_that_does_not_start_is_one_line(tmp_path: Path, lines: str, said: str):
+    with pytest.raises(InputError, match=said):
+        find_instances(environ=install(tmp_path, python=lines), gpus=RTX)
+
+
+def test_no_isaac_sim_and_a_wrong_place_are_one_line(tmp_path: Path):
+    with pytest.raises(InputError, match="Isaac Sim was not found.*NIMBUS_ISAACSIM"):
+        find_instances(environ={}, gpus=RTX)
+    with pytest.raises(InputError, match="names no Python of Isaac Sim"):
+        find_instances(environ={"NIMBUS_ISAACSIM": str(tmp_path / "nothing")}, gpus=RTX)
+
+
+def test_a_licence_that_nobody_accepted_is_one_line(tmp_path: Path):
+    environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
+    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+        find_instances(environ=environ, gpus=RTX)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said"),
+    [
+        ([], "no NVIDIA GPU was found"),
+        (
+            ["NVIDIA H200, 9.0", "NVIDIA A100-SXM4-80GB, 8.0"],
+            "no GPU with RT cores: NVIDIA H200, NVIDIA A100-SXM4-80GB",
+        ),
+        (["NVIDIA GeForce GTX 1660, 7.5"], "no GPU with RT cores: NVIDIA GeForce GTX 1660"),
+    ],
+)
+def test_a_machine_without_an_rtx_gpu_is_one_line(tmp_path: Path, gpus: list[str], said: str):
+    table = "\n".join(f"{number}, GPU-{number:08x}, {text}, 1024" for number, text in enumerate(gpus))
+    with pytest.raises(InputError, match=said):
+        find_instances(environ=install(tmp_path), gpus=parse_gpus(table))
+
+
+def test_gpus_are_known_by_their_uuid():
+    table = (
+        "0, GPU-5e2b, NVIDIA H100 80GB HBM3, 9.0, 81000\n"
+        "1, GPU-77aa, NVIDIA L40S, 8.9, 45000\n"
+        "2, GPU-1234, NVIDIA GeForce RTX 4080, 8.9, 15000\n"
+        "some warning\n"
+    )
+    gpus = parse_gpus(table)
+    assert [(gpu.uuid, gpu.traces_rays) for gpu in gpus] == [
+        ("GPU-5e2b", False),
+        ("GPU-77aa", True),
+        ("GPU-1234", True),
+    ]
+    assert gpus[1] == Gpu(number=1, uuid="GPU-77aa", name="NVIDIA L40S", capability=(8, 9), free_bytes=45000 << 20)
+
+
+def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path):
+    instances = find_instances(environ=install(tmp_path), gpus=RTX)
+    places = [place_of(instances, number) for number in range(4)]
+    assert [place.gpu for place in places] == ["GPU-00000002", "GPU-00000005"] * 2
+    assert len({place.root for place in places}) == 4
+    told = environment(instances, places[0], {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong"})
+    assert told["ISAAC_PATH"] == str(tmp_path)
+    assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith("tests/datagen")
+    assert "PYTHONHOME" not in told
