@@ -102,6 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_skills(command)
         if name == "skills":
             command.add_argument("names", nargs="*", metavar="NAME", help="say everything about these")
+    _add_studio(add("studio", "edit a task in a browser: its fields, its scene, layouts, runs, datasets"))
     _add_objects(add("objects", "list object libraries, or the kinds of one with size, mass and grasps"))
     return parser
 
@@ -118,6 +119,9 @@ def _add_run(command: argparse.ArgumentParser) -> None:
         "--format", type=one_of(FORMATS), metavar="NAME", help="export at the end to DIR/NAME: lerobot, aloha, …"
     )
     _add_images(command)
+    command.add_argument(
+        "--keep-failures", action="store_true", help="render failed attempts too and store them apart, in failures/"
+    )
     command.add_argument("--sim", type=one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
     command.add_argument("--planner", type=one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
     command.add_argument(
@@ -206,6 +210,24 @@ def _add_objects(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--robot", default="panda", metavar="NAME", help="whose gripper is to hold them (panda)")
     command.add_argument("--sheet", type=Path, metavar="OUT.png", help="draw every kind into a picture")
+
+
+def _add_studio(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "task",
+        nargs="?",
+        default="sort_trash",
+        metavar="TASK",
+        help="a task's name, or the path of its file (sort_trash)",
+    )
+    command.add_argument("--port", type=whole(1, 65535), default=8080, metavar="N", help="or the next free one (8080)")
+    command.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen; others can then change files (127.0.0.1)",
+    )
+    _add_skills(command)
 
 
 def _add_device(command: argparse.ArgumentParser) -> None:

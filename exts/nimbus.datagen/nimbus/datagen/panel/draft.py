@@ -63,6 +63,7 @@ class TaskDraft:
         self._text = self._saved
         self._back: list[str] = []
         self._forth: list[str] = []
+        self._typed: Keys | None = None
         self._observers: list[Callable[[], None]] = []
 
     # What it says
@@ -118,13 +119,18 @@ class TaskDraft:
 
     # Editing
 
-    def set(self, keys: Keys, value: Any) -> None:
+    def set(self, keys: Keys, value: Any, *, typing: bool = False) -> None:
         """Change a value, or add it.
+
+        Args:
+            keys: Where it stands.
+            value: Plain data.
+            typing: One of many changes of a field that somebody types into; they are undone together.
 
         Raises:
             InputError: It cannot be changed without changing something else.
         """
-        self._take(yaml_edit.set_value(self._text, keys, value))
+        self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
 
     def set_range(self, field: RangeField, low: float, high: float) -> None:
         """Change what a randomizer draws from; a preset is written out first."""
@@ -167,6 +173,7 @@ class TaskDraft:
 
     def undo(self) -> None:
         """Go one change back."""
+        self._typed = None
         if self._back:
             self._forth.append(self._text)
             self._show(self._back.pop())
@@ -177,11 +184,13 @@ class TaskDraft:
             self._back.append(self._text)
             self._show(self._forth.pop())
 
-    def _take(self, text: str) -> None:
+    def _take(self, text: str, *, typed: Keys | None = None) -> None:
         if text == self._text:
             return
         parse(text.lstrip(_BOM), str(self.path))
-        self._back = [*self._back, self._text][-_MOST_STEPS_BACK:]
+        if typed is None or typed != self._typed or not self._back:
+            self._back = [*self._back, self._text][-_MOST_STEPS_BACK:]
+        self._typed = typed
         self._forth.clear()
         self._show(text)
 

@@ -117,11 +117,11 @@ def _choices(annotation: Any) -> Iterator[str]:
             yield from _choices(kinds[0])
 
 
-def step_rows(data: Any, *, at: Keys = ("steps",), depth: int = 0) -> list[StepRow]:
-    """The steps of a task line by line, those inside loops and branches below them."""
+def step_rows(data: Any, *, kind: str = "skill", at: Keys = ("steps",), depth: int = 0) -> list[StepRow]:
+    """The steps of a task (or its conditions, kind ``predicate``) line by line, those inside loops below them."""
     rows: list[StepRow] = []
-    entries = data if isinstance(data, tuple) else ()
-    known = registry.names("skill")
+    entries: tuple[Any, ...] = data if isinstance(data, tuple) else ()
+    known = registry.names(kind)
     for index, entry in enumerate(entries):
         keys = (*at, index)
         if isinstance(entry, str):
@@ -129,24 +129,24 @@ def step_rows(data: Any, *, at: Keys = ("steps",), depth: int = 0) -> list[StepR
         elif isinstance(entry, dict) and entry:
             name, value = next(iter(entry.items()))
             is_skill = name in known
-            given = _parameters(name, value) if is_skill else {}
+            given = _parameters(kind, name, value) if is_skill else {}
             rows.append(StepRow(keys=keys, depth=depth, name=name, is_skill=is_skill, parameters=given))
             if not is_skill:
                 for word, block in entry.items():
-                    rows += step_rows(block, at=(*keys, word), depth=depth + 1)
+                    rows += step_rows(block, kind=kind, at=(*keys, word), depth=depth + 1)
     return rows
 
 
-def _parameters(name: str, value: Any) -> dict[str, Any]:
-    main = registry.lookup("skill", name).main
+def _parameters(kind: str, name: str, value: Any) -> dict[str, Any]:
+    main = registry.lookup(kind, name).main
     return dict(value) if isinstance(value, dict) else {main or "value": value}
 
 
-def step_entry(name: str, parameters: dict[str, Any]) -> Any:
+def step_entry(name: str, parameters: dict[str, Any], *, kind: str = "skill") -> Any:
     """A step as it stands in a file, in its shortest form."""
     if not parameters:
         return name
-    model: type[Statement] = registry.lookup("skill", name)
+    model: type[Statement] = registry.lookup(kind, name)
     if list(parameters) == [model.main] and not isinstance(parameters[model.main], dict):
         return {name: parameters[model.main]}
     return {name: parameters}

@@ -1,0 +1,62 @@
+"""A finished (or growing) dataset for a panel: its attempts, filtered, and what is stored of one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.ledger import Ledger
+
+ALL, STORED, FAILED = "all", "stored", "failed"
+
+
+@dataclass(frozen=True)
+class DatasetList:
+    """The attempts of a dataset.
+
+    Args:
+        folder: Of the dataset.
+        attempts: By index, variant and attempt.
+    """
+
+    folder: Path
+    attempts: tuple[Attempt, ...]
+
+    @classmethod
+    def open(cls, folder: Path) -> DatasetList:
+        """Read the ledger; a run that goes on is not disturbed.
+
+        Raises:
+            InputError: There is no dataset.
+        """
+        if not (folder / "ledger.sqlite").is_file():
+            raise InputError("no dataset", where=str(folder), instead="give the folder of a run")
+        ledger = Ledger(folder, read_only=True)
+        try:
+            return cls(folder, tuple(ledger.attempts()))
+        finally:
+            ledger.close()
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why attempts failed, the most frequent first."""
+        found = [attempt.reason for attempt in self.attempts if not attempt.success]
+        return sorted(set(found), key=lambda reason: (-found.count(reason), reason))
+
+    def filtered(self, *, outcome: str = ALL, reason: str = "") -> list[Attempt]:
+        """The attempts with an outcome (``all``, ``stored``, ``failed``) and, where one is given, with a reason."""
+        wanted = {ALL: lambda _: True, STORED: lambda a: bool(a.path), FAILED: lambda a: not a.success}[outcome]
+        return [a for a in self.attempts if wanted(a) and (not reason or a.reason == reason)]
+
+    def file(self, attempt: Attempt) -> Path | None:
+        """The file of an attempt; None where nothing of it was stored."""
+        path = attempt.path or (attempt.failure.path if attempt.failure else "")
+        return self.folder / path if path else None
+
+
+def attempt_label(attempt: Attempt) -> str:
+    """An attempt in one line."""
+    end = "stored" if attempt.path else "success" if attempt.success else f"{attempt.reason} in {attempt.phase}"
+    return f"{attempt.idx:06d} v{attempt.variant} try {attempt.attempt + 1}: {end}, {attempt.duration:.1f} s"

@@ -1,0 +1,119 @@
+"""The fourth tab: a dataset's attempts, filtered; one of them replayed, with its pictures of every modality."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.panel.dataset import ALL, FAILED, STORED, DatasetList, attempt_label
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.studio.errands import Errands
+from nimbus.datagen.studio.motion_tab import MotionTab, outcome_line
+from nimbus.datagen.studio.preview import SceneLook, look_parts, motion_of
+from nimbus.datagen.task import parse_task
+from nimbus.datagen.usd.stage import read_stage
+
+_MOST_LISTED = 500
+_ANY = "any reason"
+_PALETTE = np.random.default_rng(7).integers(60, 255, (256, 3)).astype(np.uint8)
+_PALETTE[0] = 0
+
+
+class DataTab:
+    """Browses datasets.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        folder: Where a run of the task that is open stores, as long as nobody types another.
+        motions: Shows an episode in the scene.
+        errands: Where files are read.
+    """
+
+    def __init__(self, server: Any, folder: Callable[[], Path], motions: MotionTab, errands: Errands) -> None:
+        self._motions, self._errands, self._default = motions, errands, folder
+        self._lock = threading.RLock()
+        self._list: DatasetList | None = None
+        self._shown: list[Attempt] = []
+        gui = server.gui
+        self._folder = gui.add_text("dataset", "", hint="Folder of a run; empty: the one of this task")
+        gui.add_button("Open dataset").on_click(lambda _: errands.send("opening the dataset", self.open))
+        self._summary = gui.add_markdown("")
+        self._outcome = gui.add_dropdown("outcome", (ALL, STORED, FAILED), initial_value=ALL)
+        self._reason = gui.add_dropdown("reason", (_ANY,), initial_value=_ANY)
+        for field in (self._outcome, self._reason):
+            field.on_update(lambda _: self._filter())
+        self._episode = gui.add_dropdown("episode", ("none",), initial_value="none")
+        gui.add_button("Replay").on_click(lambda _: errands.send("reading the episode", self.replay))
+
+    def open(self) -> None:
+        """Read what the dataset holds."""
+        folder = Path(self._folder.value.strip() or self._default())
+        self._list = found = DatasetList.open(folder)
+        stored = len(found.filtered(outcome=STORED))
+        reasons = ", ".join(f"{reason} {len(found.filtered(reason=reason))}" for reason in found.reasons)
+        lines = [f"{folder}: {len(found.attempts)} attempts, {stored} stored."]
+        lines += [f"Failed: {reasons}."] if reasons else []
+        with self._lock:
+            self._summary.content = "  \n".join(lines)
+            self._reason.options = (_ANY, *found.reasons)
+            self._reason.value = _ANY
+        self._filter()
+
+    def _filter(self) -> None:
+        with self._lock:
+            if self._list is None:
+                return
+            reason = "" if self._reason.value == _ANY else self._reason.value
+            self._shown = self._list.filtered(outcome=self._outcome.value, reason=reason)[:_MOST_LISTED]
+            labels = tuple(attempt_label(attempt) for attempt in self._shown) or ("none",)
+            self._episode.options = labels
+            self._episode.value = labels[0]
+
+    def replay(self) -> None:
+        """Show the episode that is chosen, step by step."""
+        attempt = next((one for one in self._shown if attempt_label(one) == self._episode.value), None)
+        path = self._list.file(attempt) if self._list and attempt else None
+        if path is None:
+            what = "nothing is stored of this attempt"
+            raise InputError(what, where=self._episode.value, instead="choose a stored one")
+        with EpisodeFile(path) as episode:
+            layout, trajectory = episode.layout(), episode.trajectory()
+            task = parse_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
+        stage, robot = read_stage(task.scene), load_robot(task.robot)
+        look = SceneLook(parts=look_parts(stage, robot, layout.physical), layout=layout, motion=motion_of(trajectory))
+        self._motions.show(look, outcome_line(look.motion), pictures=lambda step: modalities(path, step))
+
+
+def modalities(path: Path, step: int) -> dict[str, NDArray[np.uint8]]:
+    """Every picture of one step of a stored episode, as colours, by camera and modality."""
+    pictures: dict[str, NDArray[np.uint8]] = {}
+    with EpisodeFile(path) as episode:
+        for camera in episode.cameras:
+            frames = episode.frames(camera, step, step + 1)
+            pictures |= {
+                camera: frames.rgb[0],
+                f"{camera} depth": depth_colors(frames.depth[0]),
+                f"{camera} instance": _PALETTE[frames.instance[0]],
+                f"{camera} semantic": _PALETTE[frames.semantic[0]],
+                f"{camera} normals": ((np.asarray(frames.normals[0], dtype=np.int16) + 128) % 256).astype(np.uint8),
+            }
+    return pictures
+
+
+def depth_colors(depth: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Near is light, far is dark, black is nothing."""
+    seen = depth > 0
+    if not seen.any():
+        return np.zeros((*depth.shape, 3), dtype=np.uint8)
+    near, far = np.percentile(depth[seen], (1, 99))
+    share = np.clip((depth - near) / max(float(far - near), 1e-6), 0, 1)
+    tones = np.stack([250 - 200 * share, 235 - 190 * share, 210 - 110 * share], axis=-1)
+    return np.where(seen[..., None], tones, 0).astype(np.uint8)

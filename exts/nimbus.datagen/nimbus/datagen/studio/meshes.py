@@ -1,0 +1,60 @@
+"""Parts of a scene as meshes that a browser draws, in the colours that the cameras see."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.layout import Surface
+from nimbus.datagen.render.parts import Part
+from nimbus.datagen.render.textures import procedural_texture
+
+_PALETTE_CELL = 5
+"""[px] Images of this height are rows of plain colours."""
+_PERIOD = 1.6
+"""[m] after which a procedural texture repeats."""
+_MOST_PIXELS = 512
+
+_plain: weakref.WeakKeyDictionary[Part, Any] = weakref.WeakKeyDictionary()
+
+
+def part_mesh(part: Part, surface: Surface) -> Any:
+    """A ``trimesh.Trimesh`` of a part, in the frame of its body [m]."""
+    if surface == Surface():
+        if part not in _plain:
+            _plain[part] = _mesh(part, surface)
+        return _plain[part]
+    return _mesh(part, surface)
+
+
+def _mesh(part: Part, surface: Surface) -> Any:
+    import trimesh
+    from PIL import Image
+
+    triangles, image = part.triangles, part.image
+    if surface.texture:
+        image, triangles = procedural_texture(surface.texture, surface.texture_seed), triangles.projected(_PERIOD)
+    image = _tinted(image, surface)
+    plain = {"vertices": triangles.vertices, "faces": triangles.faces, "vertex_normals": triangles.normals}
+    if image.shape[0] <= _PALETTE_CELL:
+        return trimesh.Trimesh(**plain, vertex_colors=_colors_at(image, triangles.uvs), process=False)
+    picture = Image.fromarray(image)
+    picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
+    return trimesh.Trimesh(
+        **plain, visual=trimesh.visual.TextureVisuals(uv=triangles.uvs, material=material), process=False
+    )
+
+
+def _tinted(image: NDArray[np.uint8], surface: Surface) -> NDArray[np.uint8]:
+    return np.clip(image * np.asarray(surface.color), 0, 255).astype(np.uint8)
+
+
+def _colors_at(image: NDArray[np.uint8], uvs: NDArray[Any]) -> NDArray[np.uint8]:
+    height, width, _ = image.shape
+    column = np.clip((uvs[:, 0] * width).astype(int), 0, width - 1)
+    row = np.clip(((1.0 - uvs[:, 1]) * height).astype(int), 0, height - 1)
+    return image[row, column]

@@ -1,0 +1,118 @@
+"""A folder of fields that shows a part of the task and is built anew when somebody else has changed it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.panel.draft import TaskDraft
+
+_NOTHING = object()
+
+
+class Section:
+    """Base of the folders of the task tab.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        draft: The task; a function, because another one may be opened.
+        complain: Called with one line when a change cannot be made, with "" when one was.
+        lock: Held while fields and draft change.
+        is_open: Whether the folder shows its fields at first.
+    """
+
+    title = ""
+
+    def __init__(
+        self,
+        server: Any,
+        draft: Callable[[], TaskDraft],
+        complain: Callable[[str], None],
+        lock: threading.RLock,
+        *,
+        is_open: bool = False,
+    ) -> None:
+        self.gui, self._draft, self._complain, self._lock = server.gui, draft, complain, lock
+        self._folder = self.gui.add_folder(self.title, expand_by_default=is_open)
+        self._handles: list[Any] = []
+        self._shown: Any = _NOTHING
+        self._typing = False
+
+    @property
+    def draft(self) -> TaskDraft:
+        """The task that is edited."""
+        return self._draft()
+
+    def data(self) -> Any:
+        """What the fields show; they are built anew when it changes."""
+        raise NotImplementedError
+
+    def build(self) -> None:
+        """Make the fields, through :meth:`keep`."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Show what the task says now, unless it was said in these fields."""
+        data = self.data()
+        if data == self._shown:
+            return
+        self._shown = data
+        if not self._typing:
+            self.rebuild()
+
+    def rebuild(self) -> None:
+        """Make the fields anew."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        with self._folder:
+            self.build()
+
+    def keep(self, handle: Any) -> Any:
+        """Let a field go when the fields are built anew."""
+        self._handles.append(handle)
+        return handle
+
+    def button(self, text: str, act: Callable[[], None], *, hint: str = "") -> Any:
+        """A button; what it does is undone as one."""
+        button = self.keep(self.gui.add_button(text, hint=hint or None))
+        button.on_click(lambda _: self.change(act))
+        return button
+
+    def field(self, handle: Any, take: Callable[[Any], None]) -> Any:
+        """A field whose value goes into the task as it changes."""
+        self.keep(handle)
+        handle.on_update(lambda event: self._typed(lambda: take(event.target.value)))
+        return handle
+
+    def choice(
+        self, label: str, value: str, options: Sequence[str], take: Callable[[str], None], hint: str = ""
+    ) -> Any:
+        """A field that offers what there is; what the file says is among it, whatever it is."""
+        known = list(dict.fromkeys([value, *options]))
+        return self.field(self.gui.add_dropdown(label, known, initial_value=value, hint=hint or None), take)
+
+    def change(self, act: Callable[[], None]) -> None:
+        """Change the task; what keeps that from happening is said in one line."""
+        with self._lock:
+            try:
+                act()
+            except InputError as error:
+                self._complain(str(error))
+            else:
+                self._complain("")
+
+    def _typed(self, act: Callable[[], None]) -> None:
+        with self._lock, self._as_typed():
+            self.change(act)
+
+    @contextmanager
+    def _as_typed(self) -> Iterator[None]:
+        self._typing = True
+        try:
+            yield
+        finally:
+            self._typing = False

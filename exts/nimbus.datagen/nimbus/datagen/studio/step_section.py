@@ -1,0 +1,124 @@
+"""The folder of steps (or conditions): a list to reorder, with parameters as the skills declare them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.panel.forms import SkillForm, StepRow, read_value, skill_forms, step_entry, step_rows
+from nimbus.datagen.strict_yaml import Keys
+from nimbus.datagen.studio.section import Section
+from nimbus.datagen.studio.task_sections import as_text
+
+
+class StepSection(Section):
+    """Steps, in order, those inside loops below them."""
+
+    title = "Steps"
+    kind, key = "skill", "steps"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._selected = 0
+        self._skill = ""
+        self._values: dict[str, str] = {}
+        super().__init__(*args, **options)
+
+    def data(self) -> Any:
+        """The list in the file."""
+        return self.draft.value(self.key) or ()
+
+    @property
+    def rows(self) -> list[StepRow]:
+        """Its lines."""
+        return step_rows(self.data(), kind=self.kind, at=(self.key,))
+
+    def build(self) -> None:
+        """The list, what moves an entry, and the fields of a skill."""
+        rows, forms = self.rows, {form.name: form for form in skill_forms(kind=self.kind)}
+        self._selected = min(self._selected, max(0, len(rows) - 1))
+        labels = [f"{number}. {row.label}" for number, row in enumerate(rows, 1)]
+        if not labels:
+            self.keep(self.gui.add_markdown("No steps that can be listed."))
+            return
+        select = self.keep(self.gui.add_dropdown("select", labels, initial_value=labels[self._selected]))
+        select.on_update(lambda event: self._select(labels.index(event.target.value)))
+        lines = "\n".join(
+            f"{'**' if n == self._selected else ''}{label}{'**' if n == self._selected else ''}  "
+            for n, label in enumerate(label.replace("    ", "&emsp;") for label in labels)
+        )
+        self.keep(self.gui.add_markdown(lines))
+        order = self.keep(self.gui.add_button_group("order", ("up", "down", "remove")))
+        order.on_click(lambda event: self.change(lambda: self._reorder(event.target.value)))
+        row = rows[self._selected]
+        self._skill = self._skill or (row.name if row.is_skill else next(iter(forms)))
+        skill = self.keep(self.gui.add_dropdown(self.kind, list(forms), initial_value=self._skill))
+        skill.on_update(lambda event: self._choose(event.target.value))
+        self._build_parameters(forms[self._skill], row)
+        self.button("add after", self._add, hint="A new step behind the one that is selected")
+        if row.is_skill:
+            self.button("change this one", self._replace, hint="The selected step becomes what the fields say")
+
+    def _build_parameters(self, form: SkillForm, row: StepRow) -> None:
+        given = row.parameters if row.name == form.name else {}
+        self._values = {name: as_text(value) for name, value in given.items()}
+        self.keep(self.gui.add_markdown(f"*{form.summary}*"))
+        for parameter in form.parameters:
+            name, value = parameter.name, self._values.get(parameter.name, "")
+            label = name if parameter.required else f"{name} (may be empty)"
+            if parameter.choices:
+                options = list(dict.fromkeys(["", *parameter.choices, value]))
+                field = self.gui.add_dropdown(name, options, initial_value=value, hint=parameter.meaning)
+            else:
+                hint = parameter.meaning + (f" Default: {parameter.default}." if parameter.default else "")
+                field = self.gui.add_text(label, value, hint=hint)
+            self.keep(field)
+            field.on_update(lambda event, name=name: self._values.__setitem__(name, event.target.value))
+
+    def _select(self, number: int) -> None:
+        with self._lock:
+            self._selected, self._skill = number, ""
+            self.rebuild()
+
+    def _choose(self, skill: str) -> None:
+        with self._lock:
+            self._skill = skill
+            self.rebuild()
+
+    def _reorder(self, how: str) -> None:
+        keys = self.rows[self._selected].keys
+        (*around, index), count = keys, len(self.draft.value(*keys[:-1]))
+        if how == "remove":
+            if count == 1:
+                raise InputError("the last step cannot be removed", instead="change it, or add another first")
+            self.draft.remove(keys)
+            return
+        to = int(index) + (1 if how == "down" else -1)
+        if 0 <= to < count:
+            moved = (*around, to)
+            self._selected = next(n for n, row in enumerate(self.rows) if row.keys == moved)
+            self.draft.move(tuple(around), int(index), to)
+            self._selected = next(n for n, row in enumerate(self.rows) if row.keys == moved)
+            self.rebuild()
+
+    def _entry(self) -> Any:
+        typed = {name: read_value(text) for name, text in self._values.items() if text.strip()}
+        return step_entry(self._skill, typed, kind=self.kind)
+
+    def _add(self) -> None:
+        keys: Keys = self.rows[self._selected].keys
+        index = int(keys[-1]) + 1
+        entry, skill = self._entry(), self._skill
+        self.draft.insert(keys[:-1], index, entry)
+        self._selected = next(n for n, row in enumerate(self.rows) if row.keys == (*keys[:-1], index))
+        self._skill = skill
+        self.rebuild()
+
+    def _replace(self) -> None:
+        self.draft.set(self.rows[self._selected].keys, self._entry())
+
+
+class SuccessSection(StepSection):
+    """Conditions that must hold at the end."""
+
+    title = "Success"
+    kind, key = "predicate", "success"
