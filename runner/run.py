@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import InputError, one_line
 from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
 from nimbus.runner.cell.spec import CellSpec, Instances, Resources
 
 SHORT = 1
-INTERRUPTED = 130
+INTERRUPTED, BUG = 130, 70
 
 
 def command(args: argparse.Namespace) -> int:
@@ -61,7 +61,8 @@ def _spec(args: argparse.Namespace, instances: Instances) -> CellSpec:
         planner=args.planner,
         device=args.device,
         stack=args.stack,
-        settings={} if args.images == "lossless" else {"images": args.images},
+        settings=({} if args.images == "lossless" else {"images": args.images})
+        | ({"keep_failures": True} if args.keep_failures else {}),
         resources=resources,
         instances=instances,
     )
@@ -90,8 +91,8 @@ def _cell(spec: CellSpec, price: float | None) -> int:
         show(folder, price=price, quiet=ended.state == "interrupted")
     if ended.state == "interrupted":
         raise KeyboardInterrupt
-    if ended.line:
-        sys.stderr.write(ended.line.rstrip("\n") + "\n")
+    if ended.line:  # a traceback, or one line
+        sys.stderr.write((ended.line.rstrip("\n") if ended.code == BUG else one_line(ended.line)) + "\n")
     return _short(watcher.stored, spec) if ended.state == "short" else ended.code
 
 
@@ -123,10 +124,21 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
     from nimbus.runner.report import print_summary, write_report
     from nimbus.runner.summary import summarize
 
-    with contextlib.suppress(StorageError):  # a full disk was told where it hurt
+    with _told():
         if read_info(folder).episode_count:
             write_previews(folder)
+    page = None
+    with _told():
         page = write_report(folder, price_per_hour=price)
-        if not quiet:
-            print_summary(summarize(folder, price_per_hour=price))
-            sys.stdout.write(f"\ndataset: {folder}\nreport:  {page}\n")
+    if not quiet:
+        print_summary(summarize(folder, price_per_hour=price))
+        sys.stdout.write(f"\ndataset: {folder}\n" + (f"report:  {page}\n" if page else ""))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Inside, what cannot be written is one line and no more: the episodes are stored."""
+    try:
+        yield
+    except InputError as error:
+        sys.stderr.write(one_line(str(error)) + "\n")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.task import Task
 
 
-OFFERED = ("dataset", "overlap", "synchronous", "render_failures")
+OFFERED = ("dataset", "overlap", "synchronous", "render_failures", "keep_failures")
 """What only the way of running decides: no pipeline file may set it."""
 
 

@@ -17,8 +17,8 @@ Float = NDArray[np.float64]
 
 _ENOUGH = 0.5
 """Share of a region that a fixed camera, or all of them together, should see."""
-_LEAST_PIXELS = 12
-"""That a region should have along its longer side."""
+_LEAST_PIXELS = 6
+"""That a thing of 10 cm should have."""
 _ABOVE = 0.03
 """[m] Of the points looked for above the surface."""
 _SKIN = 0.02
@@ -45,16 +45,11 @@ def check_cameras(case: Case) -> Iterator[Finding]:
         if not every.any():
             blind.append(name)
             yield _blind(case, name, camera, np.concatenate(list(points.values())), center)
-        elif (
-            every.mean() >= _ENOUGH
-            and (pixels := _extent(camera, np.concatenate(list(points.values())))) < _LEAST_PIXELS
-        ):
-            what = f"what happens is {pixels:.0f} pixels wide in its picture"
-            fov = np.degrees(camera.vertical_fov * max(pixels, 1.0) / (camera.height / 2))
-            keys = ("cameras", name, "vertical_fov")
-            yield finding(
-                "cameras", case.task, keys, what, instead=f"write vertical_fov: {max(fov, 2):.0f} deg, or go nearer"
-            )
+        elif (pixels := _size_of_a_thing(camera, center)) < _LEAST_PIXELS:
+            what = f"a thing of 10 cm is {pixels:.1f} pixels wide in its picture"
+            fov = np.degrees(camera.vertical_fov) * pixels / (4 * _LEAST_PIXELS)
+            instead = f"write vertical_fov: {max(fov, 1):.0f} deg, or go nearer"
+            yield finding("cameras", case.task, ("cameras", name, "vertical_fov"), what, instead=instead)
     for region, seen in together.items():
         if len(blind) < len(fixed) and seen.mean() < _ENOUGH:
             what = f"the cameras that stand still see {seen.mean():.0%} of region '{region}'"
@@ -70,7 +65,7 @@ def _blind(case: Case, name: str, camera: Camera, points: Float, center: Float) 
     if inside.any():
         blocker = _blocker(case, np.array(camera.position), points[inside][0])
         keys = ("cameras", name, "position")
-        what = f"'{blocker}' hides everything from it" if blocker else "something hides everything from it"
+        what = f"'{blocker}' hides everything from it" if blocker else "the scene hides everything from it"
         instead = f"write a place with a free view, such as {_said(center + (0.6, 0.0, 0.6))}"
     elif np.linalg.norm(np.array(camera.position) - center) > 20:
         what, instead = "it is too far away", f"write position: {_said(center + (0.8, 0.0, 0.6))}"
@@ -101,19 +96,20 @@ def _project(camera: Camera, points: Float) -> tuple[Float, NDArray[np.bool_]]:
     return pixels, inside
 
 
-def _extent(camera: Camera, points: Float) -> float:
-    pixels, inside = _project(camera, points)
-    return float(np.ptp(pixels[inside], axis=0).max()) if inside.any() else 0.0
+def _size_of_a_thing(camera: Camera, point: Float) -> float:
+    """Pixels that 10 cm take there."""
+    focal = camera.height / 2 / np.tan(camera.vertical_fov / 2)
+    return float(0.1 * focal / max(np.linalg.norm(point - camera.position), 1e-3))
 
 
 def _seen(case: Case, camera: Camera, points: Float) -> NDArray[np.bool_]:
     _, inside = _project(camera, points)
     eye = np.array(camera.position)
-    return np.array([bool(ok) and not _blocker(case, eye, point) for ok, point in zip(inside, points, strict=True)])
+    return np.array([bool(ok) and _blocker(case, eye, point) is None for ok, point in zip(inside, points, strict=True)])
 
 
-def _blocker(case: Case, eye: Float, point: Float) -> str:
-    """Name of what stands between, the robot left out; empty for nothing."""
+def _blocker(case: Case, eye: Float, point: Float) -> str | None:
+    """Name of what stands between, the robot left out; empty for the scene itself, None for nothing."""
     model, data = case.simulation.model, case.simulation.data
     way = point - eye
     distance = float(np.linalg.norm(way))
@@ -122,16 +118,16 @@ def _blocker(case: Case, eye: Float, point: Float) -> str:
     for _ in range(8):
         gone = mujoco.mj_ray(model, data, begin, way / distance, None, 1, -1, hit)
         if gone < 0 or gone >= left - _SKIN:
-            return ""
+            return None
         body = int(model.geom_bodyid[hit[0]])
         name = model.body(body).name
         links = {link for arm in case.assets.robot.arms for link in (arm.tool.link, *arm.gripper.links)}
         root = {int(model.body_rootid[model.body(link).id]) for link in links}
         if int(model.body_rootid[body]) not in root:
-            return name or "the table"
+            return "" if not name or name == "world" else name
         begin, left = begin + way / distance * (gone + 1e-4), left - gone - 1e-4
-    return ""
+    return None
 
 
 def _said(point: Float) -> str:
-    return "[" + ", ".join(f"{float(value):.2g}" for value in point) + "]"
+    return "[" + ", ".join(f"{round(float(value), 2) + 0.0:g}" for value in point) + "]"

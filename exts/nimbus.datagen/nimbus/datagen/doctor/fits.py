@@ -19,7 +19,7 @@ def check_fits(case: Case) -> Iterator[Finding]:
     """Compare the two smaller sides of objects with the room inside of what receives them."""
     for step, loops in walk(case.task.steps):
         statement = step.statement
-        if not isinstance(statement, Skill) or statement.hand != "puts" or not getattr(statement, "into", None):
+        if not isinstance(statement, Skill) or step.name != "place" or not getattr(statement, "into", None):
             continue
         rooms = _rooms(case, statement.into, loops)  # pyright: ignore[reportAttributeAccessIssue]
         if not rooms:

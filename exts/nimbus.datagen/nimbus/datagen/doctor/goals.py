@@ -44,6 +44,7 @@ def _stands_alone(case: Case, step: Step) -> bool:
 
 def _untouched(case: Case, conditions: list) -> Iterator[Finding]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
+    touched |= {name for name, group in case.task.objects.items() if group.region in touched}  # what is inside
     for step, loops in conditions:
         if step.name not in _CHANGED:
             continue
@@ -54,7 +55,8 @@ def _untouched(case: Case, conditions: list) -> Iterator[Finding]:
                 continue  # it starts inside
             field = (*step.keys, type(step.statement).main) if type(step.statement).main else step.keys
             what = f"no step touches '{group}', so that '{step.name}' cannot come true"
-            instead = f"add a step for '{group}', such as pick: {group}[0], or leave the condition out"
+            one = group if case.task.objects[group].count == (1, 1) else f"{group}[0]"
+            instead = f"add a step for '{group}', such as pick: {one}, or leave the condition out"
             yield finding("goals", case.task, field, what, instead=instead, certain=step.name != "on")
 
 

@@ -22,15 +22,22 @@ class NewtonRenderer(Renderer):
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
         render_failures: Render failed attempts too, as a pipeline must that judges after rendering.
+        keep_failures: Render them because they are kept.
 
     Raises:
         InputError: The device is not there.
     """
 
     def __init__(
-        self, *, stack: int | None = None, device: str = "cpu", shadows: bool = True, render_failures: bool = False
+        self,
+        *,
+        stack: int | None = None,
+        device: str = "cpu",
+        shadows: bool = True,
+        render_failures: bool = False,
+        keep_failures: bool = False,
     ) -> None:
-        self._render_failures = render_failures
+        self._render_failures, self._keep_failures = render_failures or keep_failures, keep_failures
         self._make = partial(StackedRenderer, stack=stack, device=find_device(device), shadows=shadows)
         self._renderer: StackedRenderer | None = None
         self._loaded: Layout | None = None
@@ -47,7 +54,7 @@ class NewtonRenderer(Renderer):
                 scene=item.scene,
                 layout=layout,
                 trajectory=item.trajectory,
-                labels=None if failed else self._load(self._renderer, layout),
+                labels=None if failed and not self._keep_failures else self._load(self._renderer, layout),
                 observations=iter(()) if failed and not self._render_failures else shown,
                 attempt=item.attempt,
                 final=item.final,

@@ -15,6 +15,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.commit import ORPHANS, Publisher, Staged
+from nimbus.datagen.store.failures import clear_failures
 from nimbus.datagen.store.folder import open_folder, put_aside
 from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
 from nimbus.datagen.store.learn import learned_from_file
@@ -251,6 +252,7 @@ class Dataset:
             strays = [path for path in files if f"episodes/{path.name}" not in known]
             self._publisher.orphans += [put_aside(path, self.folder / ORPHANS) for path in sorted(strays)]
             sync_folder(self.folder)
+        clear_failures(self.folder, self.ledger)
         self._recount(stored)
 
     def _forget_outdated(self) -> list[Attempt]:

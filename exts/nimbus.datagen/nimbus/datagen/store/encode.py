@@ -105,6 +105,10 @@ class EpisodeEncoder:
         self._text("layout", to_json(_without_defaults(asdict(layout))))
         self._text("provenance", to_json(asdict(provenance)))
 
+    def attribute(self, name: str, value: str | int) -> None:
+        """One more attribute; it enters no hash."""
+        self._file.attrs[name] = value
+
     def observation(self, observation: Observation, *, step_count: int) -> None:
         """Append a chunk of consecutive steps.
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import OnDemand, Rendered, Stored, Writer
-from nimbus.datagen.store.attempt import Attempt, attempt_of
+from nimbus.datagen.store.attempt import Attempt, KeptFailure, attempt_of
 from nimbus.datagen.store.background import AtOnce, Background
 from nimbus.datagen.store.episode import EpisodeJobs, Images
+from nimbus.datagen.store.failures import keep_failure
 from nimbus.datagen.store.shelf import Shelf
 
 
@@ -25,6 +26,7 @@ class Hdf5Writer(Writer):
             :meth:`process` then yields nothing for it, and an error is raised by the next call.
         images: Store sRGB images bit for bit in the episode's file, as H.264 in an MP4 for each camera, or both.
         synchronous: Encode each chunk before the next one is rendered, without a thread.
+        keep_failures: Store failed attempts too, apart from the episodes.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class Hdf5Writer(Writer):
         overlap: bool = False,
         images: Images = "lossless",
         synchronous: bool = False,
+        keep_failures: bool = False,
     ) -> None:
         self.dataset = dataset
         self._images: Images = images
         self._compression = compression
         self._overlap = overlap
+        self._keep_failures = keep_failures
         self._io = AtOnce() if synchronous else Background(length=queue_length)
 
     def process(self, item: Rendered) -> Iterator[Stored]:
@@ -78,16 +82,33 @@ class Hdf5Writer(Writer):
             jobs.abandon()
             raise
 
+    def keep(self, item: Rendered, shown: OnDemand) -> KeptFailure | None:
+        """Store a failed attempt, where that is asked for and anything was done in it; record nothing.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        if not self._keep_failures or not item.trajectory.step_count:
+            return None
+        return keep_failure(item, shown, stage=self.dataset.stage, compression=self._compression)
+
     def _fail(self, item: Rendered) -> list[Attempt]:
-        """Record a failed attempt; images of it, if somebody renders them, are thrown away."""
+        """Record a failed attempt; images of it that are rendered and not kept are thrown away."""
         started, begin, shown = time.time(), time.thread_time(), OnDemand(item)
+        kept = self.keep(item, shown)
         for _ in shown:
             pass
         times = dict(item.times)
         times["render"] = times.get("render", 0.0) + shown.cpu_time
         times["store"] = time.thread_time() - begin - shown.cpu_time
         attempt = attempt_of(
-            item.layout, item.trajectory, attempt=item.attempt, final=item.final, times=times, started=started
+            item.layout,
+            item.trajectory,
+            attempt=item.attempt,
+            final=item.final,
+            times=times,
+            started=started,
+            failure=kept,
         )
         self.dataset.record([attempt])
         return [attempt]

@@ -12,6 +12,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import ORPHANS
+from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.folder import is_in_use
 from nimbus.datagen.store.hash import LEVELS, combine
 from nimbus.datagen.store.info import DatasetInfo, read_info
@@ -38,6 +39,8 @@ class Verification:
     byte_count: int
     failed_count: int
     """Failed attempts in the ledger."""
+    kept_count: int
+    """Those of them that were kept, in ``failures/``."""
     problems: tuple[str, ...]
     """One line each; none when all is well."""
     faults: dict[str, int] = field(default_factory=dict)
@@ -62,6 +65,8 @@ def verify(folder: Path) -> Verification:
     under_way = [*_counts(info, stored), *unfinished(states)]
     problems = [*check_states(states, attempts), *_strays(_unknown(files, known, under_commit))]
     problems += [] if under_way and is_in_use(folder) else under_way
+    found = [] if is_in_use(folder) else check_failures(folder, attempts)  # of a run, the file comes before the row
+    problems += found
     for attempt in stored:
         problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
     return Verification(
@@ -70,6 +75,7 @@ def verify(folder: Path) -> Verification:
         step_count=sum(attempt.step_count for attempt in stored),
         byte_count=sum(attempt.stored_bytes for attempt in stored),
         failed_count=sum(not attempt.success for attempt in attempts),
+        kept_count=sum(attempt.failure is not None for attempt in attempts),
         problems=tuple(problems),
         faults=dict(Counter(fault.kind for fault in faults).most_common()),
         quarantined={name_of(state): state.detail for state in states if state.state is State.QUARANTINED},

@@ -1,0 +1,117 @@
+"""Failed attempts that are kept: files of their own in ``failures/``, labelled, and no episodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import Layout
+from nimbus.datagen.stages import OnDemand, Rendered
+from nimbus.datagen.store.attempt import Attempt, KeptFailure, has_size
+from nimbus.datagen.store.encode import EpisodeEncoder
+from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.publish import disk, sync_folder
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.rehash import content_hash
+from nimbus.datagen.trajectory import Outcome
+
+FOLDER = "failures"
+
+
+def sentence(outcome: Outcome, layout: Layout) -> str:
+    """What went wrong, in words: "The robot was told to sort the cans, and failed in pick items_0 grasp (can) …"."""
+    kinds = {item.name: item.kind.replace("_", " ") for item in layout.physical.objects}
+    things = [f"{name} is a {kind}" for name, kind in kinds.items() if name in f"{outcome.phase} {outcome.detail}"]
+    said = layout.visual.instruction.rstrip(".! ")
+    told = f'Told "{said}", the robot' if said else "The robot"
+    where = f" in '{outcome.phase}'" if outcome.phase else " at the start"
+    detail = f": {outcome.detail}" if outcome.detail else ""
+    about = f" ({', '.join(things)})" if things else ""
+    return f"{told} failed{where}: {outcome.reason.replace('_', ' ')}{detail}{about}."
+
+
+def keep_failure(item: Rendered, shown: OnDemand, *, stage: Path, compression: int = 1) -> KeptFailure:
+    """Write a failed attempt, its images bit for bit, to ``failures/<episode id>.a<attempt>.hdf5``.
+
+    The same attempt made again gives the same file, which takes the place of the first.
+
+    Args:
+        item: The attempt.
+        shown: Its images.
+        stage: Folder for files that are being written, in that of the dataset.
+        compression: Level of gzip.
+
+    Raises:
+        StorageError: The disk is full; nothing of it stays.
+    """
+    name = f"{item.layout.key.id}.a{item.attempt}"
+    staged, folder = stage / f"{name}.{os.getpid()}.failure.tmp", stage.parent / FOLDER
+    with disk(staged):
+        staged.unlink(missing_ok=True)
+        encoder = EpisodeEncoder(staged, compression=compression)
+    try:
+        encoder.episode(item.layout, item.trajectory, item.labels, item.scene.provenance)
+        encoder.attribute("failure", sentence(item.trajectory.outcome, item.layout))
+        encoder.attribute("attempt", item.attempt)
+        for observation in shown:
+            encoder.observation(observation, step_count=item.trajectory.step_count)
+            encoder.check()
+        encoder.finish(step_count=item.trajectory.step_count)
+        encoder.close()
+        encoder.check()
+    except BaseException:
+        encoder.discard()
+        raise
+    kept = KeptFailure(path=f"{FOLDER}/{name}.hdf5", byte_count=staged.stat().st_size, sha256=encoder.hash.hexdigest())
+    with disk(folder):
+        folder.mkdir(exist_ok=True)
+        os.replace(staged, folder / f"{name}.hdf5")
+        sync_folder(folder)
+    return kept
+
+
+def clear_failures(folder: Path, ledger: Ledger) -> None:
+    """Remove files of failures that the ledger does not know; for the one process that writes.
+
+    Raises:
+        StorageError: One cannot be removed.
+    """
+    if (folder / FOLDER).is_dir():
+        with disk(folder):
+            for path in _strays(folder, ledger.attempts()):
+                path.unlink()
+
+
+def _strays(folder: Path, attempts: list[Attempt]) -> list[Path]:
+    """What a run left that was killed between file and row."""
+    known = {attempt.failure.path for attempt in attempts if attempt.failure}
+    return [path for path in sorted((folder / FOLDER).glob("*")) if f"{FOLDER}/{path.name}" not in known]
+
+
+def check_failures(folder: Path, attempts: list[Attempt]) -> Iterator[str]:
+    """What is wrong with kept failures, one line each."""
+    for path in _strays(folder, attempts):
+        yield f"{FOLDER}/{path.name}: not in the ledger; the next run removes it"
+    for attempt in attempts:
+        if kept := attempt.failure:
+            yield from (f"{kept.path}: {problem}" for problem in _problems(folder / kept.path, attempt, kept))
+
+
+def _problems(path: Path, attempt: Attempt, kept: KeptFailure) -> Iterator[str]:
+    if not path.is_file():
+        yield "missing"
+        return
+    if not has_size(path, kept.byte_count):
+        yield f"{path.stat().st_size} bytes, the ledger says {kept.byte_count}"
+    try:
+        with EpisodeFile(path) as episode:
+            if episode.outcome.success or episode.episode_id != attempt.episode_id:
+                yield "is no failed attempt at that episode"
+            if content_hash(episode).hexdigest() != kept.sha256:
+                yield "the content differs from what was written (sha256)"
+    except InputError as error:
+        yield error.what
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        yield f"cannot be read: {error}".splitlines()[0]

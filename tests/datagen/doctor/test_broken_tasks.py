@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from broken_tasks import BROKEN, RIGHT, Broken
+
+from nimbus.datagen.discover import discover_components
+from nimbus.datagen.doctor.examine import examine, refuse_hopeless
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.task import load_task
+from nimbus.datagen.usd.loader import load_assets
+
+discover_components()
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
+def test_the_field_that_breaks_a_task_is_named_with_something_to_write_in_ten_seconds(
+    broken: Broken, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{broken.name}.yaml"
+    path.write_text(broken.text)
+    begin = time.process_time()
+    findings = examine(path, probe=False).findings
+    assert time.process_time() - begin <= 10
+    named = [found for found in findings if found.field.startswith(broken.field)]
+    assert named, [found.line for found in findings]
+    assert any(found.instead for found in named) or named[0].where.startswith(str(path))
+
+
+def test_a_right_task_has_nothing_to_change_and_a_forecast(tmp_path: Path) -> None:
+    path = tmp_path / "right.yaml"
+    path.write_text(RIGHT)
+    diagnosis = examine(path)
+    assert diagnosis.findings == () and diagnosis.to_plain()["works"]
+    told = diagnosis.forecast
+    assert told and told.probes >= 3 and 0 < told.low <= told.success_rate <= told.high <= 1
+    assert told.cpu_seconds > 0 and told.byte_count > 1e6 and told.length > 1
+    assert diagnosis.reach["start"]["reached"] == ["1111"] * 4
+
+
+def test_a_run_refuses_what_cannot_work_at_the_field_and_quickly(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(next(broken for broken in BROKEN if broken.name == "too_large_for_the_gripper").text)
+    task = load_task(path)
+    assets = load_assets(task)
+    begin = time.process_time()
+    with pytest.raises(InputError, match="objects.item.scale: the gripper can hold nothing of 'item'"):
+        refuse_hopeless(task, assets)
+    assert time.process_time() - begin < 2
