@@ -37,6 +37,12 @@ class StorageError(InputError):
     exit_code = 1
 
 
+def one_line(text: str) -> str:
+    """Text on one line, what is not printable written as an escape: messages quote files, terminals obey them."""
+    letters = text.replace("\n", " ")
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in letters)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known name comes closest, and list the known ones when they are few."""
     names = sorted(known)
