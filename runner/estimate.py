@@ -1,0 +1,98 @@
+"""``nimbus estimate``: how long a run will take and how large it will be, from five of its episodes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.json_text import to_json
+from nimbus.runner import libraries as libraries  # one thread each, before numpy is imported
+from nimbus.runner.cell.processes import usable_cores
+from nimbus.runner.cell.spec import CellSpec
+
+if TYPE_CHECKING:
+    from nimbus.datagen.store.forecast import Interval, Outlook
+
+PROBE = 5
+"""Episodes that are made to learn what they cost."""
+
+
+def command(args: argparse.Namespace) -> int:
+    """Make the probe's episodes in a folder that is removed again, and print the forecast."""
+    spec = CellSpec(
+        folder="",
+        task=str(args.task),
+        skills=tuple(str(folder.absolute()) for folder in args.skills),
+        seed=args.seed,
+        episodes=PROBE,
+        settings={} if args.images == "lossless" else {"images": args.images},
+    )
+    cores = args.cores or usable_cores()
+    told = estimate(spec, args.episodes, cores=cores)
+    if args.json:
+        figures = {"cost": told.wall_seconds.expected / 3600 * args.price_per_hour} if args.price_per_hour else {}
+        sys.stdout.write(to_json(asdict(told) | figures, indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(_lines(told, args.price_per_hour)) + "\n")
+    return 0
+
+
+def estimate(spec: CellSpec, episodes: int, *, cores: int) -> Outlook:
+    """Forecast a run.
+
+    Args:
+        spec: Of the probe; its folder is chosen here.
+        episodes: Of the run.
+        cores: That it will have.
+
+    Raises:
+        InputError: Something that the task names is wrong, or no episode came out of the probe.
+    """
+    from nimbus.datagen.store.forecast import outlook
+    from nimbus.datagen.store.ledger import Ledger
+    from nimbus.runner.serial import run_serial
+
+    with tempfile.TemporaryDirectory(prefix="nimbus-estimate-") as folder:
+        run_serial(replace(spec, folder=str(Path(folder) / "probe")))
+        ledger = Ledger(Path(folder) / "probe", read_only=True)
+        try:
+            attempts, runs = ledger.attempts(), ledger.runs()
+        finally:
+            ledger.close()
+    if not any(attempt.path for attempt in attempts):
+        what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
+        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} says what to change")
+    return outlook(attempts, episodes, cores=cores, startup=runs[-1].startup_seconds)
+
+
+def _lines(told: Outlook, price: float | None) -> list[str]:
+    rows = [
+        f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, from {PROBE} that were made:",
+        f"  time    {_said(told.wall_seconds, _time)}",
+        f"  CPU     {_said(told.cpu_seconds, _time)}",
+        f"  disk    {_said(told.byte_count, _size)}",
+        f"  stored  {_said(told.stored, lambda count: f'{count:.0f}')}",
+    ]
+    cost = told.wall_seconds.scaled((price or 0.0) / 3600)
+    return rows + ([f"  cost    {_said(cost, lambda sum_: f'{sum_:.2f}')}"] if price else [])
+
+
+def _said(interval: Interval, text: Callable[[float], str]) -> str:
+    return f"{text(interval.expected)}  ({text(interval.low)} to {text(interval.high)}, 9 times of 10)"
+
+
+def _time(seconds: float) -> str:
+    if seconds >= 36000:
+        return f"{seconds / 3600:.0f} h"
+    return time.strftime("%H:%M:%S", time.gmtime(seconds))
+
+
+def _size(byte_count: float) -> str:
+    return f"{byte_count / 1e9:.2f} GB" if byte_count >= 1e9 else f"{byte_count / 1e6:.0f} MB"
