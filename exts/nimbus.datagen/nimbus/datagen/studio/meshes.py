@@ -33,6 +33,8 @@ def part_mesh(part: Part, surface: Surface) -> Any:
 def _mesh(part: Part, surface: Surface) -> Any:
     import trimesh
     from PIL import Image
+    from trimesh.visual import TextureVisuals
+    from trimesh.visual.material import PBRMaterial
 
     triangles, image = part.triangles, part.image
     if surface.texture:
@@ -43,9 +45,9 @@ def _mesh(part: Part, surface: Surface) -> Any:
         return trimesh.Trimesh(**plain, vertex_colors=_colors_at(image, triangles.uvs), process=False)
     picture = Image.fromarray(image)
     picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
-    material = trimesh.visual.material.PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
+    material = PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
     return trimesh.Trimesh(
-        **plain, visual=trimesh.visual.TextureVisuals(uv=triangles.uvs, material=material), process=False
+        **plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False
     )
 
 

@@ -14,6 +14,11 @@ from nimbus.datagen.studio.meshes import part_mesh
 from nimbus.datagen.studio.preview import Motion, SceneLook
 from nimbus.datagen.task_file import Region
 
+VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
+"""Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""
+REGION_GRIP = 0.14
+"""[m] Length of the arrows that a region is dragged by."""
+
 _HIDDEN = frozenset({"backdrop"})
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
@@ -37,9 +42,8 @@ class SceneView:
         server.scene.add_light_hemisphere(
             "/lights/sky", sky_color=(255, 255, 255), ground_color=(150, 145, 140), intensity=1.2
         )
-        server.initial_camera.position = (1.45, -0.95, 1.05)
-        server.initial_camera.look_at = (0.35, 0.0, 0.1)
-        server.initial_camera.up = (0.0, 0.0, 1.0)
+        server.initial_camera.position, server.initial_camera.look_at = VIEW_FROM, VIEW_AT
+        server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), VIEW_FOV
 
     def show(self, look: SceneLook) -> None:
         """Draw the parts of a layout, where they are at its first step."""
@@ -89,7 +93,7 @@ class SceneView:
             z = heights.get(region.on, 0.0) + 0.002 + 0.001 * number
             grip = self._server.scene.add_transform_controls(
                 f"/regions/{name}",
-                scale=0.14,
+                scale=REGION_GRIP,
                 active_axes=(True, True, False),
                 disable_rotations=True,
                 depth_test=False,
@@ -128,7 +132,8 @@ class SceneView:
                 f"{parent}/frustum",
                 fov=camera.vertical_fov,
                 aspect=camera.width / camera.height,
-                scale=0.06 if camera.mount else 0.14,
+                scale=0.06 if camera.mount else 0.12,
+                thickness=0.004,
                 color=(40, 40, 40),
                 wxyz=_OPENGL_TO_OPENCV,
                 cast_shadow=False,

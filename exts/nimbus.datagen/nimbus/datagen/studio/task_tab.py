@@ -65,7 +65,7 @@ class TaskTab:
         draft = self._draft()
         with self._lock:
             lines = [f"**{_escaped(str(problem))}**" for problem in problems] or ["No mistake found."]
-            lines.append("Not saved." if draft.is_changed else "Saved.")
+            lines.append("Not saved." if draft.is_changed else "Nothing to save.")
             if draft.is_changed_on_disk and draft.path.exists():
                 lines.append("The file was written by somebody else: Reload takes it over, Undo brings yours back.")
             self._state.content = "  \n".join(lines)

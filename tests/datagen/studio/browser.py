@@ -1,0 +1,190 @@
+"""Drives a headless Chromium by its DevTools protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import connect
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
+_TOOLS = """
+const shown = (kind, text) => [...document.querySelectorAll(kind)]
+  .filter(one => one.innerText.trim() === text && one.offsetParent);
+const around = (label, kind) => {
+  let one = label && label.parentElement;
+  while (one && !one.querySelector(kind)) one = one.parentElement;
+  return one; };
+const middle = one => {
+  if (!one) return null;
+  one.scrollIntoView({block: 'center'});
+  const box = one.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2]; };
+"""
+"""What the scripts below need to find their places."""
+_FLAGS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--hide-scrollbars"),
+    *("--enable-unsafe-swiftshader", "--no-first-run", "--remote-debugging-port=0", "--mute-audio"),
+)
+
+
+class Browser:
+    """One page.
+
+    Args:
+        folder: Of its profile.
+        size: Width and height [px].
+    """
+
+    def __init__(self, folder: Path, *, size: tuple[int, int] = (1280, 800)) -> None:
+        profile = folder / "profile"
+        words = [CHROMIUM, *_FLAGS, f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}", "about:blank"]
+        self._process = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(folder)}
+        )
+        port = _soon(lambda: (profile / "DevToolsActivePort").read_text().splitlines()[0], within=60)
+        pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
+        page = next(page for page in pages if page["type"] == "page")
+        self._socket = connect(page["webSocketDebuggerUrl"], max_size=2**28, origin=None)
+        self._count = 0
+        self.errors: list[str] = []
+        self.send("Runtime.enable")
+        self.send("Page.enable")
+        width, height = size
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def send(self, method: str, **parameters: Any) -> Any:
+        """One command of the protocol, and its result."""
+        self._count += 1
+        self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
+        while True:
+            answer = json.loads(self._socket.recv(timeout=120))
+            if answer.get("method") == "Runtime.exceptionThrown":
+                self.errors.append(str(answer["params"]["exceptionDetails"].get("exception", {}).get("description")))
+            if answer.get("id") == self._count:
+                assert "error" not in answer, answer["error"]
+                return answer["result"]
+
+    def open(self, address: str) -> None:
+        """Go to a page."""
+        self.send("Page.navigate", url=address)
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def find(self, place: str) -> Any:
+        """A place, said with the tools above."""
+        return self.run(f"(() => {{ {_TOOLS} return {place}; }})()")
+
+    def text(self) -> str:
+        """All that can be read."""
+        return self.run("document.body ? document.body.innerText : ''")
+
+    def wait_for(self, text: str, *, within: float = 60.0) -> None:
+        """Until a text can be read [s]."""
+        _soon(lambda: text in self.text() or None, within=within, what=lambda: f"'{text}' in:\n{self.text()[:3000]}")
+
+    def click(self, text: str, *, kind: str = "button, [role=tab], [role=option]", last: bool = False) -> None:
+        """Press what reads like that."""
+        place_of = f"middle(shown({json.dumps(kind)}, {json.dumps(text)}).at({-1 if last else 0}))"
+        place = _soon(lambda: self.find(place_of), within=30, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
+        self.press(*place)
+
+    def press(self, x: float, y: float) -> None:
+        """A click at a place of the page [px]."""
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self._mouse(kind, x, y)
+
+    def drag(self, start: tuple[float, float], stop: tuple[float, float], *, steps: int = 8) -> None:
+        """Hold the mouse button down from one place to another [px]."""
+        self._mouse("mouseMoved", *start)
+        time.sleep(0.3)
+        self._mouse("mousePressed", *start)
+        for step in range(1, steps + 1):
+            self._mouse("mouseMoved", *(a + (b - a) * step / steps for a, b in zip(start, stop, strict=True)))
+            time.sleep(0.05)
+        self._mouse("mouseReleased", *stop)
+
+    def _mouse(self, kind: str, x: float, y: float) -> None:
+        button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+        held = {"buttons": 1} if kind == "mousePressed" else {}
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button, **held)
+
+    def field(self, label: str) -> tuple[float, float]:
+        """Where the field with a label lies [px]; it is brought into view."""
+        kind = "'input, textarea'"
+        place_of = f"middle(around(shown('label', {json.dumps(label)})[0], {kind})?.querySelector({kind}))"
+        what = f"field '{label}'"
+        x, y = _soon(lambda: self.find(place_of), within=30, what=lambda: f"{what} in:\n{self.text()[:3000]}")
+        return x, y
+
+    def fill(self, label: str, text: str) -> None:
+        """Type into a field in place of what it says."""
+        self.press(*self.field(label))
+        self.send("Input.dispatchKeyEvent", type="keyDown", key="a", code="KeyA", modifiers=2, commands=["selectAll"])
+        self.send("Input.dispatchKeyEvent", type="keyUp", key="a", code="KeyA", modifiers=2)
+        self.send("Input.insertText", text=text)
+
+    def choose(self, label: str, option: str) -> None:
+        """Take an option of a drop-down."""
+        self.press(*self.field(label))
+        self.click(option, kind="[role=option]")
+
+    def unfold(self, title: str) -> None:
+        """Open a folder, or close it."""
+        self.click(title, kind="div, p, span", last=True)
+        time.sleep(0.5)
+
+    def dismiss(self) -> None:
+        """Close what the page says of the software that draws it."""
+        self.run("document.querySelectorAll('.mantine-Notification-closeButton').forEach(e => e.click())")
+        time.sleep(0.5)
+
+    def settle(self, text: str, *, gone: bool = False, within: float = 120.0) -> None:
+        """Until a text has been there (or gone) for a while [s]."""
+        time.sleep(1.0)
+        _soon(lambda: (text in self.text()) != gone or None, within=within, what=self.text)
+        time.sleep(2.0)
+
+    def slide(self, label: str, share: float) -> None:
+        """Drag the last thumb of a slider to the right by a share of its width."""
+        box = f"around(shown('label', {json.dumps(label)})[0], '[role=slider]')"
+        thumb = f"{box} && [...middle([...{box}.querySelectorAll('[role=slider]')].pop()), {box}.clientWidth]"
+        what = f"slider '{label}'"
+        x, y, width = _soon(lambda: self.find(thumb), within=30, what=lambda: f"{what} in:\n{self.text()[:3000]}")
+        self.drag((x, y), (x + share * width, y))
+
+    def picture(self, path: Path) -> None:
+        """Save what is seen."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
+
+    def close(self) -> None:
+        """End it."""
+        self._socket.close()
+        self._process.terminate()
+        self._process.wait(20)
+
+
+def _soon(ask: Callable[[], Any], *, within: float, what: Callable[[], str] = lambda: "") -> Any:
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            found = ask()
+        except OSError:
+            found = None
+        if found is not None:
+            return found
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.1)
