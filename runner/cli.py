@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, nearest, one_line
 from nimbus.runner.ask_flags import add_ask_commands
 from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json
 from nimbus.runner.flags import one_of, price, stack, whole, workers
+from nimbus.runner.usd_flags import add_usd_commands
 
 SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
@@ -90,7 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_data_commands(add)
     add_ask_commands(add, add_skills=_add_skills)
     _add_replay(add("replay", "execute stored actions in physics again and compare the outcome"))
-    _add_export_usd(add("export-usd", "write a layout or a stored episode as one USD stage"))
+    add_usd_commands(add, add_skills=_add_skills)
     _add_rerender(add("rerender", "show stored motions anew: pixels, labels and wording, into another dataset"))
     _add_robot(add("robot", "check a robot file: limits, tool, gripper, reach, collisions with itself, a picture"))
     for name, meaning in (
@@ -167,18 +168,6 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
     add_folder(command)
     command.add_argument("ids", nargs="*", metavar="ID", help="episodes (all)")
     command.add_argument("--json", action="store_true", help="print JSON")
-    _add_skills(command)
-
-
-def _add_export_usd(command: argparse.ArgumentParser) -> None:
-    command.add_argument("task", nargs="?", metavar="TASK", help="a task's name, or the path of its file")
-    command.add_argument("--seed", type=whole(0, 2**63 - 1), default=0, metavar="S", help="of the run (0)")
-    command.add_argument("--index", type=whole(0, 10**7), default=0, metavar="N", help="which episode of it (0)")
-    command.add_argument("--variant", type=whole(0, 10**6), default=0, metavar="N", help="which of its looks (0)")
-    command.add_argument(
-        "--episode", nargs=2, metavar=("DIR", "ID"), help="a stored episode in place of a task, as an animation"
-    )
-    command.add_argument("--out", type=Path, metavar="FILE", help="a .usda or .usdc file (<episode id>.usda)")
     _add_skills(command)
 
 
@@ -277,7 +266,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return importlib.import_module(f"nimbus.runner.{args.command.replace('-', '_')}").command(args)
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        sys.stderr.write(_one_line(f"{error}{notes}") + "\n")
+        sys.stderr.write(one_line(f"{error}{notes}") + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
@@ -300,9 +289,3 @@ def _open_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
     sys.stdout = sys.stdout or open(1, "w", closefd=False)
     sys.stderr = sys.stderr or open(2, "w", closefd=False)
-
-
-def _one_line(text: str) -> str:
-    """Text on one line, what is not printable written as an escape: messages quote files, terminals obey them."""
-    letters = text.replace("\n", " ")
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in letters)

@@ -11,7 +11,8 @@ from cells import Run, leaves_nothing, make_spec, sound
 from isaac_installation import RTX, TESTS, install
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.datagen.store.read import EpisodeFile
+from nimbus.runner.cell.spec import CellSpec, Resources
 from nimbus.runner.isaac_find import find_instances
 from nimbus.runner.isaac_gpu import Gpu, parse_gpus
 from nimbus.runner.isaac_instance import environment, place_of
@@ -163,3 +164,27 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert told["ISAAC_PATH"] == str(tmp_path)
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith("tests/datagen")
     assert "PYTHONHOME" not in told
+
+
+def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):
+    instances = find_instances(environ=install(tmp_path / "isaac"), gpus=RTX[:1])
+    spec = CellSpec(
+        folder=str(tmp_path / "data"),
+        task=str(TESTS / "runner/tiny.yaml"),
+        episodes=1,
+        simulator="isaacsim",
+        stack=16,
+        instances=replace(instances, folder=str(tmp_path / "roots")),
+        resources=Resources(workers=(1, 1), fixed_roles=True, deadlines={"plan": (120.0, 240.0)}),
+    )
+    done = Run(spec).end(patience=200.0)
+    assert done.code == 0, done.err
+    leaves_nothing(spec)
+    sound(spec)
+    (path,) = Path(spec.folder, "episodes").glob("*.hdf5")
+    with EpisodeFile(path) as episode:
+        drawn = episode.layout().visual.drawn
+        sizes = {len(episode.frames(camera, 0, episode.step_count).depth) for camera in episode.cameras}
+        assert (len(episode.cameras), sizes) == (2, {episode.step_count})
+    assert drawn["materials"] == {"not applied": "isaacsim"}
+    assert drawn["light"]["intensity"] > 0

@@ -132,21 +132,24 @@ def add_light(stage: Any, light: Light) -> None:
     """A sun and a sky for the whole stage."""
     from pxr import Gf, UsdGeom, UsdLux
 
-    from nimbus.datagen.rotations import look_at
-
     UsdGeom.Scope.Define(stage, "/World/Lights")
     sun = UsdLux.DistantLight.Define(stage, "/World/Lights/sun")
     strength = max(light.color)
     sun.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.color)))
     sun.CreateIntensityAttr(strength * math.pi * 1000.0)
     sun.CreateAngleAttr(0.53)
-    direction = np.asarray(light.direction, dtype=float)
-    up = (0.0, 0.0, 1.0) if abs(direction[2]) < 0.99 else (0.0, 1.0, 0.0)
-    set_pose(sun.GetPrim(), np.zeros(3), look_at(np.zeros(3), direction, up=up))
+    set_pose(sun.GetPrim(), np.zeros(3), _down_along(np.asarray(light.direction, dtype=float)))
     sky = UsdLux.DomeLight.Define(stage, "/World/Lights/sky")
     strength = max(light.sky)
     sky.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.sky)))
     sky.CreateIntensityAttr(strength * 1000.0)
+
+
+def _down_along(direction: Float) -> Float:
+    """The shortest turn from -Z to a direction, which is the way a distant light shines; unit quaternion."""
+    x, y, z = direction / np.linalg.norm(direction)
+    turn = np.array([1.0 - z, y, -x, 0.0])
+    return turn / np.linalg.norm(turn) if z < 1.0 - 1e-12 else np.array([0.0, 1.0, 0.0, 0.0])
 
 
 def refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:

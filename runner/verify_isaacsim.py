@@ -1,0 +1,112 @@
+"""``nimbus verify-isaacsim``: a table of what works with the Isaac Sim of this machine, and how long it takes.
+
+One episode is made three times through the same processes as any run: by default, in Isaac Sim step by step, and in
+Isaac Sim with K steps together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner import libraries as libraries  # one thread each, before numpy is imported
+from nimbus.runner.cell.spec import CellSpec, Instances, Resources
+from nimbus.runner.isaac_compare import Check, Frames, beside_default, equal, first_images, moving
+
+
+def command(args: argparse.Namespace) -> int:
+    """Print the table; 1 when something does not hold."""
+    from nimbus.runner.isaac_find import find_instances
+
+    begin = time.monotonic()
+    instances = find_instances()
+    found = f"{instances.executable}, {len(instances.gpus)} GPU(s): {', '.join(instances.gpus)}"
+    checks = [Check(name="Isaac Sim found", passed=True, found=found, seconds=time.monotonic() - begin)]
+    if any(args.out.glob("*")):
+        raise InputError("not empty", where=f"--out {args.out}", instead="name a new folder")
+    checks += check(args.task, args.out, instances=replace(instances, gpus=instances.gpus[:1]), stack=args.stack or 16)
+    if args.json:
+        from nimbus.datagen.store.json_text import to_json
+
+        sys.stdout.write(to_json([asdict(item) for item in checks], indent=2) + "\n")
+    else:
+        show(checks)
+    return 0 if all(item.passed for item in checks) else 1
+
+
+def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[Check]:
+    """Make the episode in each way, and compare.
+
+    Args:
+        task: Name or path of a task file.
+        folder: Where the three datasets are to be.
+        instances: Of Isaac Sim.
+        stack: K.
+    """
+    ways = {"default": (Instances(), stack), "one by one": (instances, 1), f"{stack} together": (instances, stack)}
+    checks: list[Check] = []
+    frames: list[Frames] = []
+    for name, (given, count) in ways.items():
+        spec = CellSpec(
+            folder=str((folder / name.replace(" ", "_")).absolute()),
+            task=task,
+            episodes=1,
+            simulator="isaacsim" if given.executable else "newton",
+            stack=count,
+            instances=given,
+            resources=Resources(workers=(1, 1), fixed_roles=True),
+        )
+        made, shown = _make(spec, f"made: {name}")
+        checks.append(made)
+        if shown is None:
+            return checks
+        frames.append(shown)
+    default, one, many = frames
+    return [*checks, *first_images(one), moving(one), *equal(one, many), *beside_default(one, default)]
+
+
+def show(checks: list[Check]) -> None:
+    """As a table."""
+    table = Table()
+    for column in ("check", "", "found", "s"):
+        table.add_column(column)
+    for item in checks:
+        seconds = "" if item.seconds is None else f"{item.seconds:.1f}"
+        table.add_row(item.name, "pass" if item.passed else "FAIL", item.found, seconds)
+    Console().print(table)
+
+
+def _make(spec: CellSpec, name: str) -> tuple[Check, Frames | None]:
+    """Run a spec; what it has stored, unless it ended short."""
+    from nimbus.runner.cell.launcher import run_cell
+
+    begin = time.monotonic()
+    ended = run_cell(spec, watch=lambda: 0)
+    seconds = time.monotonic() - begin
+    if ended.code == 130:
+        raise KeyboardInterrupt
+    files = list(Path(spec.folder, "episodes").glob("*.hdf5"))
+    if ended.code or not files:
+        return Check(name=name, passed=False, found=ended.line or ended.state, seconds=seconds), None
+    with _episode(files[0]) as (frames, count):
+        faults = len(list(Path(spec.folder, "incidents").glob("*")))
+        text = f"{count} steps, {faults} incidents"
+        return Check(name=name, passed=not faults, found=text, seconds=seconds), frames
+
+
+@contextmanager
+def _episode(path: Path) -> Iterator[tuple[Frames, int]]:
+    from nimbus.datagen.store.read import EpisodeFile
+
+    with EpisodeFile(path) as episode:
+        count = episode.step_count
+        yield {camera: episode.frames(camera, 0, count) for camera in episode.cameras}, count
