@@ -143,6 +143,7 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
 
 def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, Any]:
     """What components of a pipeline may ask for, by parameter name."""
+    from nimbus.datagen.doctor.examine import refuse_hopeless
     from nimbus.datagen.randomize.room import check_room
     from nimbus.datagen.store.videos import check_cameras, image_settings
     from nimbus.datagen.usd.loader import load_assets
@@ -162,6 +163,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, An
     if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
         assets = load_assets(task)
         check_room(task, assets, seed=spec.seed)
+        refuse_hopeless(task, assets)
         context |= {"assets": assets, "stage": assets.stage, "robot": assets.robot}
     return context | spec.settings
 

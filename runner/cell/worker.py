@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen import liveness
-from nimbus.datagen.stages import Planned, Randomized, Request, Scene
-from nimbus.datagen.store.attempt import attempt_of
+from nimbus.datagen.stages import OnDemand, Planned, Randomized, Request, Scene
+from nimbus.datagen.store.attempt import KeptFailure, attempt_of
+from nimbus.datagen.store.hdf5 import Hdf5Writer
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.read import stored_plan
 from nimbus.runner.cell import wire
@@ -127,7 +128,8 @@ class Worker:
             self._hand_over(made, order)
 
     def _record(self, item: Planned, order: Plan) -> None:
-        times = [item.times, *({} for _ in item.layouts[1:])]  # the first tells what the work for all of them took
+        kept, shown = self._keep(item, order)
+        times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first tells what all of them took
         rows = tuple(
             attempt_of(
                 layout,
@@ -136,10 +138,23 @@ class Worker:
                 final=item.final,
                 times=told,
                 started=time.time() - sum(item.times.values()),
+                failure=kept if layout is item.layouts[0] else None,
             )
             for layout, told in zip(item.layouts, times, strict=True)
         )
         self._say(Recorded(index=order.index, lease=order.lease, attempts=rows))
+
+    def _keep(self, item: Planned, order: Plan) -> tuple[KeptFailure | None, dict[str, float]]:
+        """Render and store a failed attempt, its first variant, where failures are kept; what it took [s] by stage."""
+        *renderers, writer = self._tail
+        if not isinstance(writer, Hdf5Writer) or not writer.keeps(item.trajectory):
+            return None, {}
+        self._stamp.phase("render", index=order.index, lease=order.lease)
+        for rendered in run_one(renderers, replace(item, layouts=item.layouts[:1])):
+            begin, shown = time.thread_time(), OnDemand(rendered)
+            kept = writer.keep(rendered, shown)
+            return kept, {"render": shown.cpu_time, "store": time.thread_time() - begin - shown.cpu_time}
+        return None, {}
 
     def _hand_over(self, item: Planned | Randomized, order: Plan) -> None:
         parts = wire.encode(item)

@@ -12,6 +12,7 @@ from nimbus.datagen.store.background import AtOnce, Background
 from nimbus.datagen.store.episode import EpisodeJobs, Images
 from nimbus.datagen.store.failures import keep_failure
 from nimbus.datagen.store.shelf import Shelf
+from nimbus.datagen.trajectory import Trajectory
 
 
 @register("store", "hdf5")
@@ -82,13 +83,17 @@ class Hdf5Writer(Writer):
             jobs.abandon()
             raise
 
+    def keeps(self, trajectory: Trajectory) -> bool:
+        """Whether a failed attempt is to be stored: that is asked for, and anything was done in it."""
+        return self._keep_failures and trajectory.step_count > 0
+
     def keep(self, item: Rendered, shown: OnDemand) -> KeptFailure | None:
-        """Store a failed attempt, where that is asked for and anything was done in it; record nothing.
+        """Store a failed attempt where it is to be; record nothing.
 
         Raises:
             StorageError: The disk is full.
         """
-        if not self._keep_failures or not item.trajectory.step_count:
+        if not self.keeps(item.trajectory):
             return None
         return keep_failure(item, shown, stage=self.dataset.stage, compression=self._compression)
 
