@@ -15,6 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
 from nimbus.runner.dashboard_view import duration, view
 from nimbus.runner.progress import Progress, line
+from nimbus.runner.screen import Screen
 from nimbus.runner.status import FILE_NAME, Status, read_status
 
 LOADING = "loading libraries, scene and robot"
@@ -30,9 +31,9 @@ class Dashboard:
         console: Where it is shown; standard output by default.
     """
 
-    def __init__(self, progress: Progress, *, console: Console | None = None) -> None:
+    def __init__(self, progress: Progress, *, console: Screen | None = None) -> None:
         self.progress = progress
-        self.console = console or Console()
+        self.console = console or Screen()
         self._live = (
             Live(get_renderable=self._render, console=self.console, refresh_per_second=4)
             if self.console.is_terminal
@@ -61,7 +62,7 @@ class Dashboard:
             self._line(line(stored, self.progress.status))
 
     def _line(self, text: str) -> None:
-        self.console.print(text, soft_wrap=True, markup=False, highlight=False)
+        self.console.say(text)
 
     def _render(self) -> RenderableType:
         status = self.progress.status
@@ -76,9 +77,9 @@ class Watcher:
         console: Where it is shown; standard output by default.
     """
 
-    def __init__(self, folder: Path, *, console: Console | None = None) -> None:
+    def __init__(self, folder: Path, *, console: Screen | None = None) -> None:
         self._folder = folder
-        self._console = console or Console()
+        self._console = console or Screen()
         self._status: Status | None = None
         self._before = _stamp(folder)
         self._begin = time.monotonic()
@@ -120,7 +121,7 @@ class Watcher:
                 self._line(event.text)
 
     def _line(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True, markup=False, highlight=False)
+        self._console.say(text)
 
     def _render(self) -> RenderableType:
         if self._status is None:

@@ -1,12 +1,19 @@
-"""Ctrl-C or SIGTERM, said once: finish what is under way, store it, and stop."""
+"""Ctrl-C, SIGTERM or a terminal that closes, said once: finish what is under way, store it, and stop."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+def _heard() -> Iterator[signal.Signals]:
+    yield from (signal.SIGINT, signal.SIGTERM)
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup and signal.getsignal(hangup) is not signal.SIG_IGN:  # else nohup was meant
+        yield hangup
 
 
 class Interruption:
@@ -20,11 +27,11 @@ class Interruption:
         self.at_once = False
 
     def __enter__(self) -> Interruption:
-        self._before = [signal.signal(number, self._handle) for number in _SIGNALS]
+        self._before = {number: signal.signal(number, self._handle) for number in _heard()}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in zip(_SIGNALS, self._before, strict=True):
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
@@ -32,4 +39,5 @@ class Interruption:
             self.at_once = True
             raise KeyboardInterrupt
         self.requested = True
-        sys.stderr.write("stopping after this attempt; Ctrl-C again stops at once\n")
+        with suppress(OSError):  # a terminal that closed
+            sys.stderr.write("stopping after this attempt; Ctrl-C again stops at once\n")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.folder import make_subfolder
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.read import EpisodeFile
@@ -52,7 +53,7 @@ def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int
     if not paths:
         return []
     with disk(target):
-        target.mkdir(exist_ok=True)
+        make_subfolder(target)
         sheet = target / SHEET_NAME
         contact_sheet(paths[:sheet_episodes]).save(sheet, optimize=True)
         videos = list(readable(lambda path: write_video(path, target / f"{path.stem}.mp4"), paths[:video_episodes]))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.publish import storage_error
 
 _LOOK = 0.5
 """[s] Between two looks at a full disk."""
@@ -67,7 +68,11 @@ class DiskWatch:
         if not self.is_full or now < self._next_look:
             return
         self._next_look = now + _LOOK
-        stat = os.statvfs(self._folder)
+        try:
+            stat = os.statvfs(self._folder)
+        except OSError as error:  # it is gone: a disk may come back
+            self._line = str(storage_error(error, self._folder))
+            return
         self.is_full = stat.f_bavail * stat.f_frsize < max(_LEAST, needed)
 
     def complaint(self, now: float) -> str:

@@ -239,10 +239,12 @@ def main(words: list[str]) -> int:
     ended: Any
     try:
         ended = Supervisor(spec, channel).run()
-    except Exception:
+    except Exception as error:
         from nimbus.runner.cell.messages import Ended
+        from nimbus.runner.cell.trouble import trouble_of
 
-        ended = Ended(code=70, state="failed", line=traceback.format_exc())
+        trouble = trouble_of(error)
+        ended = Ended(code=trouble.code, state="failed", line=trouble.traceback or trouble.line)
     from nimbus.runner.cell.messages import to_plain
 
     channel.send(to_plain(ended))

@@ -28,6 +28,9 @@ def trouble_of(error: Exception) -> Trouble:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         full = storage_error(error, Path(error.filename or "the disk"))
         return Trouble(sort="storage", line=str(full), code=full.exit_code)
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        few = InputError("too many open files for this process", where="ulimit -n", instead="raise the limit, to 1024")
+        return Trouble(sort="input", line=str(few), code=few.exit_code)
     if isinstance(error, InputError):
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         return Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)

@@ -135,7 +135,32 @@ def digest(folder: Path, path: Path) -> str:
         ledger.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_previews_and_a_page_that_cannot_be_written_are_one_line_each_and_lose_nothing(copy: Path, capsys):
+    (copy / "report.html").unlink()
+    (copy / "report.html").mkdir()
+    (copy / "preview").rename(copy / "mine")
+    (copy / "preview").write_text("mine")
+    assert run(*ASKED, out=copy) == 0
+    out, error = capsys.readouterr()
+    assert "episodes stored of" in out
+    preview, page = error.splitlines()
+    assert preview.endswith("preview: this is a file, where a dataset has a folder; move it elsewhere")
+    assert "report.html: cannot write: Is a directory" in page
+    assert (copy / "preview").read_text() == "mine"
+    assert not list(copy.glob("*.tmp"))
+
+
+def test_a_hangup_that_is_ignored_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with Interruption() as interruption:
+            signal.raise_signal(signal.SIGHUP)
+            assert not interruption.requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_second_signal_does_not_wait(number: signal.Signals):
     before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt), Interruption() as interruption:

@@ -22,7 +22,7 @@ EPISODES = 8
 LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec)
@@ -51,6 +51,28 @@ def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_pat
     leaves_nothing(spec)
     assert len(list((run.folder / "episodes").iterdir())) == len(count(spec, "render")) >= 3
     assert run.faults() == []
+
+
+def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[str, str], tmp_path: Path):
+    """As ``nimbus run | head`` does."""
+    spec = make_spec(tmp_path / "data", mishaps=LONG)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    assert run.process.stdout
+    run.process.stdout.close()
+    assert run.process.wait(20.0) == 130
+    assert run.process.stderr and run.process.stderr.read().count("\n") == 1
+    run.process.stderr.close()
+    leaves_nothing(spec)
+    finish(make_spec(tmp_path / "data"))
+    assert sound(spec) == undisturbed
+
+
+def test_a_full_disk_under_the_log_does_not_end_a_run(undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data")
+    done = Run(spec, prefix=("sh", "-c", 'exec "$@" > /dev/full', "sh")).end()
+    assert (done.code, done.err) == (0, "")
+    assert sound(spec) == undisturbed
 
 
 def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
@@ -125,12 +147,21 @@ def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: P
     content = bytearray((folder / "ledger.sqlite").read_bytes())
     content[4096 : len(content)] = bytes(len(content) - 4096)
     (folder / "ledger.sqlite").write_bytes(content)
-    assert "ledger.sqlite" in refused(other)
+    assert "ledger.sqlite" in (said := refused(other)) and "***" not in said
+
+    for name in ("stage", "episodes"):
+        other, folder = copy(name)
+        (folder / name).rename(folder / "mine")
+        (folder / name).write_text("mine")
+        assert refused(other).endswith(f"/{name}: this is a file, where a dataset has a folder; move it elsewhere")
+        assert (folder / name).read_text() == "mine"
 
     other, folder = copy("other_seed")
     assert "seed" in refused(replace(other, seed=7))
 
     assert "yard.txt" in refused(replace(spec, folder=str(tmp_path / "yard.txt")))
+    (tmp_path / "a\nb\x1b[31m").touch()
+    assert "a b\\x1b[31m" in refused(replace(spec, folder=str(tmp_path / "a\nb\x1b[31m")))
     assert sound(spec) == whole
 
 
@@ -145,6 +176,29 @@ def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbe
     assert (episodes / "notes.txt").read_text() == "mine"
     (episodes / "notes.txt").unlink()
     assert sound(spec) == undisturbed
+
+
+def test_a_folder_that_is_removed_while_a_run_writes_ends_it_in_one_line(undisturbed: dict[str, str], tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    run.folder.rename(tmp_path / "elsewhere")
+    done = run.end()
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert f"{run.folder}: cannot write: No such file or directory; " in done.err.splitlines()[-1]
+    (tmp_path / "elsewhere").rename(run.folder)
+    finish(make_spec(tmp_path / "data"))
+    assert sound(spec) == undisturbed
+
+
+def test_too_few_descriptors_are_one_line(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", workers=(4, 4))
+    done = Run(spec, prefix=("sh", "-c", 'ulimit -n 24; exec "$@"', "sh")).end()
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert "too many open files" in done.err
+    finish(spec)
+    sound(spec)
 
 
 def in_a_namespace(mount: str) -> tuple[str, ...]:

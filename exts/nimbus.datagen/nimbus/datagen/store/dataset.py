@@ -16,7 +16,7 @@ from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.commit import ORPHANS, Publisher, Staged
 from nimbus.datagen.store.failures import clear_failures
-from nimbus.datagen.store.folder import open_folder, put_aside
+from nimbus.datagen.store.folder import make_subfolder, open_folder, put_aside
 from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
 from nimbus.datagen.store.learn import learned_from_file
 from nimbus.datagen.store.ledger import Ledger
@@ -242,7 +242,7 @@ class Dataset:
         stored = self._forget_outdated()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
-                subfolder.mkdir(exist_ok=True)
+                make_subfolder(subfolder)
         self.recovered = recover(self.folder, self.ledger, self._publisher)
         if self.recovered.rolled_forward:
             stored = self.ledger.stored()

@@ -15,11 +15,24 @@ OTHER_OUT = "choose another --out"
 
 def put_aside(path: Path, folder: Path) -> Path:
     """Move a file into a folder, over no other one."""
-    folder.mkdir(exist_ok=True)
+    make_subfolder(folder)
     names = (folder / f"{path.stem}{mark}{path.suffix}" for mark in ("", *(f"-{count}" for count in range(1, 10**6))))
     target = next(name for name in names if not name.exists())
     path.rename(target)
     return target
+
+
+def make_subfolder(folder: Path) -> None:
+    """Make a folder of a dataset, unless it is there.
+
+    Raises:
+        InputError: Somebody's file has its name.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        what = "this is a file, where a dataset has a folder"
+        raise InputError(what, where=str(folder), instead="move it elsewhere") from None
 
 
 def check_writable(folder: Path) -> None:

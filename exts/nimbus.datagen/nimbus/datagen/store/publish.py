@@ -59,8 +59,9 @@ def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+        with disk(path):
+            temporary.replace(path)
     except StorageError:
         with suppress(OSError):
             temporary.unlink()
         raise
-    temporary.replace(path)

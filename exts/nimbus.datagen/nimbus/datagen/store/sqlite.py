@@ -113,7 +113,7 @@ def _lacking(connection: sqlite3.Connection, table: Table[Any]) -> dict[str, str
 def _check_pages(connection: sqlite3.Connection) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise sqlite3.DatabaseError(found)
+        raise sqlite3.DatabaseError(found.splitlines()[-1])  # the first one names the database
 
 
 def _check_columns(connection: sqlite3.Connection) -> None:
