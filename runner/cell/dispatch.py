@@ -161,6 +161,7 @@ class Dispatcher:
                 self._take_times(member, message)
 
     def _take_idle(self, member: Member, message: Idle) -> None:
+        self._take_times(member, message)
         if message.done < member.orders:
             return  # said before the last order came
         member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles

@@ -49,6 +49,8 @@ class Instances:
     """UUIDs, as the driver names them; instances take them in turn."""
     gpu_numbers: tuple[int, ...] = ()
     """Of the same, in the order of the bus."""
+    gpu_free_bytes: tuple[int, ...] = ()
+    """Free memory of the same, when the run began."""
     folder: str = ""
     """Of the instances' roots: settings, caches, logs."""
 

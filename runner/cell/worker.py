@@ -86,7 +86,7 @@ class Worker:
             self._done += 1
         self._stamp.phase("close")
         self._chain.close()
-        self._tell_times()
+        self._say(Times(**self._times()))
 
     def _progress(self, phase: str) -> None:
         name = phase.split("+")[0]
@@ -98,8 +98,7 @@ class Worker:
     def _next_order(self) -> Any:
         """Ask for the next order and wait for it; what is written in the background goes on meanwhile."""
         flushing = self._pending()
-        self._tell_times()
-        self._say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles)))
+        self._say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles), **self._times()))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
@@ -199,9 +198,10 @@ class Worker:
         if role not in self._roles:
             self._roles.append(role)
 
-    def _tell_times(self) -> None:
+    def _times(self) -> dict[str, Any]:
+        """Where the time went since this was asked last."""
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
-        self._say(Times(spans=tuple(self._stamp.take_spans()), gaps=gaps))
+        return {"spans": tuple(self._stamp.take_spans()), "gaps": gaps}
 
     def _say(self, message: Any) -> None:
         self._channel.send(to_plain(message))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ class Publisher:
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or state_of(staged.attempt, State.PENDING))
                     taken.append(staged)
-                    stage, detail = self._name(staged.path), to_json(asdict(staged.attempt))
+                    stage, detail = self._name(staged.path), to_json(staged.attempt)
                     self._ledger.record(self._state(staged, State.INTENT, stage=stage, detail=detail))
         failpoint("after_intent")
         with self._undone_on_error(taken, before):

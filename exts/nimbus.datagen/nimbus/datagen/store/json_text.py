@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON with sorted keys; NumPy scalars and arrays become plain numbers and lists."""
+    """JSON with sorted keys; NumPy becomes plain numbers and lists, a dataclass its fields."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=indent, default=_plain)
 
 
@@ -57,4 +58,6 @@ def _adapter(kind: type[Any]) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if is_dataclass(value):
+        return vars(value)
     raise TypeError(f"{type(value).__name__} is not a plain JSON value: {value!r}")
