@@ -120,7 +120,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         sections="".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in sections),
         style=STYLE,
         flags=_section("Never or seldom kept", render_flags(summary.yields)),
-        table=_section("Reach and yield", _table_map(folder, summary)),
+        table=_section("Reach and yield", _table_map(folder, summary, plans)),
         planned=_section("Planned against kept", render_planned(summary.yields)),
         failures=_section("Failures", render_failures(folder, plans)),
         timeline=_section("Who did what", render_timeline(summary.runs, spans, summary.fault_rows)),
@@ -132,11 +132,11 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
     )
 
 
-def _table_map(folder: Path, summary: Summary) -> str:
+def _table_map(folder: Path, summary: Summary, plans: Sequence[Attempt]) -> str:
     reach = next((run.reach for run in reversed(summary.runs) if run.reach), {})
-    return render_table(
-        summary.yields, reach=reach, episodes=[folder / attempt.path for attempt in summary.episodes[:1]]
-    )
+    stored = [attempt.path for attempt in summary.episodes[:1]]
+    kept = [plan.failure.path for plan in plans if plan.failure][:1]
+    return render_table(summary.yields, reach=reach, episodes=[folder / path for path in (*stored, *kept)[:1]])
 
 
 def _section(title: str, body: str) -> str:

@@ -53,7 +53,7 @@ BROKEN = (
     Broken("region_out_of_reach", "[0.5, 0.0], size: [0.2, 0.2]", "[0.82, 0.6], size: [0.1, 0.1]", "regions.start"),
     Broken("region_off_the_table", "center: [0.5, 0.0]", "center: [2.5, 0.0]", "regions.start"),
     Broken(
-        "region_half_out_of_reach", "[0.5, 0.0], size: [0.2, 0.2]", "[0.7, 0.3], size: [0.36, 0.8]", "regions.start"
+        "region_half_out_of_reach", "[0.5, 0.0], size: [0.2, 0.2]", "[0.75, 0.35], size: [0.3, 0.3]", "regions.start"
     ),
     Broken(
         "region_too_small",
@@ -64,11 +64,16 @@ BROKEN = (
     Broken("region_on_no_surface", "on: table", "on: shelf", "regions.start.on"),
     Broken("region_unknown", "region: start}", "region: stort}", "objects.item.region"),
     # Objects
-    Broken("too_large_for_the_gripper", _GROUP, _GROUP.replace("[can]", "[carton], scale: 3"), "objects.item.scale"),
     Broken(
-        "no_grasp_of_any_kind",
+        "too_large_for_the_gripper",
         _GROUP,
-        "item: {library: containers, kinds: [red_tray], region: start, scale: 1}",
+        "item: {library: blocks, kinds: [red_cube], region: start, scale: 2.5}",
+        "objects.item.scale",
+    ),
+    Broken(
+        "no_grasp_at_any_size",
+        _GROUP,
+        "item: {library: trash, kinds: [box], region: start, scale: [3.5, 4]}",
         "objects.item",
     ),
     Broken(

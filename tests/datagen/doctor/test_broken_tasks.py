@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from broken_tasks import BROKEN, RIGHT, Broken
+from doctor.broken_tasks import BROKEN, RIGHT, Broken
 
 from nimbus.datagen.discover import discover_components
 from nimbus.datagen.doctor.examine import examine, refuse_hopeless
