@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 import threading
 
@@ -17,11 +18,14 @@ def command(args: argparse.Namespace) -> int:
     prepare_libraries(skill_folders=args.skills)
     from nimbus.datagen.studio.app import Studio
 
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
     studio = Studio(args.task, host=args.host, port=args.port, interpreter=sys.executable)
-    sys.stdout.write(f"{studio.address}\n")
-    if args.host != LOOPBACK:
-        sys.stderr.write(f"anybody who reaches {args.host} can change files and start runs as you\n")
-    sys.stdout.flush()
     with contextlib.closing(studio):
-        threading.Event().wait()
+        sys.stdout.write(f"{studio.address}\n")
+        if args.host != LOOPBACK:
+            sys.stderr.write(f"anybody who reaches {args.host} can change files and start runs as you\n")
+        sys.stdout.flush()
+        ended.wait()
     return 0

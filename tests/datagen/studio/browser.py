@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from websockets.sync.client import connect
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 _TOOLS = """
 const shown = (kind, text) => [...document.querySelectorAll(kind)]
-  .filter(one => one.innerText.trim() === text && one.offsetParent);
+  .filter(one => one.innerText.trim() === text && one.getClientRects().length);
 const around = (label, kind) => {
   let one = label && label.parentElement;
   while (one && !one.querySelector(kind)) one = one.parentElement;
@@ -53,7 +54,8 @@ class Browser:
         port = _soon(lambda: (profile / "DevToolsActivePort").read_text().splitlines()[0], within=60)
         pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
         page = next(page for page in pages if page["type"] == "page")
-        self._socket = connect(page["webSocketDebuggerUrl"], max_size=2**28, origin=None)
+        self._stack = ExitStack()
+        self._socket = self._stack.enter_context(connect(page["webSocketDebuggerUrl"], max_size=2**28))
         self._count = 0
         self.errors: list[str] = []
         self.send("Runtime.enable")
@@ -172,7 +174,7 @@ class Browser:
 
     def close(self) -> None:
         """End it."""
-        self._socket.close()
+        self._stack.close()
         self._process.terminate()
         self._process.wait(20)
 

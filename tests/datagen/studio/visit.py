@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -40,7 +39,7 @@ def served(folder: Path, *words: str) -> Iterator[str]:
         assert process.poll() is None, log.read_text()
         assert "Traceback" not in log.read_text(), log.read_text()
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(30)
 
 

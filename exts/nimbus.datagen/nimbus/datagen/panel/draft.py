@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +10,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel import yaml_edit
 from nimbus.datagen.panel.forms import RangeField, written_out
+from nimbus.datagen.panel.safe_file import alone_in, decoded, digest, read_content, replace_content
 from nimbus.datagen.presets import expand_cameras
 from nimbus.datagen.scene_files import is_path, scene_file
 from nimbus.datagen.strict_yaml import Document, Keys, parse
@@ -58,7 +54,7 @@ class TaskDraft:
         self.path = source if is_path(name_or_path) else folder / source.name
         """The file that is saved."""
         content = source.read_bytes()
-        self._saved, self._digest = _decoded(content, source), _digest(content if is_path(name_or_path) else None)
+        self._saved, self._digest = decoded(content, source), digest(content if is_path(name_or_path) else None)
         self._document = parse(self._saved.lstrip(_BOM), str(source))
         self._text = self._saved
         self._back: list[str] = []
@@ -223,7 +219,7 @@ class TaskDraft:
     @property
     def is_changed_on_disk(self) -> bool:
         """Whether somebody else has written the file since it was opened or saved."""
-        return _digest(_content(self.path)) != self._digest
+        return digest(read_content(self.path)) != self._digest
 
     def save(self, *, over_others: bool = False) -> None:
         """Write the file, all of it or nothing.
@@ -236,16 +232,16 @@ class TaskDraft:
         """
         content = self._text.encode()
         try:
-            with _alone_in(self.path.parent):
+            with alone_in(self.path.parent):
                 if not over_others and self.is_changed_on_disk:
                     what = "was written by somebody else since it was opened here; nothing was saved"
                     instead = "reload it (undo brings yours back), save as another file, or save over it"
                     raise InputError(what, where=str(self.path), instead=instead)
-                _replace(self.path, content)
+                replace_content(self.path, content)
         except OSError as error:
             instead = "the draft is kept here: save it as another file"
             raise InputError(f"cannot be saved: {error.strerror}", where=str(self.path), instead=instead) from None
-        self._saved, self._digest = self._text, _digest(content)
+        self._saved, self._digest = self._text, digest(content)
         for observer in list(self._observers):
             observer()
 
@@ -258,7 +254,7 @@ class TaskDraft:
         if path.suffix != ".yaml":
             raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
         before = self.path, self._digest
-        self.path, self._digest = path, _digest(None)
+        self.path, self._digest = path, digest(None)
         try:
             self.save()
         except InputError:
@@ -271,12 +267,12 @@ class TaskDraft:
         Raises:
             InputError: It is gone, or is no YAML.
         """
-        content = _content(self.path)
+        content = read_content(self.path)
         if content is None:
             raise InputError("no such file", where=str(self.path), instead="save the draft, and it is there again")
-        text = _decoded(content, self.path)
+        text = decoded(content, self.path)
         self._take(text)
-        self._saved, self._digest = text, _digest(content)
+        self._saved, self._digest = text, digest(content)
 
 
 def problem_of(error: InputError) -> Problem:
@@ -296,50 +292,3 @@ def _changed(data: Any, keys: Keys, value: Any) -> Any:
 
 def _rounded(values: Sequence[float]) -> list[float]:
     return [round(float(value), 4) + 0.0 for value in values]
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _digest(content: bytes | None) -> str:
-    return "" if content is None else hashlib.sha256(content).hexdigest()
-
-
-def _decoded(content: bytes, path: Path) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path)) from None
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Let two editors look and write one after the other; the lock ends with its holder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Through a new file beside it, so that a reader, or a crash, sees the old or the new one."""
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    path = path.resolve()  # a link stays a link
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -82,9 +82,8 @@ class Studio:
             raise InputError(
                 f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", instead="give another --port"
             ) from None
-        self.server.gui.configure_theme(
-            control_layout="fixed", control_width="large", show_logo=False, show_share_button=False
-        )
+        self.server.gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
+        self.server.gui.main_panel.dock_right()
         self._logs = contextlib.ExitStack()
         logs = Path(self._logs.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-studio-")))
         self.panel = Panel(ProcessLauncher(logs, interpreter=interpreter), _Page(), folder=logs)
@@ -93,7 +92,9 @@ class Studio:
         self.errands = Errands(self._tell, self.complain)
         tabs = self.server.gui.add_tab_group()
         with tabs.add_tab("Task"):
-            self.task_tab = TaskTab(self.server, lambda: self.draft, self.open, self.complain, self.lock)
+            self.task_tab = TaskTab(
+                self.server, lambda: self.draft, self.open, self._send_to_doctor, self.complain, self.lock
+            )
         with tabs.add_tab("Layouts"):
             self.motions = MotionTab(self.server, self.task, self.preview, self.view, self.errands)
         with tabs.add_tab("Run"):
@@ -166,6 +167,14 @@ class Studio:
         self.task_tab.refresh(problems)
         if not problems:
             self.errands.send("showing the scene", self._show)
+
+    def _send_to_doctor(self) -> None:
+        self.errands.send("examining the task", self._examine)
+
+    def _examine(self) -> None:
+        found = self.preview.examine(self.task())
+        self.task_tab.refresh(found)
+        self.complain("" if found else "the doctor finds nothing wrong")
 
     def _show(self) -> None:
         task = self.task()

@@ -16,7 +16,8 @@ _PALETTE_CELL = 5
 """[px] Images of this height are rows of plain colours."""
 _PERIOD = 1.6
 """[m] after which a procedural texture repeats."""
-_MOST_PIXELS = 512
+_MOST_PIXELS = 256
+"""Along a side of a picture: it is sent to the browser."""
 
 _plain: weakref.WeakKeyDictionary[Part, Any] = weakref.WeakKeyDictionary()
 
@@ -46,9 +47,7 @@ def _mesh(part: Part, surface: Surface) -> Any:
     picture = Image.fromarray(image)
     picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
     material = PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
-    return trimesh.Trimesh(
-        **plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False
-    )
+    return trimesh.Trimesh(**plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False)
 
 
 def _tinted(image: NDArray[np.uint8], surface: Surface) -> NDArray[np.uint8]:

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.examine import CHECKS
 from nimbus.datagen.execute.planner import run_attempt, settle
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, PhysicalLayout
 from nimbus.datagen.observation import CameraFrames
+from nimbus.datagen.panel.draft import Problem
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.render.parts import Part, object_parts, scene_parts
 from nimbus.datagen.render.stacked import StackedRenderer
@@ -110,6 +113,14 @@ class Preview:
         """Of the scene's surfaces [m]."""
         surfaces = read_stage(task.scene, where=task.where("scene")).surfaces
         return {name: surface.upper[2] for name, surface in surfaces.items()}
+
+    def examine(self, task: Task) -> list[Problem]:
+        """What the doctor finds: what cannot work, and what may not; without its forecast."""
+        case, findings = Case(task, self.assets(task)), []
+        for name, check in CHECKS.items():
+            if name != "start" or not any(found.check == "regions" for found in findings):  # it draws layouts
+                findings += check(case)
+        return [Problem(field=found.field, what=found.what, instead=found.instead) for found in findings]
 
     def layout(self, task: Task, *, seed: int, index: int, settled: bool = True) -> SceneLook:
         """The layout of one episode, at rest or as it is drawn."""

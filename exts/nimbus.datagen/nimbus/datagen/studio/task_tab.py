@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ class TaskTab:
         server: A ``viser.ViserServer``.
         draft: The task.
         open_task: Opens another one, by name or path.
+        examine: Asks the doctor.
         complain: Called with one line when something cannot be done, with "" when it was.
         lock: Held while fields and draft change.
     """
@@ -44,18 +46,19 @@ class TaskTab:
         server: Any,
         draft: Callable[[], TaskDraft],
         open_task: Callable[[str], None],
+        examine: Callable[[], None],
         complain: Callable[[str], None],
         lock: threading.RLock,
     ) -> None:
         gui = server.gui
-        self._draft, self._complain, self._lock = draft, complain, lock
+        self._draft, self._examine, self._complain, self._lock = draft, examine, complain, lock
         names = ["", *task_names()]
         shipped = gui.add_dropdown("start from", names, initial_value="", hint="A task that comes with Nimbus")
         shipped.on_update(lambda event: self._do(lambda: event.target.value and open_task(event.target.value)))
         self._path = gui.add_text("file", str(draft().path), hint="Where it is saved; another path opens or makes it")
         files = gui.add_button_group("", ("Open", "Save", "Save as", "Reload"))
         files.on_click(lambda event: self._do(lambda: self._file(event.target.value, open_task)))
-        steps = gui.add_button_group(" ", ("Undo", "Redo", "Save over"))
+        steps = gui.add_button_group(" ", ("Undo", "Redo", "Save over", "Examine"))
         steps.on_click(lambda event: self._do(lambda: self._step(event.target.value)))
         self._state = gui.add_markdown("")
         self._sections = [kind(server, draft, complain, lock) for kind in _SECTIONS]
@@ -89,7 +92,8 @@ class TaskTab:
 
     def _step(self, how: str) -> None:
         draft = self._draft()
-        {"Undo": draft.undo, "Redo": draft.redo, "Save over": lambda: draft.save(over_others=True)}[how]()
+        over = partial(draft.save, over_others=True)
+        {"Undo": draft.undo, "Redo": draft.redo, "Save over": over, "Examine": self._examine}[how]()
 
     def _do(self, act: Callable[[], Any]) -> None:
         with self._lock:

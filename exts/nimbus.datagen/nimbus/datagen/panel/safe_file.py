@@ -1,0 +1,67 @@
+"""Files that several people may edit: read whole, written whole, one editor at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+
+
+def read_content(path: Path) -> bytes | None:
+    """Its bytes; None where it is not there."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def digest(content: bytes | None) -> str:
+    """Tells contents apart; empty for a file that is not there."""
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def decoded(content: bytes, path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: It is not UTF-8.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path)) from None
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Let two editors look and write one after the other; the lock ends with its holder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def replace_content(path: Path, content: bytes) -> None:
+    """Through a new file beside it, so that a reader, or a crash, sees the old or the new one."""
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    path = path.resolve()  # a link stays a link
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
