@@ -61,6 +61,7 @@ def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gp
         libraries=tuple(dict.fromkeys(path for path in (*site.getsitepackages(), *sys.path) if "-packages" in path)),
         gpus=tuple(gpu.uuid for gpu in fit),
         gpu_numbers=tuple(gpu.number for gpu in fit),
+        gpu_free_bytes=tuple(gpu.free_bytes for gpu in fit),
         folder=str(cache_folder("isaacsim")),
     )
 

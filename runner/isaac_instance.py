@@ -17,7 +17,8 @@ from nimbus.runner.cell.spec import CellSpec, Instances
 ROOT_WORD = "--portable-root"
 """Kit keeps settings, caches and logs below the folder that follows; noticed only as a word of its own."""
 _INHERITED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP")
-_THREADS = 8
+FREE = "NIMBUS_GPU_FREE_BYTES"
+"""Environment variable with the memory that an instance may count on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,8 @@ class Place:
     gpu: str
     """UUID"""
     gpu_number: int
+    free_bytes: int
+    """Of the GPU's memory, this instance's share of it."""
     root: Path
 
 
@@ -37,10 +40,12 @@ def place_of(instances: Instances, number: int) -> Place:
         instances: What was found.
         number: Of the instance, from 0; two that live at the same time have different ones.
     """
-    turn = number % len(instances.gpus)
+    count = len(instances.gpus)
+    turn, before = number % count, number // count
     return Place(
         gpu=instances.gpus[turn],
         gpu_number=instances.gpu_numbers[turn],
+        free_bytes=instances.gpu_free_bytes[turn] >> before,
         root=Path(instances.folder, f"instance-{number}"),
     )
 
@@ -56,6 +61,7 @@ def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> 
         "PYTHONPATH": os.pathsep.join(filter(None, (package, own.get("PYTHONPATH", "")))),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the number of a GPU is then the same to CUDA, Vulkan and the driver
         "NIMBUS_GPU": place.gpu,
+        FREE: str(place.free_bytes),
         "WARP_CACHE_PATH": str(place.root / "warp"),
         "__GL_SHADER_DISK_CACHE_PATH": str(place.root / "gl"),
     }

@@ -6,6 +6,7 @@ beside Isaac Sim's own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from nimbus.datagen.stages import (
 )
 from nimbus.runner.cell.job import Job, Origin, load_job
 from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.isaac_instance import FREE
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.library import ObjectLibrary
@@ -137,6 +139,7 @@ def render_job(spec: CellSpec, handover: str) -> Job:
     context = {
         "handed": (RenderAssets(stage=stage, robot=robot, libraries=libraries), provenance),
         "stack": spec.stack,
+        "free_bytes": int(os.environ.get(FREE, "0")),
     }
     pipeline = with_isaacsim(load_pipeline(told.pipeline))
     return RenderJob(origin=told.origin, pipeline=pipeline, context=context | spec.settings, load_time=0.0)

@@ -164,6 +164,7 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert told["ISAAC_PATH"] == str(tmp_path)
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith("tests/datagen")
     assert "PYTHONHOME" not in told
+    assert [place.free_bytes >> 30 for place in places] == [80, 80, 40, 40], "two on one GPU share its memory"
 
 
 def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):

@@ -111,6 +111,14 @@ def test_labels_mean_the_same_as_with_the_default_renderer(regions: Any):
     np.testing.assert_allclose(mine.boxes_3d, known.boxes_3d, atol=1e-5)
 
 
+def test_as_many_steps_are_stacked_as_fit_into_the_memory():
+    from nimbus.datagen.render.isaacsim import stack_in_memory
+
+    cameras = layout(width=640, height=480).visual.cameras
+    counts = [stack_in_memory(cameras, free_bytes=free << 30) for free in (0, 1, 6, 80)]
+    assert counts == [16, 2, 15, 64]
+
+
 def test_an_open_that_fails_is_one_line(isaac: IsaacSim, tmp_path: Path):
     with pytest.raises(InputError, match="cannot open it"):
         kit_app.open_stage(str(tmp_path / "nothing.usda"))

@@ -6,6 +6,7 @@ Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is us
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from nimbus.datagen.observation import CameraFrames, Observation
 from nimbus.datagen.registry import register
 from nimbus.datagen.render.readback import frames_from_buffers, instance_indices
 from nimbus.datagen.render.sensor import SensorModel
-from nimbus.datagen.render.stack_layout import StackLayout, stack_layout
+from nimbus.datagen.render.stack_layout import StackLayout, most_in_memory, stack_layout
 from nimbus.datagen.render.stack_stage import RegionPaths, region_poses, write_stacked_stage
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.trajectory import Trajectory
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 Float = NDArray[np.float64]
 
 ANNOTATORS = ["rgb", "distance_to_image_plane", "normals", "instance_id_segmentation"]
-_STACK = 16
+_STACK, _MOST = 16, 64
+"""K where nothing is known of the GPU's memory, and the largest that is taken unasked."""
+_MESHES = 64 << 20
+"""[bytes] That one region's copy of the scene may take on the GPU: an estimate, to be replaced by a measurement."""
+logger = logging.getLogger("nimbus.isaacsim")
 
 
 @register("render", "isaacsim")
@@ -44,7 +49,8 @@ class IsaacSimRenderer(Renderer):
     """Renders trajectories in chunks of K steps, as the writer asks for them.
 
     Args:
-        stack: K.
+        stack: K; as many as fit into the memory when not given.
+        free_bytes: Of the GPU's memory; 0: not known.
         warm_up: Updates after a stage was loaded, before the first frame counts.
         settle: Frames that each batch is rendered, so that what the denoiser remembers of the last one is gone.
     """
@@ -52,8 +58,9 @@ class IsaacSimRenderer(Renderer):
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"lens", "materials"})
     """Randomizers that this renderer does not honour: its lenses are pinhole lenses, its surfaces the assets' own."""
 
-    def __init__(self, *, stack: int | None = None, warm_up: int = 16, settle: int = 4) -> None:
-        self._stack, self._warm_up, self._settle = stack or _STACK, warm_up, settle
+    def __init__(self, *, stack: int | None = None, free_bytes: int = 0, warm_up: int = 16, settle: int = 4) -> None:
+        self._given, self._free_bytes, self._warm_up, self._settle = stack, free_bytes, warm_up, settle
+        self._stack = stack or _STACK
         self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
         self._shown: tuple[Layout, RegionRenderer] | None = None
         self._count = 0
@@ -95,6 +102,7 @@ class IsaacSimRenderer(Renderer):
             self._count += 1
             assets = item.scene.assets
             self._shown = None
+            self._stack = self._given or stack_in_memory(layout.visual.cameras, free_bytes=self._free_bytes)
             renderer = RegionRenderer(
                 assets.stage,
                 assets.robot,
@@ -105,9 +113,18 @@ class IsaacSimRenderer(Renderer):
                 folder=Path(self._folder.name) / f"{self._count:05d}",
                 settle=self._settle,
             )
+            placed, gib = renderer.layout, self._free_bytes / 2**30
+            logger.info("K %d, regions %g m apart, %.1f GiB of memory", placed.count, placed.spacing, gib)
             renderer.open(warm_up=self._warm_up)
             self._shown = layout, renderer
         return self._shown[1]
+
+
+def stack_in_memory(cameras: Sequence[Camera], *, free_bytes: int) -> int:
+    """K for a GPU's free memory."""
+    if not free_bytes:
+        return _STACK
+    return min(_MOST, most_in_memory(cameras, free_bytes=free_bytes, region_bytes=_MESHES))
 
 
 class RegionRenderer:
