@@ -100,11 +100,11 @@ def draw(item: Planned, path: Path) -> None:
 
 def measure(name: str, episodes: int, records: Records, *, pictures: bool) -> None:
     """Add the attempts that are missing, and a picture of the first success where there is none."""
-    known = records.setdefault(name, {})
-    missing = [index for index in range(episodes) if str(index) not in known]
+    missing = [index for index in range(episodes) if str(index) not in records.get(name, {})]
     picture = PICTURES / f"{name}.jpg"
     if not missing:
         return
+    known = records.setdefault(name, {})
     for item, seconds in attempts(load_task(name), missing):
         index = item.layouts[0].key.index
         known[str(index)] = found = record(item, seconds)
@@ -181,7 +181,8 @@ def main() -> None:
         for name in args.tasks:
             records.pop(name, None)
             (PICTURES / f"{name}.jpg").unlink(missing_ok=True)
-    prepare_libraries()
+    if args.episodes:
+        prepare_libraries()
     for name in args.tasks or task_names():
         measure(name, args.episodes, records, pictures=args.pictures)
         write(records)
