@@ -48,9 +48,8 @@ def equal(one: Frames, many: Frames) -> list[Check]:
     for camera, alone in one.items():
         together = many[camera]
         same = (alone.instance == together.instance) & (alone.depth > 0) & (together.depth > 0)
-        if same.any():
-            error = np.abs(alone.depth - together.depth)[same]
-            depth = max(depth, float(np.quantile(error, 0.999)))
+        error = np.abs(alone.depth - together.depth)[same]
+        depth = max(depth, float(np.quantile(error, 0.999)) if len(error) else np.inf)
         labels = max(labels, float((alone.instance != together.instance).mean()))
         colours = max(colours, float(np.abs(alone.rgb.astype(float) - together.rgb).mean()))
     return [
@@ -75,8 +74,8 @@ def beside_default(rtx: Frames, known: Frames) -> list[Check]:
         same = shown.semantic == other.semantic
         agreement = min(agreement, float(same.mean()))
         both = same & (shown.depth > 0) & (other.depth > 0)
-        if both.any():
-            depth = max(depth, float(np.median(np.abs(shown.depth - other.depth)[both])))
+        error = np.abs(shown.depth - other.depth)[both]
+        depth = max(depth, float(np.median(error)) if len(error) else np.inf)
         ratio.append(float(shown.rgb.mean() / max(other.rgb.mean(), 1e-9)))
     bright = float(np.mean(ratio))
     return [

@@ -55,7 +55,11 @@ def test_images_that_are_equal_pass():
     ("field", "value", "names"),
     [
         ("rgb", BLACK, {"first rgb", "colours", "brightness as by default"}),
-        ("depth", np.zeros_like(GOOD.depth), {"first depth", "first normals", "what moves is seen to move"}),
+        (
+            "depth",
+            np.zeros_like(GOOD.depth),
+            {"first depth", "first normals", "what moves is seen to move", "depth", "depth as by default"},
+        ),
         ("normals", np.zeros_like(GOOD.normals), {"first normals"}),
         ("instance", np.zeros_like(GOOD.instance), {"first instance", "labels"}),
         ("semantic", np.roll(GOOD.semantic, 4, axis=2), {"labels as by default"}),
