@@ -263,6 +263,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if args.command is None:
             build_parser().print_help()
             return 0
+        _check_current_folder()
         return importlib.import_module(f"nimbus.runner.{args.command.replace('-', '_')}").command(args)
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -278,6 +279,14 @@ def main(words: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         return BUG
+
+
+def _check_current_folder() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        what = f"cannot be used: {error.strerror}"
+        raise InputError(what, where="the current folder", instead="change to one that is there") from None
 
 
 def _open_closed_streams() -> None:

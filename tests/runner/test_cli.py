@@ -190,6 +190,14 @@ def test_streams_that_the_caller_closed_are_no_error(closed: str):
     assert subprocess.run(f"'{sys.executable}' '{RUNNER}' task {closed}", shell=True, check=False).returncode == 2
 
 
+def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path):
+    line = f"mkdir gone; cd gone; rmdir ../gone; '{sys.executable}' '{RUNNER}' tasks"
+    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    said = "the current folder: cannot be used: No such file or directory; change to one that is there\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(said) and "Traceback" not in done.stderr
+
+
 def test_what_a_message_quotes_cannot_command_the_terminal(tmp_path: Path, capsys):
     assert main(["schema", "--skills", f"{tmp_path}/\x1b[31m\ud800\r\nred"]) == 2
     assert capsys.readouterr().err.endswith("/\\x1b[31m\\ud800\\r red: no such folder\n")
