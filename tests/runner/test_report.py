@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from rich.console import Console
-from synthetic import failure, make_rendered, open_dataset, write_dataset
+from synthetic import failure, make_labels, make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Layout
@@ -284,3 +284,11 @@ def _with_kind(layout: Layout, kind: str) -> Layout:
     first, *others = layout.physical.objects
     objects = (replace(first, kind=kind), *others)
     return replace(layout, physical=replace(layout.physical, objects=objects))
+
+
+def test_kept_failures_are_pictured_in_the_tree(tmp_path: Path) -> None:
+    shown = {"labels": make_labels(), "observations": make_observations(20)}
+    items = [make_rendered(0), make_rendered(1, outcome=failure(Reason.NO_PATH), **shown)]
+    write_dataset(tmp_path / "data", items, keep_failures=True)
+    tree = write_report(tmp_path / "data").read_text().partition("<ul class='tree'>")[2].partition("</section>")[0]
+    assert "no path" in tree and "closest 3 cm short" in tree and tree.count("data:image/jpeg") == 1

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.doctor.machine import examine_machine
+from nimbus.runner.cli import main
+
+BROKEN = """\
+robot: panda
+scene: table
+regions:
+  start: {on: table, center: [0.5, 0.0], size: [0.2, 0.2]}
+objects:
+  cube: {library: blocks, kinds: [red_cube], region: start, lying: 150 %}
+steps:
+  - pick: cube
+success:
+  - held: cube
+instructions: ["Lift {cube}."]
+"""
+
+
+def test_the_machine_is_described_in_rows_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--machine"]) in (0, 1)
+    rows = capsys.readouterr().out
+    assert "Python" in rows and "planner ompl" in rows and "GB free" in rows
+    main(["doctor", "--machine", "--json"])
+    parts = {part["name"]: part for part in json.loads(capsys.readouterr().out)["parts"]}
+    assert parts["mujoco"]["state"] == "ok" and parts["mujoco"]["detail"][0].isdigit()
+    assert all(part["instead"] for part in parts.values() if part["state"] == "bad")
+
+
+def test_a_folder_that_does_not_exist_yet_is_on_a_disk_all_the_same(tmp_path: Path) -> None:
+    disk = next(part for part in examine_machine(tmp_path / "not" / "yet") if part.name == "disk")
+    assert disk.state in ("ok", "bad") and "GB free" in disk.detail
+
+
+def test_what_is_certain_ends_with_exit_code_1_and_names_the_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(BROKEN)
+    assert main(["doctor", str(path)]) == 1
+    assert "no episode can succeed: " in (out := capsys.readouterr().out) and "objects.cube.lying" in out
+    assert main(["doctor", str(path), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["works"] and told["findings"][0]["field"] == "objects.cube.lying"
+    assert told["findings"][0]["instead"] or "at most 100 %" in told["findings"][0]["what"]
+
+
+def test_a_doctor_without_a_patient_says_what_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 2
+    assert capsys.readouterr().err == "no task is given; write nimbus doctor TASK, or nimbus doctor --machine\n"
