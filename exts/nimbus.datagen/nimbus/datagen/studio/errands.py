@@ -21,13 +21,13 @@ class Errands:
 
     def __init__(self, tell: Callable[[str], None], complain: Callable[[str], None]) -> None:
         self._tell, self._complain = tell, complain
-        self._wishes: dict[str, Callable[[], None]] = {}
+        self._wishes: dict[str, Callable[[], object]] = {}
         self._changed = threading.Condition()
         self._busy = self._closed = False
         self._thread = threading.Thread(target=self._work, name="nimbus-studio", daemon=True)
         self._thread.start()
 
-    def send(self, what: str, work: Callable[[], None]) -> None:
+    def send(self, what: str, work: Callable[[], object]) -> None:
         """Do it when its turn comes; a wish of the same name that has not begun is forgotten."""
         with self._changed:
             self._wishes.pop(what, None)
