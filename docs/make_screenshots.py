@@ -20,8 +20,7 @@ NAMES = {
     "6_run": "studio_run",
     "8_data": "studio_data",
 }
-COLORS = 192
-"""A picture of few colours is a small file."""
+QUALITY = 85
 
 
 def main() -> int:
@@ -33,13 +32,13 @@ def main() -> int:
         if done.returncode:
             return done.returncode
         for shot, name in NAMES.items():
-            shrink(Path(folder) / f"{shot}.png", ROOT / "docs/images" / f"{name}.png")
+            shrink(Path(folder) / f"{shot}.png", ROOT / "docs/images" / f"{name}.jpg")
     return 0
 
 
 def shrink(source: Path, path: Path) -> None:
-    """Save a screenshot with few colours."""
-    Image.open(source).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    """Save a screenshot as a small file."""
+    Image.open(source).convert("RGB").save(path, quality=QUALITY, optimize=True)
 
 
 if __name__ == "__main__":

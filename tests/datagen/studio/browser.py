@@ -141,7 +141,8 @@ class Browser:
     def choose(self, label: str, option: str) -> None:
         """Take an option of a drop-down."""
         self.press(*self.field(label))
-        self.click(option, kind="[role=option]")
+        place_of = f"shown('[role=option]', {json.dumps(option)}).map(one => one.click()).length || null"
+        _soon(lambda: self.find(place_of), within=30, what=lambda: f"option '{option}' in:\n{self.text()[:3000]}")
 
     def unfold(self, title: str) -> None:
         """Open a folder, or close it."""

@@ -42,10 +42,7 @@ class StepSection(Section):
             return
         select = self.keep(self.gui.add_dropdown("select", labels, initial_value=labels[self._selected]))
         select.on_update(lambda event: self._select(labels.index(event.target.value)))
-        lines = "\n".join(
-            f"{'**' if n == self._selected else ''}{label}{'**' if n == self._selected else ''}  "
-            for n, label in enumerate(label.replace("    ", "&emsp;") for label in labels)
-        )
+        lines = "\n".join(_line(row, number, number - 1 == self._selected) for number, row in enumerate(rows, 1))
         self.keep(self.gui.add_markdown(lines))
         order = self.keep(self.gui.add_button_group("order", ("up", "down", "remove")))
         order.on_click(lambda event: self.change(lambda: self._reorder(event.target.value)))
@@ -115,6 +112,12 @@ class StepSection(Section):
 
     def _replace(self) -> None:
         self.draft.set(self.rows[self._selected].keys, self._entry())
+
+
+def _line(row: StepRow, number: int, selected: bool) -> str:
+    """A step as Markdown; the dot is escaped, lest it begin a list with a count of its own."""
+    text = f"{number}\\. {'&emsp;' * row.depth}{row.label.strip()}"
+    return (f"**{text}**" if selected else text) + "  "
 
 
 class SuccessSection(StepSection):
