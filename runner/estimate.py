@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +61,8 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> Outlook:
     from nimbus.runner.serial import run_serial
 
     with tempfile.TemporaryDirectory(prefix="nimbus-estimate-") as folder:
-        run_serial(replace(spec, folder=str(Path(folder) / "probe")))
+        with redirect_stdout(sys.stderr):  # what is said of the probe is not the answer
+            run_serial(replace(spec, folder=str(Path(folder) / "probe")))
         ledger = Ledger(Path(folder) / "probe", read_only=True)
         try:
             attempts, runs = ledger.attempts(), ledger.runs()

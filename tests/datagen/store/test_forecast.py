@@ -49,3 +49,9 @@ def test_cores_share_the_work_and_the_last_episode_is_not_cut_in_two() -> None:
     assert one.wall_seconds.expected / 4 < four.wall_seconds.expected < one.wall_seconds.expected / 3
     assert four.wall_seconds.low < four.wall_seconds.expected < four.wall_seconds.high
     assert four.stored.low < 95 < four.stored.expected <= 100
+
+
+def test_what_the_first_episode_takes_beyond_all_others_is_paid_once() -> None:
+    told = outlook(probe([30.0, 10.0, 9.0, 10.0, 11.0]), 1000, cores=1, startup=4.0)
+    assert told.cpu_seconds.expected == pytest.approx(10200)
+    assert told.wall_seconds.expected == pytest.approx(10200 + 4 + 19)
