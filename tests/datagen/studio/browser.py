@@ -169,9 +169,18 @@ class Browser:
         self.drag((x, y), (x + share * width, y))
 
     def picture(self, path: Path) -> None:
-        """Save what is seen."""
+        """Save what is seen, once nothing moves any more."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
+        before, seen = "", self._seen()
+        for _ in range(10):
+            if before == seen:
+                break
+            time.sleep(2.0)
+            before, seen = seen, self._seen()
+        path.write_bytes(base64.b64decode(seen))
+
+    def _seen(self) -> str:
+        return self.send("Page.captureScreenshot", format="png")["data"]
 
     def close(self) -> None:
         """End it."""
