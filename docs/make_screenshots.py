@@ -16,9 +16,6 @@ NAMES = {
     "2_region": "studio_region",
     "3_steps": "studio_steps",
     "4_range": "studio_ranges",
-    "5_layouts": "studio_layouts",
-    "6_run": "studio_run",
-    "8_data": "studio_data",
 }
 QUALITY = 85
 

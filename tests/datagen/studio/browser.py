@@ -160,14 +160,6 @@ class Browser:
         _soon(lambda: (text in self.text()) != gone or None, within=within, what=self.text)
         time.sleep(2.0)
 
-    def slide(self, label: str, share: float) -> None:
-        """Drag the last thumb of a slider to the right by a share of its width."""
-        box = f"around(shown('label', {json.dumps(label)})[0], '[role=slider]')"
-        thumb = f"{box} && [...middle([...{box}.querySelectorAll('[role=slider]')].pop()), {box}.clientWidth]"
-        what = f"slider '{label}'"
-        x, y, width = _soon(lambda: self.find(thumb), within=30, what=lambda: f"{what} in:\n{self.text()[:3000]}")
-        self.drag((x, y), (x + share * width, y))
-
     def picture(self, path: Path) -> None:
         """Save what is seen, once nothing moves any more."""
         path.parent.mkdir(parents=True, exist_ok=True)

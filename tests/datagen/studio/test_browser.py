@@ -50,7 +50,7 @@ def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
             browser.unfold("Steps")
 
             browser.unfold("Randomization")
-            browser.slide("mass.factor [%]", 0.1)
+            browser.fill("camera.position [cm]", "3")
             browser.settle("ready")
             browser.picture(shots / "4_range.png")
             browser.unfold("Randomization")
@@ -61,7 +61,7 @@ def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
             before = parse(SORT, "before").data
             assert changed["regions"]["start"]["center"][0] > 0.52
             assert str(changed["steps"]).count("home") == 2
-            assert changed["randomize"]["mass"] != before["randomize"]["mass"]
+            assert changed["randomize"]["camera"]["position"] == "3 cm" != before["randomize"]["camera"]["position"]
             lines = set(saved.read_text().splitlines()) ^ set(SORT.splitlines())
             assert len(lines) == 5, lines  # two lines changed, one added
 
