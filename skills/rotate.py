@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen import registry
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.release import Spot, nearest_rest, releases
 from nimbus.datagen.execute.setting_down import set_down
@@ -15,7 +16,6 @@ from nimbus.datagen.registry import register
 from nimbus.datagen.rotations import to_matrix
 from nimbus.datagen.skill import ObjectReference, Skill
 from nimbus.datagen.trajectory import Reason
-from nimbus.skills.pick import Pick
 
 _LIFT = 0.03
 _SHARES = (1.0, 0.75, 0.5, 0.35)
@@ -44,7 +44,7 @@ class Rotate(Skill):
         left, spot = self.by, Spot(middle(arm, self.object), room=None)
         for _ in range(self.grasps):
             before = _yaw(arm, self.object, to_matrix(rest.wxyz))
-            Pick(object=self.object, lift=_LIFT).run(arm)  # type: ignore[call-arg]
+            registry.lookup("skill", "pick")(object=self.object, lift=_LIFT).run(arm)
             top = arm.bounds(self.object)[1][2]
             for share in _SHARES:
                 ways = list(releases(arm, self.object, [spot], rest=rest, yaws=[before + left * share], top=top))
