@@ -136,6 +136,7 @@ def row(task: Task, tried: list[Record]) -> str:
 def page(records: Records) -> str:
     """The whole page: a table by family, then why attempts failed."""
     tasks = {name: load_task(name) for name in task_names() if records.get(name)}
+    others = [f"[{name}](../scenes/tasks/{name}.yaml)" for name in task_names() if name not in tasks]
     families: dict[str, list[str]] = defaultdict(list)
     for name, task in tasks.items():
         families[task.family].append(name)
@@ -144,6 +145,8 @@ def page(records: Records) -> str:
         tried = [attempt for name in names for attempt in records[name].values()]
         share = sum(attempt["success"] for attempt in tried) / len(tried)
         text += f"| {family} | {len(names)} | {share:.0%} of {len(tried)} |\n"
+    if others:
+        text += f"\nNot measured yet: {', '.join(others)}.\n"
     for family, names in sorted(families.items()):
         text += f"\n## {family.capitalize()}\n\n| | task | robot | steps | succeed | CPU | length | deepest | creep |\n"
         text += "|---|---|---|---|---|---|---|---|---|\n"
