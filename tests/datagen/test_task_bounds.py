@@ -7,7 +7,8 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.task import load_task, parse_task
 
-TEXT = load_task("sort_trash").text
+CAMERAS = "cameras: {front: {position: [1.5, 0.0, 0.9], look_at: [0.4, 0.0, 0.1], vertical_fov: 45 deg}}"
+TEXT = load_task("sort_trash").text.replace("cameras: front+wrist", CAMERAS)
 
 WRONG = [
     ("intensity: [60 %, 120 %]", "intensity: [-1, 120 %]", "randomize.light.intensity[0]: expected at least 0"),

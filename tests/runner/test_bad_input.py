@@ -10,6 +10,7 @@ import pytest
 from runs import TINY, run, sound
 
 from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.task import task_names
 from nimbus.runner.cli import main
 from nimbus.runner.libraries import prepare_libraries
 
@@ -36,14 +37,18 @@ def one_line(code: int, tmp_path: Path, capsys) -> str:
     return error.strip().replace(f"{tmp_path}/", "")
 
 
+MORE = len(task_names()) - 5
+
+
 @pytest.mark.parametrize("name", ["sort_trahs", "none.yaml", "."])
 def test_a_task_that_does_not_exist(name: str, tmp_path: Path, capsys):
     said = one_line(run(out=tmp_path / "out", task=name), tmp_path, capsys)
-    assert said == {
-        "sort_trahs": "unknown task 'sort_trahs'; did you mean 'sort_trash'? known: pick_and_place, sort_trash",
-        "none.yaml": "none.yaml: no such file",
-        ".": "unknown task '.'; known: pick_and_place, sort_trash",
-    }.get(name)
+    start, end = {
+        "sort_trahs": ("unknown task 'sort_trahs'; did you mean 'sort_trash'? known: sort_trash, ", f"and {MORE} more"),
+        "none.yaml": ("none.yaml: no such file", "no such file"),
+        ".": ("unknown task '.'; known: ", f"and {MORE} more"),
+    }[name]
+    assert said.startswith(start) and said.endswith(end)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 import pytest
 from one_can import TEXT, assets, layout, put, simulation, task, thing
+from pydantic import Field
 
 from nimbus.datagen import registry
 from nimbus.datagen.discover import discover
@@ -37,7 +38,7 @@ class Stumble(Skill):
     """Fail with a reason."""
 
     main = "reason"
-    reason: str
+    reason: str = Field(description="Why.")
 
     def run(self, arm: Workcell) -> None:
         raise SkillFailure(Reason(self.reason), "stumbled")

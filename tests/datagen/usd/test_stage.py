@@ -70,7 +70,7 @@ def test_the_hash_follows_the_stage_and_what_it_refers_to(stages: Path):
 def test_an_unknown_stage_is_answered_with_the_known_ones():
     with pytest.raises(InputError) as error:
         read_stage("tabletopp", where="task.yaml:2:8: scene")
-    line = "task.yaml:2:8: scene: unknown scene 'tabletopp'; did you mean 'tabletop'? known: tabletop"
+    line = "task.yaml:2:8: scene: unknown scene 'tabletopp'; did you mean 'tabletop'? known: table, tabletop"
     assert str(error.value) == line
 
 

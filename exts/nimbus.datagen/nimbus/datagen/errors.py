@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 _LONGEST = 500
 """Letters of a part of a message: what a file holds is quoted, not poured out."""
+_FEW, _SHOWN = 24, 5
+"""So many known names are listed; of more than that the closest."""
 
 
 class InputError(Exception):
@@ -48,4 +50,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean '{match[0]}'? " if match else ""
+    if len(names) > _FEW:
+        closest = difflib.get_close_matches(name, names, n=_SHOWN, cutoff=0.0)
+        return f"{hint}known: {', '.join(closest)} and {len(names) - len(closest)} more"
     return f"{hint}known: {', '.join(names) if names else 'none'}"

@@ -13,6 +13,7 @@ from nimbus.datagen.scope import Scope
 from nimbus.datagen.steps import Composite, Reader, Steps
 from nimbus.datagen.strict_yaml import Keys
 
+_ROUNDED = 1e-7
 _WEIGHT = r"(\d+(?:\.\d+)?)\s*(%?)"
 
 
@@ -66,7 +67,8 @@ class Choose(Composite):
             what = f"the weights make {sum(values):g} %" if all(shares) else "some weights are shares and some are not"
             raise reader.error(keys, what, instead="let them make 100 %, or write numbers such as 2 and 1")
         total = sum(values)
-        return tuple(value / total for value in values)
+        # Shares that were rounded when they were written as plain data stay as they are: reading them changes nothing.
+        return tuple(values) if abs(total - 1.0) < _ROUNDED else tuple(value / total for value in values)
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +102,10 @@ class Choose(Composite):
 
     def draws(self, scope: Scope) -> tuple[str, list[float]]:
         """Which branch."""
-        return scope.address(self.keys), list(self.weights or [1.0] * len(self.branches))
+        weights = self.weights or [1.0] * len(self.branches)
+        return scope.address(self.keys), [weight / sum(weights) for weight in weights] if self.weights else list(
+            weights
+        )
 
     def perform(self, performer: Performer, scope: Scope) -> None:
         """The branch that was drawn."""
