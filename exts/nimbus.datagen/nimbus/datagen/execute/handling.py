@@ -112,13 +112,13 @@ class Handling:
             return error
         return None
 
-    def by_pressing(self, fraction: float, *, phase: str, beyond: float = 0.001) -> None:
+    def by_pressing(self, fraction: float, *, phase: str, beyond: float = 0.004) -> None:
         """Press on it with closed fingers until it is at a fraction of its range, then draw back.
 
         Args:
             fraction: Of its range.
             phase: What this part of the skill is called.
-            beyond: How much further to press [m].
+            beyond: How much further to press [m]: a spring pushes the arm back a little.
 
         Raises:
             SkillFailure: No place to press on can be reached.
