@@ -52,9 +52,14 @@ def layout(
                 friction=model.friction,
             )
         )
-    size = {"width": width, "height": height}
     front = Camera(
-        name="front", mount="", position=FRONT_AT, wxyz=look_at(FRONT_AT, (0.28, 0, 0.15)), vertical_fov=0.84, **size
+        name="front",
+        mount="",
+        position=FRONT_AT,
+        wxyz=look_at(FRONT_AT, (0.28, 0, 0.15)),
+        vertical_fov=0.84,
+        width=width,
+        height=height,
     )
     wrist = Camera(
         name="wrist",
@@ -62,7 +67,8 @@ def layout(
         position=WRIST_AT,
         wxyz=look_at(WRIST_AT, (0.015, 0, 0.2), up=(1, 0, 0)),
         vertical_fov=math.radians(70),
-        **size,
+        width=width,
+        height=height,
     )
     shown = {"table": Surface(texture="wood", texture_seed=1)} if surfaces is None else surfaces
     return Layout(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
@@ -13,7 +14,7 @@ from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.datagen.trajectory import Outcome, Reason
 
 
-def failed(index: int, **options: object):
+def failed(index: int, **options: Any):
     """A failed attempt that was rendered."""
     shown = make_observations(20)
     return make_rendered(index, outcome=failure(Reason.NO_IK), labels=make_labels(), observations=shown, **options)

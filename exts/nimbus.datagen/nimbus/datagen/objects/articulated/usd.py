@@ -72,4 +72,5 @@ def _turned_x(axis: Float) -> tuple[float, float, float, float]:
         return 0.0, 0.0, 0.0, 1.0
     w, turn = 1.0 + float(x @ axis), np.cross(x, axis)
     length = math.hypot(w, *turn.tolist())
-    return w / length, *(float(value) / length for value in turn)
+    y, z = float(turn[1]), float(turn[2])  # about an axis across x
+    return w / length, 0.0, y / length, z / length
