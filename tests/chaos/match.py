@@ -47,9 +47,11 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
     result, rest = Matched(), list(told)
     for fault in sorted(injected, key=lambda fault: fault["time"]):
         kind = fault["kind"]
-        tell = [row for row in rest if _tells_of(row, fault, names)]
-        # A row without an episode may tell of any: only where no row names this one.
-        found = next((row for row in tell if row["idx"] == fault["idx"]), tell[0] if tell else None)
+        tell = sorted((row for row in rest if _tells_of(row, fault, names)), key=lambda row: row["time"])
+        # A row without an episode may tell of any: only where no row names this one. Of whom it is not known which
+        # episode it hit, the first row tells, whatever it names: a later one may be the only one for a later fault.
+        named = (row for row in tell if row["idx"] == fault["idx"] >= 0)
+        found = next(named, tell[0] if tell else None)
         result.injected[kind] += bool(found) or not fault.get("may_miss")
         if found:
             rest.remove(found)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from chaos import cells, checker, page, trouble
 from chaos.lab import FINISHED
+from chaos.match import match
 
 RUN = Path(__file__).parent / "run.py"
 
@@ -35,3 +36,10 @@ def test_a_short_chaos_loses_doubles_and_harms_nothing(tmp_path: Path):
     totals = page.totals(json.loads(found.read_text()))
     assert totals["faults injected"] >= 60
     assert totals["faults detected"] == totals["faults injected"]
+
+
+def test_of_two_faults_the_earlier_one_takes_the_earlier_row_whatever_it_names() -> None:
+    faults = [{"kind": "SIGKILL", "idx": -1, "time": 1.0}, {"kind": "SIGKILL", "idx": -1, "time": 2.0}]
+    rows = [{"kind": "sigkill", "idx": -1, "time": 2.1}, {"kind": "sigkill", "idx": 0, "time": 1.1}]
+    found = match(faults, rows, names={"SIGKILL": "sigkill"})
+    assert found.detected == {"SIGKILL": 2} and found.false_kills == []
