@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.execute.workcell import planning_scene
+from nimbus.datagen.execute.planning import planning_scene
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.scene import PlanningScene

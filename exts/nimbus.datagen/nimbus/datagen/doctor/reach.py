@@ -8,7 +8,7 @@ import numpy as np
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
-from nimbus.datagen.execute.workcell import planning_scene
+from nimbus.datagen.execute.planning import planning_scene
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.rotations import pose, rotation_about

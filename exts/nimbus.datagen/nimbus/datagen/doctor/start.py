@@ -9,7 +9,7 @@ import numpy as np
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
 from nimbus.datagen.execute.planner import settle
-from nimbus.datagen.execute.workcell import planning_scene
+from nimbus.datagen.execute.planning import planning_scene
 
 _LAYOUTS = 4
 _MOVED = 0.03

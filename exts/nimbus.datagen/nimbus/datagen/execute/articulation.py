@@ -18,7 +18,7 @@ from nimbus.datagen.rotations import rotation_about, to_matrix
 from nimbus.datagen.trajectory import Reason
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.execute.surroundings import Surroundings
 
 Float = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Part:
         SkillFailure: The object has no such part.
     """
 
-    def __init__(self, cell: Workcell, item: str, name: str = "") -> None:
+    def __init__(self, cell: Surroundings, item: str, name: str = "") -> None:
         self._cell, self.item = cell, item
         self.model = _find(cell.model(item).parts, item, name)
         self.label = part_label(item, self.model.name)
@@ -138,7 +138,7 @@ class Part:
         return _by_comfort(self._cell, grips)
 
 
-def cavity(cell: Workcell, item: str) -> tuple[Float, Float]:
+def cavity(cell: Surroundings, item: str) -> tuple[Float, Float]:
     """The room inside an object: frame (4, 4) in the world, and its lower and upper corner (2, 3) in that frame [m].
 
     Of an object whose parts have the rooms, such as a cabinet, it is the room of the part that stands open furthest.
@@ -217,7 +217,7 @@ def _hand(position: Float, approach: Float, closing: Float) -> Float:
     return hand
 
 
-def _by_comfort(cell: Workcell, grips: list[Grip]) -> list[Grip]:
+def _by_comfort(cell: Surroundings, grips: list[Grip]) -> list[Grip]:
     base = np.array(cell.stage.robot_position)
 
     def cost(grip: Grip) -> float:
@@ -236,7 +236,7 @@ class FurthestParts:
         cell: The scene.
     """
 
-    def __init__(self, cell: Workcell) -> None:
+    def __init__(self, cell: Surroundings) -> None:
         parts = [Part(cell, item, part.name) for item in cell.objects for part in cell.model(item).parts]
         model = cell.simulation.model
         self._data, self._labels = cell.simulation.data, tuple(part.label for part in parts)

@@ -6,30 +6,29 @@ import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nimbus.datagen.execute.articulation import FurthestParts, Part, cavity
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.failure import SkillFailure
 from nimbus.datagen.execute.grasps import grasp_axes
+from nimbus.datagen.execute.planning import planning_scene
 from nimbus.datagen.execute.recorder import Recorder
+from nimbus.datagen.execute.surroundings import Surroundings
 from nimbus.datagen.execute.together import Together
-from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.execute.way import meets
+from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.liveness import progress
-from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.robot import Robot
-from nimbus.datagen.rotations import from_matrix, pose
+from nimbus.datagen.rotations import pose
 from nimbus.datagen.streams import Streams
 from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
-from nimbus.datagen.usd.stage import Fixture, StageInfo
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -42,20 +41,14 @@ _TRACKING_LIMIT = 0.03
 
 _FAR_BELOW = 10.0
 """[m] Where the planning scene has what it is to ignore."""
-_SKIN = 0.002
-"""[m] What is so near to a cavity is inside it."""
 _SLIP_LIMIT = 0.03
 """[m] A held object that moved further in the hand is being lost."""
 
 _PATIENCE = 300
 """Record periods that an arm waits at most for another one that is in its way."""
 
-_BETWEEN_ARMS = 0.02
-"""[m] Two arms that move at the same time keep this distance, looked at so many times a period:"""
-_LOOKS = 4
 
-
-class Workcell:
+class Workcell(Surroundings):
     """One attempt at one physical layout, seen by one arm.
 
     A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.
@@ -78,16 +71,13 @@ class Workcell:
         streams: Streams,
         regions: Mapping[str, Region] | None = None,
     ) -> None:
-        self.simulation, self.streams = simulation, streams
-        self.regions = regions or {}
-        self.stage: StageInfo = simulation.stage
-        self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
+        super().__init__(simulation, layout, regions=regions)
+        self.streams = streams
         self.plan_statistics: list[dict[str, float]] = []
         self.released: set[str] = set()
         self._meters: list[ContactMeter] = []
         self._recorder = Recorder(simulation, self._meters)
         self._labels: dict[str, tuple[str, str, str]] = {}
-        self._furthest = FurthestParts(self)
         self._action = simulation.present_action()
         self.arms: dict[str, Workcell] = {}
         planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
@@ -95,8 +85,6 @@ class Workcell:
             view = copy.copy(self) if self.arms else self
             view._become(name, planners[name])
             self.arms[name] = view
-        self._start_heights = {name: self.lowest_point(name) for name in self.objects}
-        self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
 
     def _become(self, name: str, planner: MotionPlanner) -> None:
         """Make this the view of one arm."""
@@ -109,11 +97,13 @@ class Workcell:
         first = sum(len(arm._command) for arm in self.arms.values())
         self._command = self._action[first : first + len(self.robot.arm.joints) + 1]
         place = {joint: index for index, joint in enumerate(simulation.joint_names)}
-        self._joints = np.array([place[joint] for joint in self.robot.arm.joints])
+        self.arm_joints = np.array([place[joint] for joint in self.robot.arm.joints])
+        """Rows of its arm among the simulator's joints."""
         self._finger_joints = np.array([place[joint] for joint in self.robot.gripper.joints])
         self._plan_count = 0
         self._notes: dict[str, float] = {}
-        self._upcoming: Float = np.zeros((0, len(self._joints)))
+        self.upcoming: Float = np.zeros((0, len(self.arm_joints)))
+        """What is left of the plan that it follows."""
         self._together: Together | None = None
 
     # Where things are
@@ -138,10 +128,6 @@ class Workcell:
         """The step and phase that the robot is in, for people."""
         return " ".join(part for part in self._label() if part)
 
-    def pose(self, name: str) -> Float:
-        """``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
-        return self.simulation.body_pose(name)
-
     def tool_pose(self) -> Float:
         """``world_T_tool`` (4, 4)."""
         tool = self.robot.tool
@@ -151,77 +137,6 @@ class Workcell:
         """Pose (4, 4) of the held object in the tool frame."""
         assert self.held is not None
         return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
-
-    def is_at_rest(self, name: str) -> bool:
-        """Slower than 2 cm/s and 0.5 rad/s."""
-        linear, angular = self.simulation.body_speed(name)
-        return linear < 0.02 and angular < 0.5
-
-    def model(self, name: str) -> ObjectModel:
-        """Shape and metadata of an object."""
-        item = self.objects[name]
-        return ObjectLibrary.open(item.library).model(item.kind, item.variant, item.scale)
-
-    def fixture(self, name: str) -> Fixture:
-        """A fixture of the scene."""
-        return self.stage.fixtures[name]
-
-    def lowest_point(self, name: str) -> float:
-        """Height of an object's lowest point: of what it lies on, when it lies [m]."""
-        pose = self.pose(name)
-        return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
-
-    def bounds(self, name: str) -> tuple[Float, Float]:
-        """Lower and upper corner (3,) of an object or a fixture where it is, along the axes of the world [m]."""
-        pose = self.pose(name)
-        if name in self.objects:
-            points = self.model(name).vertices
-        else:
-            points = np.array(list(itertools.product(*np.transpose(self.fixture(name).bounds))))
-        points = points @ pose[:3, :3].T + pose[:3, 3]
-        return points.min(axis=0), points.max(axis=0)
-
-    def has_fallen(self, name: str) -> bool:
-        """Whether an object is clearly below what it lay on at the start."""
-        return self.lowest_point(name) < self._start_heights[name] - 0.1
-
-    def part(self, name: str, part: str = "") -> Part:
-        """A moving part of an object: its first one, when none is named."""
-        return Part(self, name, part)
-
-    def joint_fraction(self, name: str, joint: str = "") -> float:
-        """Where a part is in its range: 0 closed or at rest, 1 as far as it goes."""
-        return self.part(name, joint).fraction
-
-    def largest_fraction(self, name: str, joint: str = "") -> float:
-        """The furthest that a part has been in its range so far, at any instant."""
-        return self._furthest.fraction(self.part(name, joint).label)
-
-    def joint_position(self, name: str, joint: str = "") -> float:
-        """Of a part's joint [rad or m]."""
-        return self.part(name, joint).position
-
-    def part_pose(self, name: str, part: str = "") -> Float:
-        """``world_T_part`` (4, 4)."""
-        return self.part(name, part).pose
-
-    def cavity(self, name: str) -> tuple[Float, Float]:
-        """The room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`."""
-        return cavity(self, name)
-
-    def contents(self, name: str) -> list[str]:
-        """Names of the objects whose middles are inside an open object."""
-        cavities = self.model(name).cavities.values()
-        if not cavities:
-            return []
-        others = [other for other in self.objects if other != name and not self.objects[other].anchored]
-        object_T_world = np.linalg.inv(self.pose(name))
-        places = {other: (object_T_world @ self.pose(other))[:3, 3] for other in others}
-        return [
-            other
-            for other, place in places.items()
-            if any(np.all(place > low - _SKIN) and np.all(place < high + _SKIN) for low, high in cavities)
-        ]
 
     def grasps(self, name: str, *, limit: int = 40) -> list[Grasp]:
         """Ways to grasp an object where it is now, best first."""
@@ -271,7 +186,7 @@ class Workcell:
         handled = {self.held, *(target for _, target, _ in self._labels.values())}
         for name in itertools.chain(*(self.contents(name) for name in handled if name in self.objects)):
             # What is inside goes along: it is in nobody's way.
-            qpos[self._address(name) + 2] -= _FAR_BELOW
+            qpos[self.position_address(name) + 2] -= _FAR_BELOW
         self.scene.set_world(qpos)
         # A part that is held stays in its joint: it does not move with the hand as it likes.
         carried = self.held if self.held in self.objects else None
@@ -320,9 +235,9 @@ class Workcell:
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
         for step, posture in enumerate(postures):
-            self._upcoming = postures[step:]
+            self.upcoming = postures[step:]
             self.command(posture, opening=float(openings[max(0, step + 1 - half)]))
-        self._upcoming = postures[:0]
+        self.upcoming = postures[:0]
         return plan
 
     def note(self, **measures: float) -> None:
@@ -364,8 +279,8 @@ class Workcell:
             meter.observe()
 
     def _check(self) -> None:
-        actual = self.simulation.joint_positions()[self._joints]
-        lag = np.abs(actual - self.simulation.reference[self._joints]).max()
+        actual = self.simulation.joint_positions()[self.arm_joints]
+        lag = np.abs(actual - self.simulation.reference[self.arm_joints]).max()
         if lag > _TRACKING_LIMIT:
             raise SkillFailure(Reason.TRACKING_ERROR, f"{lag:.3f} rad off its command")
         if self.meter.carried:
@@ -407,7 +322,7 @@ class Workcell:
             if speed < 2e-3 * abs(self.robot.gripper.travel_per_metre):
                 break
             self.command()
-        self._command[:-1] = self.simulation.joint_positions()[self._joints]
+        self._command[:-1] = self.simulation.joint_positions()[self.arm_joints]
         if not self.meter.touching(name, self.robot.gripper.fingers):
             return False
         self.meter.held = name
@@ -467,48 +382,14 @@ class Workcell:
         finally:
             for name in works:
                 arm = self.arms[name]
-                arm._together, arm._upcoming = None, arm._upcoming[:0]
+                arm._together, arm.upcoming = None, arm.upcoming[:0]
 
     def _wait_for_way(self, positions: Float) -> None:
         """Hold still while the plans that other arms are following come near this one."""
         for _ in range(_PATIENCE):
-            if not any(self._meets(arm, positions) for arm in self.arms.values() if len(arm._upcoming)):
+            if not any(meets(self, positions, arm) for arm in self.arms.values() if len(arm.upcoming)):
                 return
             self.command()
-
-    def _meets(self, other: Workcell, positions: Float) -> bool:
-        """Whether a plan that begins now comes near the rest of another arm's plan."""
-        scene, qpos = self.look(), self.simulation.data.qpos.copy()
-        theirs, count = other._upcoming, max(len(positions), len(other._upcoming))
-        at = self.simulation.qpos_index[other._joints]
-        held = other.held
-        carried = other.scene.tool_pose(other.arm_command) if held else np.eye(4)
-        tool_T_held = np.linalg.inv(carried) @ other.pose(held) if held else carried
-        try:
-            with scene.nearer(_BETWEEN_ARMS):
-                already = set(scene.contacts(positions[0]))
-                for moment in np.arange(0, count, 1 / _LOOKS):
-                    qpos[at] = _row(theirs, moment)
-                    if held:
-                        self._put(qpos, held, other.scene.tool_pose(qpos[at]) @ tool_T_held)
-                    scene.set_world(qpos)
-                    if not already.issuperset(scene.contacts(_row(positions, moment))):
-                        return True
-        finally:
-            self.look()
-            other.look()
-        return False
-
-    def _put(self, qpos: Float, name: str, world_T_object: Float) -> None:
-        """Write where a free body is into a position vector."""
-        address = self._address(name)
-        qpos[address : address + 3] = world_T_object[:3, 3]
-        qpos[address + 3 : address + 7] = from_matrix(world_T_object[:3, :3])
-
-    def _address(self, name: str) -> int:
-        """Where a free body's position begins among all positions."""
-        model = self.simulation.model
-        return int(model.jnt_qposadr[model.body_jntadr[model.body(name).id]])
 
     # The record
 
@@ -519,7 +400,7 @@ class Workcell:
 
     def regain(self) -> None:
         """After a failure: the posture of the arm becomes its command, and what has slipped away is not held."""
-        self._command[:-1] = self.simulation.joint_positions()[self._joints]
+        self._command[:-1] = self.simulation.joint_positions()[self.arm_joints]
         if self.held is not None and not self.meter.touching(self.held, self.robot.gripper.fingers):
             self.meter.held = self.meter.closing_on = None
             self.meter.carried = False
@@ -534,44 +415,3 @@ class Workcell:
     def finish(self, outcome: Outcome) -> Trajectory:
         """The record of the attempt."""
         return self._recorder.trajectory(outcome, self.plan_statistics)
-
-
-def _row(positions: Float, moment: float) -> Float:
-    """A plan between its rows; it stays at its end."""
-    last = len(positions) - 1
-    row = min(int(moment), last)
-    return (
-        positions[row] + (moment - row) * (positions[min(row + 1, last)] - positions[row])
-        if row < last
-        else positions[last]
-    )
-
-
-def planning_scene(simulation: NewtonSimulation, arm: str = "") -> PlanningScene:
-    """The planning scene of a loaded simulation for one arm, the first by default; other arms are obstacles."""
-    model = simulation.model
-    robot = simulation.robot.with_arm(arm or simulation.robot.arm_names[0])
-    foreign = set(simulation.robot.joint_names) - set(robot.joint_names)
-    base = model.body_rootid[model.body(robot.tool.link).id]
-    links = [
-        model.body(index).name
-        for index in range(1, model.nbody)
-        if model.body_rootid[index] == base and foreign.isdisjoint(_moved_by(model, index))
-    ]
-    return PlanningScene(
-        model,
-        arm_joints=robot.arm.joints,
-        tool_body=robot.tool.link,
-        body_T_tool=pose(robot.tool.position, robot.tool.wxyz),
-        robot_bodies=links,
-        gripper_bodies=robot.gripper.links,
-        home=robot.arm.home,
-    )
-
-
-def _moved_by(model: Any, body: int) -> Iterator[str]:
-    """Names of the joints between the world and a body."""
-    while body:
-        first = model.body_jntadr[body]
-        yield from (model.joint(joint).name for joint in range(first, first + model.body_jntnum[body]))
-        body = int(model.body_parentid[body])

@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.content import asset_hashes
 from nimbus.datagen.episode import Provenance
-from nimbus.datagen.execute.workcell import planning_scene
+from nimbus.datagen.execute.planning import planning_scene
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plan.ik import solve_ik
