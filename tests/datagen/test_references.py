@@ -13,7 +13,6 @@ from nimbus.datagen.references import (
     environment,
     evaluate,
     names_in,
-    parse_loop,
     parse_reference,
     resolve,
 )
@@ -82,12 +81,6 @@ def test_two_members_of_one_class_are_no_answer():
 def test_what_is_not_a_reference_is_refused(text: str):
     with pytest.raises(InputError, match="is not a reference"):
         parse_reference(text)
-
-
-def test_loops_are_recognized_and_other_keys_are_not():
-    assert parse_loop("for item in items") == ("item", "items")
-    assert parse_loop("for item of items") is None
-    assert parse_loop("pick") is None
 
 
 words = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True)

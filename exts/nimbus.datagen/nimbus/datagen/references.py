@@ -64,8 +64,6 @@ class Place:
 
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(\d+)|'([^']*)'|\"([^\"]*)\"|([.\[\]]))")
-LOOP = r"for\s+([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)"
-"""The form of a loop."""
 
 
 def parse_reference(text: str) -> Expression:
@@ -75,12 +73,6 @@ def parse_reference(text: str) -> Expression:
         InputError: The text is not a reference.
     """
     return ReferenceParser(text).parse()
-
-
-def parse_loop(key: str) -> tuple[str, str] | None:
-    """The variable and the group of ``for <variable> in <group>``; None for another key."""
-    match = re.fullmatch(LOOP, key.strip())
-    return (match[1], match[2]) if match else None
 
 
 class ReferenceParser:

@@ -2,64 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
-from nimbus.datagen.execute.perform import Performer
+from nimbus.datagen.composites.members import OverMembers
 from nimbus.datagen.registry import register
 from nimbus.datagen.scope import Scope
-from nimbus.datagen.steps import Composite, Reader, Step, Steps
-from nimbus.datagen.strict_yaml import Keys
-from nimbus.datagen.trajectory import Outcome
-
-_FORM = r"choose\s+([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)"
+from nimbus.datagen.steps import Step, Steps
 
 
 @register("composite", "choose_one")
 @dataclass(frozen=True)
-class ChooseOne(Composite):
+class ChooseOne(OverMembers):
     """One member of a group gets a name. The same words lead to the same member, in the steps and in the conditions."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("skill", "predicate")
-    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "loop"
-    variable: str = field()
-    group: str = field()
-    body: Steps
-    keys: Keys
-
-    @classmethod
-    def claims(cls, entry: Any) -> bool:
-        """Whether its only key is ``choose … in …``."""
-        return isinstance(entry, dict) and len(entry) == 1 and bool(re.fullmatch(_FORM, next(iter(entry)).strip()))
-
-    @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
-        """Read it."""
-        ((key, value),) = entry.items()
-        match = re.fullmatch(_FORM, key.strip())
-        assert match
-        return cls(match[1], match[2], reader.steps((*keys, key), value), (*keys, key))
-
-    @classmethod
-    def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """One key of that form."""
-        return {
-            "type": "object",
-            "patternProperties": {f"^{_FORM}$": block},
-            "additionalProperties": False,
-            "minProperties": 1,
-            "maxProperties": 1,
-        }
-
-    def canonical(self) -> Any:
-        """Plain data."""
-        return {f"choose {self.variable} in {self.group}": [step.canonical() for step in self.body]}
-
-    def blocks(self) -> tuple[Steps, ...]:
-        """The body."""
-        return (self.body,)
+    word: ClassVar[str] = "choose"
 
     def _address(self, scope: Scope) -> str:
         return scope.address(f"{self.variable} in {self.group}")
@@ -73,15 +31,6 @@ class ChooseOne(Composite):
         """The one that was drawn."""
         if members := scope.members(self.group):
             yield scope.bind(self.variable, members[scope.choices[self._address(scope)]])
-
-    def perform(self, performer: Performer, scope: Scope) -> None:
-        """The body for that member."""
-        for inner in self.scopes(scope):
-            performer.do(self.body, inner)
-
-    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
-        """A condition that does not hold for that member."""
-        return next(filter(None, (performer.failure(self.body, inner) for inner in self.scopes(scope))), None)
 
 
 def chosen_names(steps: Steps) -> dict[str, str]:
