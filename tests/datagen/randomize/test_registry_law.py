@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from nimbus.datagen.randomize.draft import LayoutRandomization
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 
 discover()
-NEEDED = {"distractors": {"region": "start", "count": [1, 3]}}
+NEEDED = {
+    "distractors": {"region": "start", "count": [1, 3]},
+    "dome": {"textures": [str(Path(__file__).with_name("sky.hdr"))]},
+}
 """Parameters without a default, and what makes sure that something is drawn."""
 NAMES = [
     name

@@ -159,6 +159,23 @@ class Surface:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Dome:
+    """A picture of the sky all around, in place of a sky of one colour."""
+
+    texture: str
+    """Its file: latitude over longitude, linear light."""
+    content: str
+    """Hash of it."""
+    intensity: float
+    """Factor of its light."""
+    turn: float
+    """About the vertical [rad]"""
+    sky: Vector
+    """Its mean light from above, times the intensity; linear RGB."""
+    ground: Vector
+
+
+@dataclass(frozen=True, kw_only=True)
 class VisualLayout:
     """What decides the pixels and nothing else."""
 
@@ -168,6 +185,8 @@ class VisualLayout:
     """By name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
     instruction: str = ""
     drawn: dict[str, Any] = field(default_factory=dict)
+    dome: Dome | None = None
+    """What the light's sky and ground are the mean colours of, where there is one."""
 
 
 @dataclass(frozen=True, kw_only=True)

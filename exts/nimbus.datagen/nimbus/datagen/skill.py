@@ -23,7 +23,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import AfterValidator
 
@@ -155,3 +156,7 @@ class Predicate(Statement):
 
 class Randomization(StrictModel):
     """Settings of one randomizer: an entry of ``randomize:``, registered as kind ``randomizer``."""
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same with relative paths, which begin at the task's folder, seen from the working directory."""
+        return self

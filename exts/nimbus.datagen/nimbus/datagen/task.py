@@ -15,6 +15,7 @@ from nimbus.datagen import registry
 from nimbus.datagen.discover import discover
 from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.scene_files import scene_file, scene_names, seen_from
+from nimbus.datagen.skill import Randomization
 from nimbus.datagen.steps import Steps, parse_steps
 from nimbus.datagen.strict_yaml import Document, Keys, parse, read
 from nimbus.datagen.task_check import check_names
@@ -45,7 +46,7 @@ class Task:
     steps: Steps
     success: Steps
     cameras: Mapping[str, CameraSettings]
-    randomize: Mapping[str, BaseModel]
+    randomize: Mapping[str, Randomization]
     """Settings by the name of a registered randomizer."""
     instructions: tuple[str, ...]
     document: Document = field(repr=False)
@@ -121,7 +122,7 @@ def _task(document: Document, name: str, *, folder: Path) -> Task:
         steps=steps,
         success=success,
         cameras=file.cameras,
-        randomize=randomize,
+        randomize={entry: settings.seen_from(folder) for entry, settings in randomize.items()},
         instructions=file.instructions,
         document=document,
     )
@@ -129,7 +130,7 @@ def _task(document: Document, name: str, *, folder: Path) -> Task:
     return task
 
 
-def _settings(document: Document, name: str, value: object) -> BaseModel:
+def _settings(document: Document, name: str, value: object) -> Randomization:
     keys = ("randomize", name)
     known = registry.names("randomizer")
     if name not in known:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from nimbus.datagen.layout import Camera, Light, PlacedObject, RobotSetup, Surface
+from nimbus.datagen.layout import Camera, Dome, Light, PlacedObject, RobotSetup, Surface
 from nimbus.datagen.lighting import nominal_light
 from nimbus.datagen.skill import Randomization
 from nimbus.datagen.streams import Streams
@@ -28,6 +28,7 @@ class Draft:
     regions: Mapping[str, Region] = field(default_factory=dict)
     scene: StageInfo | None = None
     light: Light = field(default_factory=nominal_light)
+    dome: Dome | None = None
     cameras: list[Camera] = field(default_factory=list)
     surfaces: dict[str, Surface] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)

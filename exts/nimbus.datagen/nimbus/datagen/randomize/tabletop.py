@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -93,13 +94,15 @@ def draw_visual(
         names={item.name: item.kind.replace("_", " ") for item in physical.objects},
     )
     drawn = _apply(task, "visual", draft, streams, simulator)
+    dome = draft.dome
     template = str(streams("language").choice(task.instructions))
     return VisualLayout(
-        light=draft.light,
+        light=draft.light if dome is None else replace(draft.light, sky=dome.sky, ground=dome.ground),
         cameras=tuple(draft.cameras),
         surfaces=draft.surfaces,
         instruction=_instruction(template, task, draft, physical.drawn.get("choices", {})),
         drawn=drawn | {"language": {"template": template} | drawn.get("language", {})},
+        dome=dome,
     )
 
 

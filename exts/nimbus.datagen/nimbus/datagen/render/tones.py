@@ -6,19 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.render.kernel_data import BRIGHTEST, TINTS, TONES
+from nimbus.datagen.srgb import encoded, linear
 
 _SHOULDER = 0.7
 """Light up to here is shown as it is; above, it bends towards white and never clips hard."""
-
-
-def linear(srgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Linear light of sRGB values, 0 to 1."""
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-
-
-def encoded(light: NDArray[np.float64]) -> NDArray[np.float64]:
-    """SRGB values of linear light, 0 to 1."""
-    return np.where(light <= 0.0031308, light * 12.92, 1.055 * np.maximum(light, 1e-9) ** (1 / 2.4) - 0.055)
 
 
 def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -258,6 +258,8 @@ def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
     _drop(layout["physical"], PhysicalLayout)
     for camera in layout["visual"]["cameras"]:
         _drop(camera, Camera)
+    if layout["visual"]["dome"] is None:
+        del layout["visual"]["dome"]
     return layout
 
 

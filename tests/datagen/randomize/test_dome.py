@@ -1,0 +1,98 @@
+"""Pictures of the sky: read right, seen from the task's folder, drawn with all that follows from them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from one_can import TEXT, assets
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.layout import EpisodeKey, VisualLayout
+from nimbus.datagen.radiance import hemispheres, read_radiance
+from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
+from nimbus.datagen.task import Task, parse_task
+from nimbus.datagen.task_check import check_task
+
+SKY = Path(__file__).with_name("sky.hdr")
+DOME = "randomize: {dome: {textures: [skies/sky.hdr], intensity: 2}, light: {}}\n"
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    (tmp_path / "skies").mkdir()
+    shutil.copy(SKY, tmp_path / "skies")
+    return parse_task(TEXT + DOME, name="t", folder=tmp_path)
+
+
+def look(task: Task) -> VisualLayout:
+    physical = draw_physical(task, assets(), seed=1, index=0)
+    key = EpisodeKey(task="t", task_hash="h", seed=1, index=0)
+    return draw_visual(task, assets().stage, assets().robot, physical, key=key)
+
+
+def plain(pixels: np.ndarray) -> bytes:
+    """A picture whose rows are not packed."""
+    size = f"-Y {len(pixels)} +X {pixels.shape[1]}\n".encode()
+    return b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n" + size + pixels.tobytes()
+
+
+def test_a_packed_picture_is_read_as_it_was_painted():
+    picture = read_radiance(SKY)
+    assert picture.shape == (8, 16, 3)
+    np.testing.assert_allclose(picture[0, 0], (0.5, 0.7, 1.0), atol=1 / 64)
+    np.testing.assert_allclose(picture[1, 3], (40, 38, 30), atol=0.5)
+    np.testing.assert_allclose(picture[7, 0], (0.3, 0.2, 0.1), atol=1 / 256)
+
+
+@given(seed=st.integers(0, 2**31), height=st.integers(1, 6), width=st.integers(1, 6))
+def test_a_plain_picture_is_read_as_its_numbers_say(tmp_path_factory: pytest.TempPathFactory, seed, height, width):
+    pixels = np.random.default_rng(seed).integers(1, 256, (height, width, 4), dtype=np.uint8)
+    pixels[..., 3] = np.clip(pixels[..., 3], 110, 150)
+    path = tmp_path_factory.getbasetemp() / "plain.hdr"
+    path.write_bytes(plain(pixels))
+    known = pixels[..., :3] * 2.0 ** (pixels[..., 3:].astype(float) - 136)
+    np.testing.assert_allclose(read_radiance(path), known, rtol=1e-6)
+
+
+@given(cut=st.integers(0, SKY.stat().st_size - 1))
+def test_a_picture_that_is_cut_off_is_one_line(tmp_path_factory: pytest.TempPathFactory, cut: int):
+    path = tmp_path_factory.getbasetemp() / "cut.hdr"
+    path.write_bytes(SKY.read_bytes()[:cut])
+    with pytest.raises(InputError, match="no picture of the sky") as error:
+        read_radiance(path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_light_from_above_and_below_is_weighed_by_the_part_of_the_sky_it_comes_from():
+    picture = np.zeros((180, 4, 3), np.float32)
+    picture[:90] = 1.0
+    above, below = hemispheres(picture)
+    assert (above, below) == (pytest.approx(1.0), pytest.approx(0.0))
+    picture[:] = 0.0
+    picture[:30] = 1.0  # within 30 degrees of straight up
+    above, _ = hemispheres(picture)
+    assert above == pytest.approx(1 - np.cos(np.radians(30)), abs=1e-3)
+
+
+def test_the_dome_is_drawn_and_the_default_renderers_sky_has_its_colours(task: Task):
+    shown = look(task)
+    assert shown.dome is not None and Path(shown.dome.texture).is_absolute()
+    assert Path(shown.dome.texture).read_bytes() == SKY.read_bytes()
+    assert (shown.light.sky, shown.light.ground) == (shown.dome.sky, shown.dome.ground)
+    np.testing.assert_allclose(shown.light.ground, (0.6, 0.4, 0.2), atol=0.02)
+    assert shown.light.color == look(parse_task(TEXT + "randomize: {light: {}}\n", name="t")).light.color
+    assert shown.drawn["dome"]["content"] == shown.dome.content
+
+
+def test_a_picture_that_is_not_there_is_told_at_its_field(task: Task, tmp_path: Path):
+    libraries, stage = assets().libraries, assets().stage
+    check_task(task, stage, (), libraries)
+    (tmp_path / "skies/sky.hdr").unlink()
+    gone = parse_task(TEXT + DOME.replace("sky.hdr", "other.hdr"), name="t", folder=tmp_path)
+    with pytest.raises(InputError, match=r"randomize\.dome\.textures: .*other\.hdr: no such file"):
+        check_task(gone, stage, (), libraries)
