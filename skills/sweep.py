@@ -16,8 +16,8 @@ from nimbus.datagen.trajectory import Reason
 
 Float = NDArray[np.float64]
 
-_AGAIN = (Reason.NO_IK, Reason.NO_PATH, Reason.OFF_TARGET)
-"""Failures after which a thing is left for later."""
+_AGAIN = (Reason.NO_IK, Reason.NO_PATH, Reason.OFF_TARGET, Reason.TOPPLED)
+"""Failures after which a thing is left for later: what fell over is swept as it lies."""
 
 
 @register("skill", "sweep")

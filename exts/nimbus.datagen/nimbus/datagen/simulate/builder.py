@@ -28,6 +28,10 @@ _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
 """[kg m², kg] Of the joints of light parts: without it a stiff contact makes them tremble."""
 
 
+_GRAZE = 1e-4
+"""[m] Links that are so near to each other at home pass through each other, as if they overlapped."""
+
+
 def _leaf(label: str) -> str:
     return label.rsplit("/", 1)[-1]
 
@@ -160,7 +164,7 @@ def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
     data = mujoco.MjData(model)
     data.qpos[:] = start_positions(model, builder)
     mujoco.mj_forward(model, data)
-    for geoms in data.contact.geom[data.contact.dist < 0.0]:
+    for geoms in data.contact.geom[data.contact.dist < _GRAZE]:
         one, other = (bodies.get(model.body(body).name, -1) for body in model.geom_bodyid[geoms])
         if min(one, other) >= first_body:
             for pair in itertools.product(builder.body_shapes[one], builder.body_shapes[other]):
