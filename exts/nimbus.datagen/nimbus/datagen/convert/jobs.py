@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nimbus.datagen.convert.plan import Plan
 from nimbus.datagen.convert.remux import remux
-from nimbus.datagen.convert.row_stats import episode_stats
+from nimbus.datagen.convert.row_stats import episode_stats, side_by_side
 from nimbus.datagen.convert.rows import Rows, numbers_of
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.publish import disk, sync_file
 
 _GROUP_ROWS = 1024
@@ -96,25 +96,39 @@ class Jobs:
             return Made(files=files, counts=counts, stats=found["stats"], sizes=sizes)
 
     def _write_rows(self, job: Job, path: Path) -> tuple[NDArray[np.float64], dict[str, int]]:
-        rows, stats, sizes = Rows(self._plan), [], {}
+        rows, stats, sizes = Rows(self._plan), [], None
         writer: Any = None
-        group: list[Any] = []
+        starts = self._plan.starts
         try:
-            for position in job.positions:
-                table = rows.read(position)
+            for positions in self._groups(job.positions):
+                table = rows.read(positions)
                 writer = writer or pq.ParquetWriter(path, table.schema, compression="snappy")
+                writer.write_table(table, row_group_size=len(table))
                 numbers = numbers_of(table)
-                sizes = {name: values.shape[1] for name, values in numbers.items()}
-                stats.append(episode_stats(numbers))
-                group.append(table)
-                if sum(map(len, group)) >= _GROUP_ROWS or position == job.positions[-1]:
-                    joined = pa.concat_tables(group)
-                    writer.write_table(joined, row_group_size=len(joined))
-                    group = []
+                found = {name: values.shape[1] for name, values in numbers.items()}
+                sizes = found if sizes is None else sizes
+                if found != sizes:
+                    raise self._uneven(positions, found.items() ^ sizes.items())
+                every, first = side_by_side(numbers), starts[positions[0]]
+                stats += [episode_stats(every[starts[one] - first : starts[one + 1] - first]) for one in positions]
         finally:
             if writer is not None:
                 writer.close()
-        return np.stack(stats), sizes
+        return np.stack(stats), sizes or {}
+
+    def _groups(self, positions: range) -> Iterator[range]:
+        """Episodes by row group."""
+        starts, first = self._plan.starts, positions.start
+        for stop in range(positions.start + 1, positions.stop + 1):
+            if starts[stop] - starts[first] >= _GROUP_ROWS or stop == positions.stop:
+                yield range(first, stop)
+                first = stop
+
+    def _uneven(self, positions: range, odd: Iterable[tuple[str, int]]) -> InputError:
+        name = min(odd)[0]
+        what = f"column {name} has empty cells, or is wider, in some of episodes {positions[0]} to {positions[-1]}"
+        where = str(self._plan.source.folder)
+        return InputError(what, where=where, instead="give it a number of the same size in every row, or drop it")
 
     def _namer(self, job: Job, paths: list[Path]) -> Callable[[int], Path]:
         def name(number: int) -> Path:

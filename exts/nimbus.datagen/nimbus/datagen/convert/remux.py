@@ -8,6 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nimbus.datagen.convert.lerobot_set import Clip
 from nimbus.datagen.errors import InputError
 
@@ -38,10 +41,10 @@ class Packets:
     """The encoded pictures of one episode, in decoding order."""
 
     packets: list[Any]
-    frames: list[int]
-    """Which picture each one is, from 0."""
-    decoded: list[float]
-    """When each one is decoded, in frames."""
+    frames: NDArray[np.int64]
+    """(P,) Which picture each one is, from 0."""
+    decoded: NDArray[np.float64]
+    """(P,) When each one is decoded, in frames."""
 
 
 def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, indexed: bool) -> list[int]:
@@ -100,8 +103,9 @@ class _Joined:
     def add(self, found: Packets, length: int) -> None:
         """Append an episode."""
         base, last, stream, tick = self._start * _TICKS, self._last, self._stream, self._tick
-        for packet, frame, decoded in zip(found.packets, found.frames, found.decoded, strict=True):
-            shown, moment = base + frame * _TICKS, base + round(decoded * _TICKS)
+        times = (base + found.frames * _TICKS).tolist()
+        moments = (base + np.rint(found.decoded * _TICKS).astype(np.int64)).tolist()
+        for packet, shown, moment in zip(found.packets, times, moments, strict=True):
             if moment <= last:
                 moment = last + 1  # episodes that reorder their pictures differently
             last = moment if moment < shown else shown
@@ -145,38 +149,47 @@ def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
     if not cut.clip.is_whole:
         start = round(Fraction(cut.clip.begin).limit_denominator(10**9) / stream.time_base)
         container.seek(max(0, start), stream=stream)
-    packets, frames, decoded = [], [], []
-    for packet in container.demux(stream):
-        shown = packet.pts
-        if shown is None:
-            if not packet.size:
-                continue  # the demuxer's mark of the end
-            raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
-        start = shown if start is None else start
-        place = (shown - start) * unit
-        frame = round(place)
-        if frame < 0:
-            continue
-        if frame >= cut.length and not cut.clip.is_whole:
-            if len(packets) == cut.length:
-                break
-            continue
+    packets = _taken(container, stream, cut, start, unit)
+    begin = packets[0].pts if start is None and packets else start or 0
+    places = (np.array([packet.pts for packet in packets], np.float64) - begin) * unit
+    if (
+        cut.clip.is_whole and (places < -_OFF).any()
+    ):  # pictures before the first whole one, which need what is not there
+        packets = [packet for packet, place in zip(packets, places, strict=True) if place >= -_OFF]
+        places = places[places >= -_OFF]
+    frames = np.rint(places).astype(np.int64)
+    for number, packet in enumerate(packets):
         if packet.is_corrupt:
-            raise InputError(f"picture {frame} is cut short", where=cut.name, instead=_SEE_QA)
-        if not -_OFF < place - frame < _OFF:
-            what = f"picture {len(packets)} is off the grid of {fps} frames a second"
-            raise InputError(what, where=cut.name, instead=_SEE_QA)
-        packets.append(packet)
-        frames.append(frame)
-        moment = packet.dts
-        decoded.append(place if moment is None else (moment - start) * unit)
-    found = Packets(packets=packets, frames=frames, decoded=decoded)
+            raise InputError(f"picture {frames[number]} is cut short", where=cut.name, instead=_SEE_QA)
+    if (off := np.flatnonzero(np.abs(places - frames) >= _OFF)).size:
+        what = f"picture {off[0]} is off the grid of {fps} frames a second"
+        raise InputError(what, where=cut.name, instead=_SEE_QA)
+    moments = [packet.pts if packet.dts is None else packet.dts for packet in packets]
+    found = Packets(packets=packets, frames=frames, decoded=(np.array(moments, np.float64) - begin) * unit)
     _check(found, cut)
     return found
 
 
+def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float) -> list[Any]:
+    """The packets of a whole file, or of the frames that begin at ``start`` in a file of many episodes."""
+    packets: list[Any] = []
+    for packet in container.demux(stream):
+        if packet.pts is None:
+            if not packet.size:
+                continue  # the demuxer's mark of the end
+            raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
+        if start is not None:
+            frame = round((packet.pts - start) * unit)
+            if frame >= cut.length and len(packets) == cut.length:
+                break
+            if not 0 <= frame < cut.length:
+                continue
+        packets.append(packet)
+    return packets
+
+
 def _check(found: Packets, cut: Cut) -> None:
-    if len(found.frames) != cut.length or sorted(found.frames) != list(range(cut.length)):
+    if len(found.frames) != cut.length or (np.sort(found.frames) != np.arange(cut.length)).any():
         what = f"{len(found.frames)} pictures, the episode has {cut.length} rows"
         if len(found.frames) == cut.length:
             what = "pictures are missing or come twice"

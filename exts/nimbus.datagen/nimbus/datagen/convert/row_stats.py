@@ -14,11 +14,15 @@ KEYS = ("min", "max", "mean", "std", *QUANTILES)
 _LEVELS = np.array([*QUANTILES.values()])
 
 
-def episode_stats(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """(S, D) statistics in the order of :data:`KEYS`, the columns of all features side by side."""
-    rows = np.concatenate([*numbers.values()], axis=1)
+def side_by_side(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """(T, D) the columns of all features."""
+    return np.concatenate([*numbers.values()], axis=1)
+
+
+def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(S, D) statistics of (T, D) rows, in the order of :data:`KEYS`."""
     mean, std = rows.mean(axis=0), rows.std(axis=0)
-    rows.sort(axis=0)
+    rows = np.sort(rows, axis=0)
     # As np.quantile does, which takes ten times as long for so few rows.
     places = _LEVELS * (len(rows) - 1)
     below = np.floor(places).astype(np.intp)

@@ -32,30 +32,37 @@ class Rows:
         self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
         self._schema: Any = None
 
-    def read(self, position: int) -> Any:
-        """The table of an episode, numbered anew.
+    def read(self, positions: range) -> Any:
+        """The rows of successive episodes in one table, numbered anew.
 
         Raises:
-            InputError: It cannot be read, or is not what the tables say.
+            InputError: They cannot be read, or are not what the tables say.
         """
-        item = self._plan.items[position]
-        table = self._cast(self._find(item), item)
-        start, tasks = self._starts[position], self._plan.tasks
-        old = table.column("task_index").to_numpy()
-        if lost := sorted({*np.unique(old).tolist()} - set(tasks)):
-            raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
-        frames = np.arange(item.length)
+        items = [self._plan.items[position] for position in positions]
+        table = pa.concat_tables([self._cast(self._find(item), item) for item in items])
+        lengths = np.array([item.length for item in items])
+        first = self._starts[positions.start]
+        index = np.arange(first, first + len(table))
         numbers = {
-            "frame_index": frames,
-            "episode_index": np.full(item.length, position),
-            "index": frames + start,
-            "task_index": np.array([tasks[number] for number in old.tolist()]),
+            "frame_index": index - np.repeat(self._starts[positions.start : positions.stop], lengths),
+            "episode_index": np.repeat(np.array(positions), lengths),
+            "index": index,
+            "task_index": self._new_tasks(table.column("task_index").to_numpy(), items, lengths),
         }
         for name, values in numbers.items():
             place = table.schema.get_field_index(name)
             field = table.schema.field(place)
             table = table.set_column(place, field, pa.array(values, field.type))
         return table
+
+    def _new_tasks(self, old: NDArray[Any], items: list[Item], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        known, places = np.unique(old, return_inverse=True)
+        tasks = self._plan.tasks
+        if lost := [number for number in known.tolist() if number not in tasks]:
+            row = np.flatnonzero(old == lost[0])[0]
+            item = items[int(np.searchsorted(np.cumsum(lengths), row, side="right"))]
+            raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
+        return np.array([tasks[number] for number in known.tolist()])[places]
 
     def _find(self, item: Item) -> Any:
         if self._file != item.rows:

@@ -10,7 +10,14 @@ import pyarrow.parquet as pq
 
 from nimbus.datagen.convert.plan import Plan
 from nimbus.datagen.convert.remux import remux
-from nimbus.datagen.convert.row_stats import KEYS, RowTotals, by_feature, episode_stats, joint_image_stats
+from nimbus.datagen.convert.row_stats import (
+    KEYS,
+    RowTotals,
+    by_feature,
+    episode_stats,
+    joint_image_stats,
+    side_by_side,
+)
 from nimbus.datagen.convert.rows import Rows, numbers_of
 from nimbus.datagen.convert.write_v30 import link, made
 from nimbus.datagen.store.export.options import Options
@@ -39,7 +46,7 @@ def write(
     with disk(meta), (meta / "episodes.jsonl").open("w") as episodes, (meta / "episodes_stats.jsonl").open("w") as told:
         for position, item in enumerate(plan.items):
             place: dict[str, Any] = {"episode_chunk": position // options.episode_size, "episode_index": position}
-            table = rows.read(position)
+            table = rows.read(range(position, position + 1))
             pq.write_table(table, made(tree / fill(DATA_V21, **place)), compression="snappy")
             for feature in plan.source.videos:
                 _write_video(plan, position, feature, tree / fill(VIDEO_V21, video_key=feature, **place))
@@ -70,7 +77,7 @@ def _stats(plan: Plan, position: int, table: Any, totals: RowTotals) -> dict[str
     numbers, item = numbers_of(table), plan.items[position]
     totals.add(numbers)
     sizes = {name: values.shape[1] for name, values in numbers.items()}
-    found = by_feature(episode_stats(numbers), sizes, item.length)
+    found = by_feature(episode_stats(side_by_side(numbers)), sizes, item.length)
     if plan.keeps_image_stats:
         found |= {name: dict(values) for name, values in item.image_stats.items()}
     return {name: {key: value for key, value in one.items() if key not in _QUANTILES} for name, one in found.items()}

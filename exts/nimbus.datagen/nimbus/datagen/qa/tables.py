@@ -21,7 +21,7 @@ def read_table(path: Path) -> Any:
     """
     try:
         # A dataset's folders may be named like partitions; only this file is wanted.
-        return pq.ParquetFile(path).read(use_threads=False)
+        return pq.ParquetFile(path, pre_buffer=False).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise Unreadable(_short(path), f"cannot be read: {error}") from None
 
