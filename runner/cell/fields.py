@@ -7,6 +7,7 @@ from collections.abc import ItemsView, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -130,6 +131,19 @@ class _Tuple(_Codec):
         return members
 
 
+class _Maybe(_Codec):
+    """A value, or None."""
+
+    def __init__(self, kind: Any) -> None:
+        self.inner = _codec(kind)
+
+    def flatten(self, value: Any, path: str, arrays: Arrays) -> Any:
+        return None if value is None else self.inner.flatten(value, path, arrays)
+
+    def restore(self, plain: Any, path: str, arrays: Numbered) -> Any:
+        return None if plain is None else self.inner.restore(plain, path, arrays)
+
+
 class _Named(_Codec):
     """A dictionary from names to equal members."""
 
@@ -210,6 +224,8 @@ def _codec(kind: Any) -> _Codec:
         return _Tuple(get_args(kind))
     if get_origin(kind) is dict and get_args(kind)[0] is str:
         return _Named(_codec(get_args(kind)[1]))
+    if get_origin(kind) is UnionType and len(get_args(kind)) == 2 and get_args(kind)[1] is type(None):
+        return _Maybe(get_args(kind)[0])
     if is_dataclass(kind):
         return _Record(kind)  # pyright: ignore[reportArgumentType]
     if isinstance(kind, type) and issubclass(kind, Enum):

@@ -151,6 +151,8 @@ class _Longer(Trajectory):
     torques: Float
     note: str
     end: StartState
+    before: StartState | None = None
+    after: StartState | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +163,7 @@ class _LongerPlan:
 
 def test_a_field_that_is_added_one_day_travels_without_a_word_here() -> None:
     start = make_trajectory().start
-    longer = _Longer(**vars(make_trajectory()), torques=np.ones((20, 7)), note="new", end=start)
+    longer = _Longer(**vars(make_trajectory()), torques=np.ones((20, 7)), note="new", end=start, after=start)
     arrays: dict[str, np.ndarray] = {}
     plain = flatten(item := _LongerPlan(trajectory=longer, layouts=(make_layout(),)), arrays)
     assert {"item/trajectory/torques", "item/trajectory/end/joint_positions"} <= set(arrays)
