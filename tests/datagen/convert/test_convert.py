@@ -255,7 +255,7 @@ def test_a_column_with_cells_that_are_empty_in_some_row_groups_only_is_one_line(
         pq.write_table(pq.read_table(path).append_column("reward", cells), path)
     convert(folder, tmp_path / "one_group")
     assert "reward" not in json.loads((tmp_path / "one_group/meta/stats.json").read_text())
-    monkeypatch.setattr("nimbus.datagen.convert.jobs._GROUP_ROWS", 1)
+    monkeypatch.setattr("nimbus.datagen.convert.jobs.GROUP_ROWS", 1)
     with pytest.raises(InputError, match="column reward has empty cells, or is wider, in some of episodes 2 to 2"):
         convert(folder, tmp_path / "many_groups", workers=1)
     assert not (tmp_path / "many_groups").exists()

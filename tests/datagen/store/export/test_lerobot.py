@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Rendered
 from nimbus.datagen.store.export.export import export
 from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.parquet import INT, ParquetFile
 from nimbus.datagen.store.export.shards import pack
 
 STEPS = (20, 13, 27, 9)
@@ -175,12 +177,16 @@ def test_the_description_counts_right(out: Path):
     assert columns == {key for key, value in found["features"].items() if value["dtype"] != "video"}
 
 
-def test_every_row_group_is_an_episode(out: Path):
-    lengths = []
-    for path in sorted((out / "data").rglob("*.parquet")):
-        metadata = pq.ParquetFile(path).metadata
-        lengths += [metadata.row_group(row).num_rows for row in range(metadata.num_row_groups)]
-    assert lengths == list(STEPS)
+def test_row_groups_hold_whole_episodes_of_a_thousand_rows_and_more_together(tmp_path: Path):
+    lengths = [60] * 40 + [3000, 5]
+    with ParquetFile(tmp_path / "rows.parquet") as file:
+        for episode, length in enumerate(lengths):
+            file.write({"episode_index": (np.full(length, episode), INT)})
+    found = pq.ParquetFile(tmp_path / "rows.parquet")
+    groups = [found.read_row_group(group)["episode_index"].to_pylist() for group in range(found.num_row_groups)]
+    assert [len(group) for group in groups] == [1080, 1080, 3240, 5]
+    assert [row for group in groups for row in group] == np.repeat(np.arange(42), lengths).tolist()
+    assert all(not set(one) & set(next_one) for one, next_one in pairwise(groups))
 
 
 def test_another_number_of_processes_makes_the_same_bytes(data: Path, tmp_path: Path):

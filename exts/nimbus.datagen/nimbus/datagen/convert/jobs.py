@@ -16,10 +16,8 @@ from nimbus.datagen.convert.remux import remux
 from nimbus.datagen.convert.row_stats import episode_stats, side_by_side
 from nimbus.datagen.convert.rows import Rows, numbers_of
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.export.parquet import GROUP_ROWS
 from nimbus.datagen.store.publish import disk, sync_file
-
-_GROUP_ROWS = 1024
-"""Rows of a row group at least, whole episodes each: tables of tiny groups are slow to read, and larger by half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +118,7 @@ class Jobs:
         """Episodes by row group."""
         starts, first = self._plan.starts, positions.start
         for stop in range(positions.start + 1, positions.stop + 1):
-            if starts[stop] - starts[first] >= _GROUP_ROWS or stop == positions.stop:
+            if starts[stop] - starts[first] >= GROUP_ROWS or stop == positions.stop:
                 yield range(first, stop)
                 first = stop
 

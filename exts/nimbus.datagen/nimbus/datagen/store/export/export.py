@@ -37,7 +37,7 @@ FORMATS = {
     "shards": "tar_shards",
 }
 """Module by name of the format."""
-_REVISION = 1
+_REVISION = 2
 """Grows when an export of the same episodes becomes another one."""
 
 

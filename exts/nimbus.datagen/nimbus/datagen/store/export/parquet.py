@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 Columns = Mapping[str, tuple[Any, Any]]
 """By name: the values, and their pyarrow type."""
 VERSION: str = pa.__version__
+GROUP_ROWS = 1024
+"""Rows of a row group at least, whole episodes each: tables of tiny groups are slow to read, and larger by half."""
 INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
 
 
@@ -27,23 +29,32 @@ def nested(kind: Any, depth: int = 1) -> Any:
 
 
 class ParquetFile:
-    """A file that grows a row group at a time; use as a context manager."""
+    """A file that grows by an episode at a time; use as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._writer: Any = None
+        self._group: list[Any] = []
 
     def write(self, columns: Columns) -> None:
-        """Append one row group."""
-        table = _table(columns)
+        """Append rows, which stay in one row group."""
+        self._group.append(_table(columns))
+        if sum(map(len, self._group)) >= GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._group)
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, table.schema, compression="snappy")
         self._writer.write_table(table, row_group_size=len(table))
+        self._group = []
 
     def __enter__(self) -> ParquetFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._group and kind is None:
+            self._flush()
         if self._writer is not None:
             self._writer.close()
 
