@@ -113,7 +113,7 @@ def run(steps: Any, hand: frozenset[str]) -> frozenset[str]:
     return hand
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(programs, min_size=1, max_size=3))
 def test_there_are_no_false_alarms(parts: list[str]):
     from nimbus.datagen.steps import parse_steps

@@ -168,7 +168,7 @@ def tuples(data: Any) -> Any:
     return tuple(map(tuples, data)) if isinstance(data, list) else data
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lists)
 def test_the_plain_form_is_read_as_itself_and_holds_against_the_schema(data: Any):
     document = Document("steps.yaml", "", None, {}, {})
@@ -178,7 +178,7 @@ def test_the_plain_form_is_read_as_itself_and_holds_against_the_schema(data: Any
         assert valid(form, SCHEMA["properties"]["steps"], SCHEMA)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lists)
 def test_walking_finds_every_statement(data: Any):
     def count(value: Any) -> int:
@@ -196,7 +196,7 @@ def test_walking_finds_every_statement(data: Any):
 STATEMENTS = {"home", "wait", "pick", "gripper_clear", "nothing_on_floor", "at_rest", "upright", "near"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 5), st.sampled_from(["choose", "if", "then", "try", "recover", "repeat", "until", "any", "- [", "5"])
 )

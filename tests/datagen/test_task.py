@@ -287,7 +287,7 @@ TOKENS = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, len(TEXT)), st.integers(0, 12), st.sampled_from(TOKENS) | st.text(max_size=3))
 def test_no_change_of_a_file_ends_in_anything_but_a_task_or_one_line(start: int, length: int, token: str):
     try:

@@ -38,7 +38,7 @@ def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: Workcell):
     assert heights_below(cell, hand[None], top=1.0)[0] == pytest.approx(0.0, abs=1e-3)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(yaw=ANGLES, kind=st.sampled_from(["can", "sponge", "bread"]))
 def test_however_it_is_turned_about_the_vertical_the_nearest_rest_is_the_one_it_is_in(yaw: float, kind: str):
     model = ObjectLibrary.open("trash").model(kind, 0)
@@ -48,7 +48,7 @@ def test_however_it_is_turned_about_the_vertical_the_nearest_rest_is_the_one_it_
         assert to_matrix(found.wxyz)[2] @ to_matrix(rest.wxyz)[2] == pytest.approx(1.0)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(now=ANGLES, along=ANGLES)
 def test_sides_go_along_those_of_a_reference_with_the_least_turn(now: float, along: float):
     turn, reference = (to_matrix(rotation_about((0, 0, 1), angle)) for angle in (now, along))

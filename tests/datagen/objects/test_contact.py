@@ -21,7 +21,7 @@ def rings(radii: Float) -> Float:
     return np.concatenate([flat, heights], axis=2)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**31), st.integers(40, 300))
 def test_a_limited_hull_lies_within_the_full_one_and_keeps_its_size(seed: int, count: int) -> None:
     points = np.random.default_rng(seed).normal(size=(count, 3))
@@ -39,7 +39,7 @@ def test_a_cone_is_one_piece_and_a_waist_two() -> None:
     assert len(pieces_of_rings(rings(waist), tolerance=0.0005, max_pieces=8)) == 2
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(st.floats(0.01, 0.05), min_size=5, max_size=20), st.integers(1, 8))
 def test_pieces_stack_from_end_to_end_within_their_bound(radii: list[float], most: int) -> None:
     pieces = pieces_of_rings(rings(np.array(radii)), tolerance=0.0005, max_pieces=most)

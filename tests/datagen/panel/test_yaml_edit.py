@@ -52,7 +52,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(place=st.sampled_from(PLACES), value=VALUES)
 def test_one_change_changes_that_line_alone(place: tuple[str, Keys], value: Any):
     name, keys = place
@@ -65,7 +65,7 @@ def test_one_change_changes_that_line_alone(place: tuple[str, Keys], value: Any)
     assert lines in ([], [(text.split("\n")[number - 1], after.split("\n")[number - 1])])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(name=st.sampled_from(list(TEXTS)), data=st.data())
 def test_moving_a_step_there_and_back_is_no_change(name: str, data: st.DataObject):
     count = len(parse(TEXTS[name], name).data["steps"])
@@ -75,7 +75,7 @@ def test_moving_a_step_there_and_back_is_no_change(name: str, data: st.DataObjec
     assert move_entry(moved, ("steps",), other, one) == TEXTS[name]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(name=st.sampled_from(list(TEXTS)), data=st.data())
 def test_an_added_step_is_one_line_and_taking_it_away_leaves_nothing(name: str, data: st.DataObject):
     count = len(parse(TEXTS[name], name).data["steps"])
@@ -113,7 +113,7 @@ def test_line_breaks_stay_as_they_are(newline: str, tmp_path: Path):
     assert added == text.replace("  - home", f"  - home{newline}  - home")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(value=st.recursive(VALUES, lambda inner: st.dictionaries(st.text("abc: #-", min_size=1, max_size=4), inner)))
 def test_what_is_written_reads_back(value: Any):
     def plain(part: Any) -> Any:

@@ -71,7 +71,7 @@ def alone(ask: int, seed: int) -> bytes:
     return answer(ask, seed, make_scene(MODEL), new_planner())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, len(ASKS) - 1), st.integers(0, 2)), min_size=1, max_size=6))
 def test_a_plan_does_not_depend_on_what_was_asked_before(calls: list[tuple[int, int]]) -> None:
     scene, planner = make_scene(MODEL), new_planner()
@@ -79,7 +79,7 @@ def test_a_plan_does_not_depend_on_what_was_asked_before(calls: list[tuple[int, 
         assert answer(ask, seed, scene, planner) == alone(ask, seed), ASKS[ask].__name__
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.permutations([(ask, seed) for ask in (0, 1, 3) for seed in (0, 1)]))
 def test_two_planners_that_take_turns_do_not_disturb_each_other(calls: list[tuple[int, int]]) -> None:
     cells = [(make_scene(MODEL), new_planner()) for _ in range(2)]

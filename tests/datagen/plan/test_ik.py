@@ -17,7 +17,7 @@ def angle_between(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.arccos(np.clip((np.trace(one[:3, :3].T @ other[:3, :3]) - 1) / 2, -1, 1)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(x=st.floats(0.35, 0.6), y=st.floats(-0.25, 0.25), z=st.floats(0.25, 0.45), yaw=st.floats(-1.5, 1.5))
 def test_every_posture_has_the_tool_at_the_pose_within_limits(x: float, y: float, z: float, yaw: float) -> None:
     target = top_down(x, y, z, yaw)
@@ -49,7 +49,7 @@ def test_a_pose_inside_the_table_has_no_free_posture(scene: PlanningScene) -> No
     assert solve_ik(scene, pose, seed_q=HOME, rng=np.random.default_rng(0), accept=lambda q: True) != []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(dx=st.floats(-0.1, 0.1), dy=st.floats(-0.1, 0.1), dz=st.floats(-0.15, 0.1), turn=st.floats(-0.5, 0.5))
 def test_a_traced_line_is_straight_even_and_continuous(dx: float, dy: float, dz: float, turn: float) -> None:
     start = SCENE.tool_pose(HOME)

@@ -46,7 +46,7 @@ def test_the_margin_is_in_metres_between_surfaces(scene: PlanningScene) -> None:
     assert scene.clearance(reach(scene, *CLEAR, fingertip + 0.01)) == pytest.approx(0.01, abs=2e-4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(postures)
 def test_touching_is_what_a_scene_without_margin_sees(q: np.ndarray) -> None:
     assert NEAR.touches(q) == EXACT.in_collision(q)
@@ -58,7 +58,7 @@ def test_an_arm_folded_into_itself_is_in_collision(scene: PlanningScene) -> None
     assert scene.first_contact(folded) is not None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(postures)
 def test_a_held_object_moves_with_the_tool(q: np.ndarray) -> None:
     tool_T_object = np.diag([1.0, -1.0, -1.0, 1.0])

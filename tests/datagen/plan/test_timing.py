@@ -26,7 +26,7 @@ def distance_to_polygon(point: np.ndarray, polygon: np.ndarray) -> float:
     return float(np.linalg.norm(point - nearest, axis=1).min())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(paths)
 def test_a_motion_rests_at_both_ends_and_keeps_its_limits(path: np.ndarray) -> None:
     motion = time_path(path, VELOCITY, ACCELERATION)
@@ -40,7 +40,7 @@ def test_a_motion_rests_at_both_ends_and_keeps_its_limits(path: np.ndarray) -> N
     assert np.all(np.abs(np.diff(motion.velocities, axis=0)) / RECORD_PERIOD <= 1.05 * ACCELERATION)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(paths)
 def test_samples_are_a_period_apart_and_none_is_idle(path: np.ndarray) -> None:
     motion = time_path(path, VELOCITY, ACCELERATION)
@@ -50,7 +50,7 @@ def test_samples_are_a_period_apart_and_none_is_idle(path: np.ndarray) -> None:
     assert np.abs(np.diff(motion.positions, axis=0)).max(axis=1).min() > 1e-6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(paths)
 def test_rounded_corners_stay_near_the_polygon(path: np.ndarray) -> None:
     motion = time_path(path, VELOCITY, ACCELERATION)
@@ -59,7 +59,7 @@ def test_rounded_corners_stay_near_the_polygon(path: np.ndarray) -> None:
     assert max(distance_to_polygon(q, path) for q in motion.positions) <= 0.25 * 0.19 * 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(paths)
 def test_a_blended_path_has_the_derivatives_it_says(path: np.ndarray) -> None:
     radii = np.zeros(len(path))
@@ -126,7 +126,7 @@ def test_an_edge_through_a_thin_wall_is_not_free() -> None:
     assert edge_is_free(np.array([0.0, 0.6]), np.array([1.0, 0.6]), wall)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000))
 def test_shortened_paths_are_free_no_longer_and_end_where_they_did(seed: int) -> None:
     rng = np.random.default_rng(seed)

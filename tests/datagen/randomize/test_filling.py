@@ -14,7 +14,7 @@ from nimbus.datagen.randomize.placement import NoRoomError
 CAVITY = np.array([[-0.03, -0.03, -0.02], [0.03, 0.03, 0.05]])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(count=st.integers(1, 30), seed=st.integers(0, 1000))
 def test_beads_are_apart_and_inside_the_walls(count: int, seed: int):
     bead = ObjectLibrary.open("beads").model("red_bead", 0)

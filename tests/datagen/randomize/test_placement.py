@@ -82,7 +82,7 @@ def test_the_footprint_of_a_lying_box_is_its_shadow():
 sizes = st.tuples(st.floats(0.02, 0.1), st.floats(0.02, 0.1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(sizes, min_size=1, max_size=4), st.floats(0, 0.04), st.integers(0, 2**32), st.floats(-3, 2.9))
 def test_objects_lie_in_the_region_apart_and_within_reach(extents, clearance, seed, yaw):
     shapes = [rectangle((-x / 2, -y / 2), (x / 2, y / 2)) for x, y in extents]

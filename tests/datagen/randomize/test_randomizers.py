@@ -25,7 +25,7 @@ from nimbus.datagen.rotations import look_at, multiply, to_matrix
 from nimbus.datagen.streams import Streams, stream
 
 seeds = st.integers(0, 2**32)
-FAST = settings(max_examples=40, deadline=None)
+FAST = settings(max_examples=40)
 FRONT = Camera(
     name="front",
     mount="",

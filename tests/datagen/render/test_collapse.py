@@ -37,7 +37,7 @@ def test_a_round_link_needs_a_fraction_of_its_triangles_and_stays_closed():
         assert np.abs(np.linalg.norm(from_axis(places), axis=1) - RADIUS).max() < 3 * TOLERANCE
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1))
 def test_a_flat_plate_keeps_its_outline_and_its_area(seed):
     rng = np.random.default_rng(seed)

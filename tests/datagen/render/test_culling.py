@@ -37,7 +37,7 @@ def view(eye, rotation, rotations, place, *, width=70, height=50, focal=45.0):
     return shown
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds)
 def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_set(seed):
     rng = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def test_what_is_turned_away_is_in_no_tile():
     assert found <= set(np.flatnonzero(active[:30])) and len(found) > 10
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds)
 def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     rng = np.random.default_rng(seed)

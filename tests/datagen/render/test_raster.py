@@ -47,7 +47,7 @@ def traced(points, faces, eye, rotation):
     return found.min(axis=-1), np.where(depth > 0, np.abs(inside), np.inf).min(axis=-1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_a_picture_is_what_rays_meet_also_where_triangles_reach_behind_the_camera(seed):
     rng = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ def camera(fov: float, width: int, height: int) -> Camera:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     size=st.tuples(LENGTHS, LENGTHS, LENGTHS),
     middle=st.tuples(*[st.floats(-5, 5)] * 3),

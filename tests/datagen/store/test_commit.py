@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from staging import small, staged
 from synthetic import failure, make_rendered, open_dataset, write_dataset
@@ -138,7 +138,9 @@ def test_a_quarantined_episode_needs_no_more_work_and_its_evidence_is_told(tmp_p
     }
 
 
-def test_dataset_json_follows_at_once_then_once_a_second_and_at_the_end(tmp_path: Path) -> None:
+def test_dataset_json_follows_at_once_then_every_few_seconds_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "data"
     with open_dataset(folder) as dataset:
         for index in range(3):
@@ -146,6 +148,9 @@ def test_dataset_json_follows_at_once_then_once_a_second_and_at_the_end(tmp_path
             assert dataset.info.episode_count == index + 1
         assert read_info(folder).episode_count == 1 and read_info(folder).features
         assert verify(folder).problems == ()  # a run is alive: it will catch up
+        dataset.flush()
+        assert read_info(folder).episode_count == 1
+        monkeypatch.setattr("nimbus.datagen.store.dataset._INFO_PERIOD", 0.0)
         dataset.flush()
         assert read_info(folder).episode_count == 3
         dataset.commit(staged(dataset, 3))
@@ -177,7 +182,7 @@ MOVES = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(moves=MOVES)
 def test_whatever_happens_in_whatever_order_an_episode_settles_once_and_all_is_well(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, int]]

@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from staging import staged
@@ -83,7 +83,7 @@ def test_images_and_their_labels_come_back_with_depth_in_whole_millimetres(tmp_p
                 assert_equal(replace(found, normals=found.normals.copy()), replace(expected, depth=rounded))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(data=st.data(), steps=st.integers(1, 6), parts=st.integers(0, 3))
 def test_any_trajectory_comes_back_bit_for_bit(tmp_path: Path, data: st.DataObject, steps: int, parts: int) -> None:
     numbers = st.floats(width=64, allow_nan=True, allow_infinity=True)

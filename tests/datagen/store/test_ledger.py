@@ -139,7 +139,7 @@ def test_a_damaged_row_is_one_line(tmp_path: Path, change: str, said: str, read_
     assert caught.value.exit_code == 2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     rows=st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2), st.booleans(), st.booleans()), max_size=12

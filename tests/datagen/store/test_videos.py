@@ -248,7 +248,7 @@ def test_a_ledger_of_before_there_were_videos_is_read_and_continued(tmp_path: Pa
     assert verify(folder).problems == () and verify(folder).episode_count == 2
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ranges=st.lists(st.tuples(st.integers(0, 36), st.integers(0, 36)).map(sorted), min_size=1, max_size=6))
 def test_a_reader_gives_the_same_frames_in_whatever_order_they_are_asked_for(
     ranges: list[list[int]], tmp_path_factory: pytest.TempPathFactory

@@ -104,7 +104,7 @@ def test_what_is_settled_stays_in_the_background_and_is_forgotten_otherwise():
 
 
 @given(st.integers(0, 3000), st.integers(0, 3000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_no_episode_dies_more_than_sixteen_times_in_a_row(well: int, deaths: int):
     assert 3 <= deaths_to_quarantine(seen(well=well, deaths=deaths)) <= 16
 

@@ -142,7 +142,7 @@ def test_switches_that_cost_end_near_the_bound(cost: float, once: bool, slots: i
     plan_yield=st.sampled_from([0.0, 0.1, 1.0]),
     seed=st.integers(0, 100),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_cell_ever_stands_still(
     planners: int, renderers: int, slots: int, cost: float, once: bool, plan_yield: float, seed: int
 ):

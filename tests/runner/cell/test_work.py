@@ -280,5 +280,5 @@ class Queue(RuleBasedStateMachine):
         assert set(self.leases) == set(self.open)
 
 
-Queue.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Queue.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestQueue = Queue.TestCase

@@ -34,7 +34,7 @@ ARRAYS = st.dictionaries(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(HEADERS, ARRAYS)
 def test_what_is_sent_is_received(header: dict[str, object], parts: wire.Arrays) -> None:
     one, other = socket.socketpair()
@@ -49,7 +49,7 @@ def test_what_is_sent_is_received(header: dict[str, object], parts: wire.Arrays)
         np.testing.assert_array_equal(found[name], part)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=60))
 def test_what_is_no_message_is_said_to_be_none(data: bytes) -> None:
     one, other = socket.socketpair()

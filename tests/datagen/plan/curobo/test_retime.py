@@ -18,7 +18,7 @@ def smooth(seed: int, count: int) -> np.ndarray:
     return rng.uniform(-1, 1, 3) + ease * rng.uniform(-2, 2, 3) + ease * (1 - ease) * rng.uniform(-1, 1, 3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 99), st.integers(20, 200), st.floats(0.2, 1.0), st.sampled_from([1 / 15, 1 / 30]))
 def test_a_motion_keeps_the_limits_its_ends_and_the_period(seed: int, count: int, pace: float, period: float) -> None:
     positions = smooth(seed, count)

@@ -68,7 +68,7 @@ def test_a_slower_pace_is_the_same_robot(scene: PlanningScene, robot: RobotModel
     assert slower == robot
 
 
-@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=5, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(st.tuples(*[st.integers(-4, 4)] * 3), min_size=1, max_size=6))
 def test_spheres_cover_a_hull_and_hardly_stand_out_of_it(corners: list[tuple[int, int, int]]) -> None:
     solid = np.vstack([0.005 * CORNERS, 0.01 * np.array(corners)])

@@ -58,7 +58,7 @@ def taken(samples: Samples, count: int) -> list[int]:
     return [sample["index"] for sample in islice(samples, count)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lengths=LENGTHS, split=SPLITS, block=st.integers(1, 9), pool=st.integers(1, 5), shuffle=st.booleans())
 def test_every_sample_comes_once_an_epoch_for_any_ranks_and_workers(
     lengths: list[int], split: tuple[int, int], block: int, pool: int, shuffle: bool
@@ -74,7 +74,7 @@ def test_every_sample_comes_once_an_epoch_for_any_ranks_and_workers(
         assert [len(rows) for rows in found] == counts and max(counts) - min(counts) <= 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), lengths=LENGTHS, stops=st.integers(1, 3), block=st.integers(1, 9), pool=st.integers(1, 4))
 def test_stopped_anywhere_and_resumed_by_any_others_nothing_is_lost_or_given_twice(
     data: st.DataObject, lengths: list[int], stops: int, block: int, pool: int
@@ -100,7 +100,7 @@ def test_stopped_anywhere_and_resumed_by_any_others_nothing_is_lost_or_given_twi
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lengths=LENGTHS, count=st.integers(0, 60), ranks=st.integers(1, 3))
 def test_one_consumer_goes_on_exactly_where_it_stopped(lengths: list[int], count: int, ranks: int) -> None:
     reader = Reader(Numbers(lengths))
