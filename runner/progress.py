@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,8 @@ class Progress:
             status.byte_count += stored.byte_count
             status.step_count += stored.step_count
         reached = (_SHARED if is_new else ()) + (() if failed else STAGES[3:])
-        status.counts = dict(Counter(status.counts) + Counter(reached))
+        for stage in reached:
+            status.counts[stage] = status.counts.get(stage, 0) + 1
         for name, seconds in stored.times.items():
             table = status.waits if name.endswith("_wait") else status.cpu_times
             table[name] = table.get(name, 0.0) + seconds

@@ -9,6 +9,9 @@ from nimbus.datagen.store.ledger import Ledger
 from nimbus.runner.cell.lease import Missing
 from nimbus.runner.cell.spec import CellSpec
 
+_PAGE = 512
+"""Indices that are looked up in the ledger at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
@@ -36,7 +39,10 @@ def done_before(ledger: Ledger, spec: CellSpec) -> Before:
 def missing(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
     """What is still to be made, by index, looked up as it is asked for."""
     variants = tuple(range(spec.variants))
-    for index in range(spec.episodes):
+    for index, is_known in _indices(ledger, spec.episodes):
+        if not is_known:
+            yield Missing(index=index, variants=variants)
+            continue
         finished = ledger.finished(index, variants)
         if left := tuple(variant for variant in variants if variant not in finished):
             shown = next(iter(ledger.stored(index)), None) if finished else None
@@ -47,3 +53,12 @@ def missing(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
                 stored_attempt=shown.attempt if shown else 0,
                 leases=max((state.lease for item in variants if (state := ledger.episode(index, item))), default=0),
             )
+
+
+def _indices(ledger: Ledger, episodes: int) -> Iterator[tuple[int, bool]]:
+    """Every index, and whether the ledger has anything about it; looked up a page at a time."""
+    for begin in range(0, episodes, _PAGE):
+        end = min(begin + _PAGE, episodes)
+        known = ledger.known(begin, end)
+        for index in range(begin, end):
+            yield index, index in known

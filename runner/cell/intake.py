@@ -14,9 +14,9 @@ from nimbus.datagen.store.info import DatasetInfo
 from nimbus.runner.cell.crew import Member
 from nimbus.runner.cell.messages import Recorded, Written
 
-_GROUP = 16
-_GROUP_WAIT = 0.05
-"""Episodes that are committed together at most, and [s] that the first of them waits."""
+_GROUP = 32
+_GROUP_WAIT = 0.1
+"""Results that enter the dataset together at most, and [s] that the first of them waits."""
 
 
 class Receiver(Protocol):
@@ -48,33 +48,31 @@ class Intake:
         self._dataset, self._receiver, self._load_time = dataset, receiver, load_time
         self._failed: deque[tuple[Member, Recorded]] = deque()
         self._written: list[tuple[Member, Written]] = []
-        self._written_since = 0.0
+        self._since = 0.0
+        """When the first of those that wait came [s monotonic]."""
 
     def record(self, member: Member, message: Recorded) -> None:
-        """Enter failed attempts.
-
-        Raises:
-            StorageError: The disk is full; the next :meth:`commit` tries again.
-        """
+        """Take in failed attempts, for the next :meth:`commit`."""
+        self._wait()
         first, *others = message.attempts
         self._failed.append((member, replace(message, attempts=(self._with_load_time(first), *others))))
-        self._record_failures()
 
     def store(self, member: Member, message: Written) -> None:
         """Take in an episode, for the next :meth:`commit`."""
-        if not self._written:
-            self._written_since = time.monotonic()
+        self._wait()
         self._written.append((member, replace(message, attempt=self._with_load_time(message.attempt))))
 
     def commit(self, *, at_once: bool = False) -> bool:
-        """Record what failed, and commit what was written, a few episodes together; whether there was any.
+        """Record what failed, and commit what was written, a few episodes together; whether any was.
 
         Raises:
             StorageError: The disk is full; the same is tried again by the next call.
         """
+        is_due = at_once or len(self._failed) + len(self._written) >= _GROUP
+        if self.is_empty or not (is_due or time.monotonic() - self._since >= _GROUP_WAIT):
+            return False
         self._record_failures()
-        waited = time.monotonic() - self._written_since
-        if not self._written or not (at_once or len(self._written) >= _GROUP or waited >= _GROUP_WAIT):
+        if not self._written:
             return False
         stored = self._dataset.commit([self._staged(message) for _, message in self._written])
         taken = {attempt.episode_id for attempt in stored}
@@ -86,8 +84,8 @@ class Intake:
 
     @property
     def next_commit(self) -> float | None:
-        """[s] monotonic, when what was written must be committed; None when nothing waits."""
-        return self._written_since + _GROUP_WAIT if self._written else None
+        """[s] monotonic, when what waits is due; None when nothing does."""
+        return None if self.is_empty else self._since + _GROUP_WAIT
 
     @property
     def is_empty(self) -> bool:
@@ -107,12 +105,15 @@ class Intake:
             if path.relative_to(self._dataset.folder).as_posix() not in waiting:
                 path.unlink(missing_ok=True)
 
+    def _wait(self) -> None:
+        if self.is_empty:
+            self._since = time.monotonic()
+
     def _record_failures(self) -> None:
+        if self._failed:
+            self._dataset.record([attempt for _, message in self._failed for attempt in message.attempts])
         while self._failed:
-            member, message = self._failed[0]
-            self._dataset.record(message.attempts)
-            self._failed.popleft()
-            self._receiver.failed(member, message)
+            self._receiver.failed(*self._failed.popleft())
 
     def _with_load_time(self, attempt: Attempt) -> Attempt:
         if not self._load_time:

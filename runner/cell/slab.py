@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -191,8 +190,7 @@ class SlotTable:
     @property
     def counts(self) -> dict[SlotState, int]:
         """Slots by state: no free one is back-pressure on the planners."""
-        counted = Counter(self._states)
-        return {state: counted[state] for state in SlotState}
+        return {state: self._states.count(state) for state in SlotState}
 
     def _set(self, slot: int, state: SlotState, owner: int | None) -> None:
         self._states[slot], self._owners[slot] = state, owner

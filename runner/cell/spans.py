@@ -9,6 +9,8 @@ from nimbus.datagen.store.records import Span
 
 _WINDOWS = 2000
 """Of a run so far: what is shorter than such a window is told together with what else its seat did in it."""
+_FINEST = 0.1
+"""[s] No window is shorter."""
 
 
 @dataclass
@@ -21,8 +23,8 @@ class _Window:
 class SpanThinner:
     """Joins the short spans of a seat: in each window of time, one for a stage, as long as all of them together.
 
-    A window is one part in two thousand of the run so far, so that the first minute is told exactly, and a run of a
-    month with some ten thousand spans a seat.
+    A window is a tenth of a second at first and one part in two thousand of the run so far later on, so that a run of
+    minutes is told exactly, and one of a month with some ten thousand spans a seat.
 
     Args:
         run: Number of the run in the ledger.
@@ -37,7 +39,7 @@ class SpanThinner:
         """What is told now of a seat's spans: stage, begin and end [s since 1970], in their order."""
         for stage, begin, end in spans:
             window = self._windows.get(seat)
-            if window is None or end - window.begin > (end - self._started) / _WINDOWS:
+            if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
                 yield from self.rest(seat)
                 window = self._windows[seat] = _Window(begin)
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin

@@ -101,7 +101,7 @@ class Staff:
 
     def make_room_for_solo(self) -> None:
         """What was set aside needs a worker that has done nothing: one of the others goes, and a new one comes."""
-        if not self._dispatcher.work.counts.aside:
+        if not self._dispatcher.work.aside_count:
             return
         staying = [member for member in self._crew if not member.stopped]
         if any(member.is_fresh or member.retiring for member in staying):
@@ -144,7 +144,10 @@ class Staff:
         self._tell()
 
     def _lacking(self) -> list[Role]:
-        staying, wanted = self._staying(), self.wanted()
+        staying = self._staying()
+        if len(staying) >= sum(self.split):
+            return []
+        wanted = self.wanted()
         if self._spec.resources.fixed_roles:
             return [
                 role

@@ -6,6 +6,7 @@ workers say; when it dies, the ledger is enough to go on.
 
 from __future__ import annotations
 
+import gc
 import os
 import selectors
 import signal
@@ -159,6 +160,7 @@ class Supervisor:
                 started=self._started,
                 tick=TICK,
             )
+            gc.freeze()  # what is loaded stays: nothing in it is to be looked for again and again
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 

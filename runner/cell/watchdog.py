@@ -28,6 +28,7 @@ class Watchdog:
         self._crew, self.deadlines = crew, deadlines
         self.amnesty = Amnesty(tick)
         self._memory_limit = memory_limit
+        self._total_memory = processes.total_memory()
         self._next_memory = 0.0
         self.resident: dict[int, int] = {}
         """[bytes] by worker"""
@@ -62,7 +63,7 @@ class Watchdog:
             self._crew.kill(member, why=self.deadlines.complaint(reading, amnesty=self.amnesty))
 
     def _weigh(self) -> None:
-        limit = self._memory_limit or int(_SHARE * processes.total_memory() / max(1, len(self._crew)))
+        limit = self._memory_limit or int(_SHARE * self._total_memory / max(1, len(self._crew)))
         self.resident = {member.number: processes.resident_bytes(member.pid) for member in self._crew if member.pid}
         for member in self._crew:
             # One that has done nothing yet would only be followed by another of the same size.

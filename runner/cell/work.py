@@ -193,17 +193,22 @@ class Work:
         return not self._held and self._peek() is None
 
     @property
+    def aside_count(self) -> int:
+        """Indices that wait for a worker that has done nothing yet."""
+        return len(self._aside)
+
+    @property
     def counts(self) -> Counts:
         """How many are where."""
         self._peek()
         to_come = int(self._next is not None)
         if not self._exhausted:
             to_come = max(to_come, self._total - self._drawn)
-        aside = Counter(self._held[index].state for index in self._aside)
+        planned_aside = sum(self._held[index].state is State.PLANNED for index in self._aside)
         return Counts(
-            pending=self._states[State.PENDING] - aside[State.PENDING] + to_come,
+            pending=self._states[State.PENDING] - (len(self._aside) - planned_aside) + to_come,
             planning=self._states[State.PLANNING],
-            planned=self._states[State.PLANNED] - aside[State.PLANNED],
+            planned=self._states[State.PLANNED] - planned_aside,
             rendering=self._states[State.RENDERING],
             aside=len(self._aside),
             settled=self._settled,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Staged:
     learned: DatasetInfo | None = None
     """What it tells about the dataset; None when that was known."""
 
-    @property
+    @cached_property
     def files(self) -> dict[str, Path]:
         """Where each file is staged, by its path in the dataset; the HDF5 file comes last."""
         attempt = self.attempt
@@ -107,12 +108,14 @@ class Publisher:
     def _link(self, staged: Staged, source: Path, path: str) -> None:
         """Give a file its name, over no other; one of the same content that is there already will do."""
         final = self._folder / path
-        if final.exists():
+        try:
+            os.link(source, final)
+        except FileExistsError:
             is_ours = source.exists() and final.samefile(source)
             if is_ours or is_whole_file(final, staged.attempt, path):
                 return
             self.orphans.append(put_aside(final, self._folder / ORPHANS))
-        os.link(source, final)
+            os.link(source, final)
 
     def _state(self, staged: Staged, state: State, **values: Any) -> EpisodeState:
         attempt = staged.attempt

@@ -26,7 +26,7 @@ from nimbus.datagen.store.publish import disk, replace_text, sync_folder
 from nimbus.datagen.store.records import EpisodeState, Fault, Span, State, state_of
 from nimbus.datagen.store.recovery import Recovery, recover
 
-_INFO_PERIOD = 1.0
+_INFO_PERIOD = 5.0
 """[s] between two writings of ``dataset.json``, which follows the ledger."""
 _LATE = 10.0
 """[s] by which commits may follow each other in another order than that in which the attempts ended."""
@@ -155,10 +155,8 @@ class Dataset:
                     step_count=self.info.step_count + item.attempt.step_count,
                     byte_count=self.info.byte_count + item.attempt.stored_bytes,
                 )
-            is_first = not self._written.features
-            if is_first or time.monotonic() - self._written_at >= _INFO_PERIOD:
-                with suppress(StorageError):  # they are stored all the same: later is soon enough
-                    self._write_info()
+            with suppress(StorageError):  # they are stored all the same: later is soon enough
+                self._write_info(when_due=True)
             return [item.attempt for item in taken]
 
     def record(self, attempts: Sequence[Attempt]) -> None:
@@ -200,14 +198,14 @@ class Dataset:
         self.ledger.defer(*spans)
 
     def flush(self) -> None:
-        """Write what waits: deferred rows, and ``dataset.json`` when it is behind.
+        """Write what waits: deferred rows, and ``dataset.json`` when it has been behind for a while.
 
         Raises:
             StorageError: The disk is full.
         """
         with self._turn:
             self.ledger.flush()
-            self._write_info()
+            self._write_info(when_due=True)
 
     def close(self) -> None:
         """Write what waits, close the ledger and let others write."""
@@ -231,8 +229,9 @@ class Dataset:
         if known is None or known.state in (State.PENDING, State.LEASED):
             self.ledger.record(replace(settled, lease=known.lease if known else 0))
 
-    def _write_info(self) -> None:
-        if self.info != self._written:
+    def _write_info(self, *, when_due: bool = False) -> None:
+        is_due = not self._written.features or time.monotonic() - self._written_at >= _INFO_PERIOD
+        if self.info != self._written and (is_due or not when_due):
             self._written_at = time.monotonic()
             replace_text(self.folder / INFO_NAME, info_text(self.info))
             self._written = self.info

@@ -30,6 +30,10 @@ _TOUCHED = """
 SELECT idx FROM attempts WHERE idx < :episodes AND (path != '' OR (final AND NOT success))
 UNION SELECT idx FROM episodes WHERE idx < :episodes AND state = 'QUARANTINED'
 """
+_KNOWN = """
+SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last
+UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last
+"""
 _STORED_COUNT = """
 SELECT COUNT(*) FROM (SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < ? AND variant < ?)
 """
@@ -99,8 +103,11 @@ class Ledger:
     def defer(self, *rows: Row) -> None:
         """Add rows with the next batch, before what it writes itself; :meth:`episode` knows of them at once."""
         with self._lock:
-            self._deferred += [row for row in rows if not isinstance(row, EpisodeState)]
-            self._deferred_states |= {(row.idx, row.variant): row for row in rows if isinstance(row, EpisodeState)}
+            for row in rows:
+                if isinstance(row, EpisodeState):
+                    self._deferred_states[row.idx, row.variant] = row
+                else:
+                    self._deferred.append(row)
 
     def flush(self) -> None:
         """Write what was deferred.
@@ -186,6 +193,14 @@ class Ledger:
         with self._lock, reading(self.path):
             return [row[0] for row in self._connection.execute(f"{_TOUCHED} ORDER BY idx", {"episodes": episodes})]
 
+    def known(self, begin: int, end: int) -> set[int]:
+        """Those indices in ``range(begin, end)`` that have a row of an attempt or of where they stand."""
+        bounds = {"begin": begin, "last": end - 1}
+        with self._lock, reading(self.path):
+            return {row[0] for row in self._connection.execute(_KNOWN, bounds)} | {
+                index for index, _ in self._deferred_states if begin <= index < end
+            }
+
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
         """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""
         with self._lock, reading(self.path):
@@ -197,8 +212,9 @@ class Ledger:
     def episode(self, index: int, variant: int = 0) -> EpisodeState | None:
         """Where an episode stands; None when nothing is known of it."""
         with self._lock:
-            found = self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)
-            return self._deferred_states.get((index, variant)) or next(iter(found), None)
+            if deferred := self._deferred_states.get((index, variant)):
+                return deferred
+            return next(iter(self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)), None)
 
     def episodes(self, *states: State) -> list[EpisodeState]:
         """Where episodes stand, those in some states or all that have a row, by index and variant."""

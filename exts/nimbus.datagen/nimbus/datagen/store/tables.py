@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from nimbus.datagen.store.attempt import Attempt
@@ -12,6 +13,7 @@ from nimbus.datagen.store.json_text import from_plain, parse_json
 from nimbus.datagen.store.records import EpisodeState, Fault, Run, Span, State
 
 T = TypeVar("T")
+_JSON = json.JSONEncoder(default=vars)
 _TYPES = {str: "TEXT", State: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
 
 
@@ -36,6 +38,14 @@ class Table(Generic[T]):
     def _json(self) -> frozenset[str]:
         types = get_type_hints(self.row)
         return frozenset(name for name in self.columns if types[name] not in _TYPES)
+
+    @cached_property
+    def _json_places(self) -> tuple[int, ...]:
+        return tuple(place for place, name in enumerate(self.columns) if name in self._json)
+
+    @cached_property
+    def _values(self) -> attrgetter[tuple[Any, ...]]:
+        return attrgetter(*self.columns)
 
     @property
     def create(self) -> str:
@@ -62,9 +72,10 @@ class Table(Generic[T]):
 
     def values(self, row: T) -> list[Any]:
         """What :attr:`insert` takes."""
-        json_columns = self._json
-        values = {name: getattr(row, name) for name in self.columns}
-        return [json.dumps(value, default=vars) if name in json_columns else value for name, value in values.items()]
+        values = list(self._values(row))
+        for place in self._json_places:
+            values[place] = _JSON.encode(values[place])
+        return values
 
     def parse(self, values: tuple[Any, ...]) -> T:
         """The row of a tuple of columns; ``ValueError`` when it is none."""
