@@ -21,6 +21,8 @@ discover()
 NEEDED = {
     "distractors": {"region": "start", "count": [1, 3]},
     "dome": {"textures": [str(Path(__file__).with_name("sky.hdr"))]},
+    "lights": {"count": [1, 3]},
+    "textures": {"share": 1},
 }
 """Parameters without a default, and what makes sure that something is drawn."""
 NAMES = [

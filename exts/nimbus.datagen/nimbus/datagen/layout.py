@@ -61,6 +61,8 @@ class PlacedObject:
     """Fixed where it stands."""
     joints: dict[str, float] = field(default_factory=dict)
     """Position of its parts' joints by name [rad or m]; those left out are at 0."""
+    damping: float = 1.0
+    """Factor of the damping and dry friction of its parts' joints."""
 
 
 def part_label(item: str, part: str) -> str:
@@ -97,6 +99,16 @@ class PhysicalLayout:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lamp:
+    """A further directional light; with the default renderer it casts no shadow."""
+
+    direction: Vector
+    """The way the light travels, unit length, world frame."""
+    color: Vector
+    """Linear RGB times intensity."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Light:
     """One directional light and the sky and ground that fill its shadows; colours are linear RGB."""
 
@@ -106,6 +118,8 @@ class Light:
     """Colour times intensity."""
     sky: Vector
     ground: Vector
+    lamps: tuple[Lamp, ...] = ()
+    """Further lights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +170,10 @@ class Surface:
     texture: str = ""
     """Name of a procedural texture (``wood``, ``concrete``, …), empty to keep the asset's own."""
     texture_seed: int = 0
+    picture: str = ""
+    """Path of an image that is used instead of a procedural texture."""
+    picture_hash: str = ""
+    """Of its content."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +202,10 @@ class VisualLayout:
     surfaces: dict[str, Surface] = field(default_factory=dict)
     """By name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
     instruction: str = ""
+    latency: float = 0.0
+    """How old what all cameras show is [s]."""
+    table_rise: float = 0.0
+    """How much higher the table stands in the room [m]; the world's origin stays on its top."""
     drawn: dict[str, Any] = field(default_factory=dict)
     dome: Dome | None = None
     """What the light's sky and ground are the mean colours of, where there is one."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nimbus.datagen.layout import Light, Vector
+from nimbus.datagen.layout import Lamp, Light, Vector
 
 _GROUND_SHARE = 0.45
 """Light from below is what the floor gives back."""
@@ -14,19 +14,26 @@ _GROUND_SHARE = 0.45
 
 def make_light(*, azimuth: float, elevation: float, intensity: float, temperature: float, ambient: float) -> Light:
     """A sun at ``azimuth`` and ``elevation`` [rad] of a colour temperature [K], and the sky that goes with it."""
-    towards = (
-        math.cos(elevation) * math.cos(azimuth),
-        math.cos(elevation) * math.sin(azimuth),
-        math.sin(elevation),
-    )
     tint = np.array(blackbody_color(temperature))
     sky = ambient * (0.5 + 0.5 * tint)
     return Light(
-        direction=(-towards[0], -towards[1], -towards[2]),
+        direction=_from(azimuth, elevation),
         color=_vector(intensity * tint),
         sky=_vector(sky),
         ground=_vector(_GROUND_SHARE * sky),
     )
+
+
+def make_lamp(*, azimuth: float, elevation: float, intensity: float, temperature: float) -> Lamp:
+    """A further light at ``azimuth`` and ``elevation`` [rad] of a colour temperature [K]."""
+    color = _vector(intensity * np.array(blackbody_color(temperature)))
+    return Lamp(direction=_from(azimuth, elevation), color=color)
+
+
+def _from(azimuth: float, elevation: float) -> Vector:
+    """The way light travels that comes from there."""
+    towards = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth), math.sin(elevation)
+    return -towards[0], -towards[1], -towards[2]
 
 
 def nominal_light() -> Light:

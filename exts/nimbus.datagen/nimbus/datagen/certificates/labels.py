@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.observation import CameraFrames, Labels
+from nimbus.datagen.render.latency import shown_poses
 from nimbus.datagen.rotations import to_matrix
 from nimbus.datagen.store.read import EpisodeFile
 
@@ -43,7 +44,9 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
         return LabelCheck(views=0, problems=())
     bodies = {name: row for row, name in enumerate(episode.texts("names/bodies"))}
     positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
-    lenses = {camera.name: camera.distortion for camera in episode.layout().visual.cameras}
+    visual = episode.layout().visual
+    positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=visual.latency)
+    lenses = {camera.name: camera.distortion for camera in visual.cameras}
     views, problems = 0, []
     for camera in episode.cameras:
         for step in steps.tolist():

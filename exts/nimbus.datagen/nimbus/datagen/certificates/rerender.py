@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Layout
+from nimbus.datagen.render.latency import shown_poses
 from nimbus.datagen.store.read import EpisodeFile
 
 LEAST_PSNR = 30.0
@@ -52,6 +53,7 @@ class FreshRenders:
         """
         names = episode.texts("names/bodies")
         positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
+        positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=layout.visual.latency)
         self._renderer.load(layout)
         found, problems = [], []
         for step in steps.tolist():

@@ -31,6 +31,10 @@ class Draft:
     dome: Dome | None = None
     cameras: list[Camera] = field(default_factory=list)
     surfaces: dict[str, Surface] = field(default_factory=dict)
+    latency: float = 0.0
+    """Of what cameras show [s]."""
+    table_rise: float = 0.0
+    """Of the table and what stands on it, in the room [m]."""
     names: dict[str, str] = field(default_factory=dict)
     """What the instruction calls an object, without an article."""
     sentence: str = "{Instruction}"

@@ -99,6 +99,8 @@ def draw_visual(
     return VisualLayout(
         light=draft.light if dome is None else replace(draft.light, sky=dome.sky, ground=dome.ground),
         cameras=tuple(draft.cameras),
+        latency=draft.latency,
+        table_rise=draft.table_rise,
         surfaces=draft.surfaces,
         instruction=_instruction(template, task, draft, physical.drawn.get("choices", {})),
         drawn=drawn | {"language": {"template": template} | drawn.get("language", {})},

@@ -18,11 +18,9 @@ from nimbus.datagen.render import tones
 from nimbus.datagen.render.kernel_data import LEVELS, Boxes, Look, Scene
 from nimbus.datagen.render.mipmap import mipmap
 from nimbus.datagen.render.parts import ROBOT, Part
-from nimbus.datagen.render.textures import procedural_texture
+from nimbus.datagen.render.textures import surface_image, texture_period
 from nimbus.datagen.render.triangles import Triangles
 
-_PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
-"""[m] Length after which a procedural texture repeats; about what one view shows of the surface."""
 _MOST_RECTANGLES = 64
 """A part of more rectangles is traced faster as a mesh."""
 _MOST_BOXES, _FACES_OF_A_BOX = 128, 16
@@ -182,10 +180,10 @@ def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
 
 
 def _look(part: Part, surface: Surface) -> tuple[Triangles, NDArray[np.uint8]]:
-    if not surface.texture:
+    image = surface_image(surface)
+    if image is None:
         return part.triangles, part.image
-    image = procedural_texture(surface.texture, surface.texture_seed)
-    return part.triangles.projected(_PERIODS.get(part.instance, 1.0)), image
+    return part.triangles.projected(texture_period(part.instance)), image
 
 
 _joined_cache: dict[tuple[Triangles, ...], Triangles] = {}

@@ -74,7 +74,7 @@ class Scene:
 
 @wp.struct
 class Light:
-    """One directional light and the sky and ground."""
+    """One directional light, the sky and ground, and further lights."""
 
     towards: wp.vec3
     color: wp.vec3
@@ -83,6 +83,10 @@ class Light:
     across: wp.vec3
     along: wp.vec3
     shadows: wp.bool
+    lamp_count: wp.int32
+    lamps_towards: wp.array(dtype=wp.vec3)
+    lamp_colors: wp.array(dtype=wp.vec3)
+    """Of further lights, which cast no shadows."""
 
 
 @wp.struct

@@ -8,6 +8,7 @@ from functools import partial
 from nimbus.datagen.layout import Layout
 from nimbus.datagen.observation import Labels, Observation
 from nimbus.datagen.registry import register
+from nimbus.datagen.render.latency import shown_poses
 from nimbus.datagen.render.stacked import StackedRenderer, find_device
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.trajectory import Trajectory
@@ -63,13 +64,14 @@ class NewtonRenderer(Renderer):
     def _observe(self, renderer: StackedRenderer, layout: Layout, trajectory: Trajectory) -> Iterator[Observation]:
         """Render the steps of a trajectory; a chunk when it is asked for."""
         start = 0
+        motion = trajectory.body_positions, trajectory.body_wxyz
+        positions, wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
         while start < trajectory.step_count:
             self._load(renderer, layout)
             steps = slice(start, start + renderer.stack)
-            positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
-            cameras = renderer.render(trajectory.body_names, positions, wxyz, first_step=start)
+            cameras = renderer.render(trajectory.body_names, positions[steps], wxyz[steps], first_step=start)
             yield Observation(start=start, cameras=cameras)
-            start += len(positions)
+            start += len(positions[steps])
 
     def _load(self, renderer: StackedRenderer, layout: Layout) -> Labels:
         """Prepare a layout, unless it is the one that was shown last."""

@@ -254,6 +254,8 @@ def shade(
             received += light.color * facing
         else:
             shaded.blocker = blocker
+    for lamp in range(light.lamp_count):
+        received += light.lamp_colors[lamp] * wp.max(wp.dot(normal, light.lamps_towards[lamp]), 0.0)
     shaded.color = wp.cw_mul(albedo, received)
     return shaded
 

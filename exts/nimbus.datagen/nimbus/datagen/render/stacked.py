@@ -22,6 +22,7 @@ from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.lens import Lens
 from nimbus.datagen.render.parts import Part, object_parts, scene_parts
 from nimbus.datagen.render.raytrace import render_views
+from nimbus.datagen.render.room import around_table
 from nimbus.datagen.render.sensor import SensorModel
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.robot import Robot
@@ -77,7 +78,8 @@ class StackedRenderer:
         self._lenses = {camera.name: Lens(camera) for camera in visual.cameras if any(camera.distortion)}
         self._sensors = {camera.name: SensorModel(camera) for camera in visual.cameras if camera.sensor != Sensor()}
         self.stack = self._stack or self._choose_stack(visual.cameras)
-        parts = [part for item in layout.physical.objects for part in object_parts(item)] + list(self._scene_parts)
+        parts = [part for item in layout.physical.objects for part in object_parts(item)]
+        parts += around_table(self._scene_parts, rise=visual.table_rise)
         libraries = self.libraries or tuple(dict.fromkeys(item.library for item in layout.physical.objects))
         self.labels: Labels = make_labels(self.stage, layout.physical.objects, parts, libraries=libraries)
         self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device)
@@ -91,6 +93,10 @@ class StackedRenderer:
         light.sky, light.ground = wp.vec3(*visual.light.sky), wp.vec3(*visual.light.ground)
         light.across, light.along = (wp.vec3(*axis) for axis in self._light_axes)
         light.shadows = self.shadows
+        lamps = visual.light.lamps
+        light.lamp_count = len(lamps)
+        light.lamps_towards = self._upload(-np.array([lamp.direction for lamp in lamps], dtype=float), wp.vec3)
+        light.lamp_colors = self._upload(np.array([lamp.color for lamp in lamps], dtype=float), wp.vec3)
 
     def render(
         self, body_names: Sequence[str], body_positions: Float, body_wxyz: Float, *, first_step: int = 0

@@ -1,23 +1,38 @@
-"""Procedural textures by name and seed; they tile without seams."""
+"""Procedural textures by name and seed, which tile without seams, and pictures of one's own."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.layout import Surface
 from nimbus.datagen.streams import stream
 
 Image = NDArray[Any]
 
 SIZE = 384
 """[px] Side of every texture."""
+_LEAST = 8
+"""[px] A picture of less along a side is a mistake."""
+
+_PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
+"""[m] Length after which a texture repeats on a part of the room; about what one view shows of it."""
+_PERIOD = 0.3
+"""[m] The same on things."""
 
 _rows, _columns = np.meshgrid(np.arange(SIZE) / SIZE, np.arange(SIZE) / SIZE, indexing="ij")
+
+
+def texture_period(instance: str) -> float:
+    """[m] Length after which a texture repeats on a part of the room or on a thing."""
+    return _PERIODS.get(instance, _PERIOD)
 
 
 def texture_names() -> tuple[str, ...]:
@@ -38,6 +53,56 @@ def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
     pixels = np.rint(np.clip(image, 0.0, 1.0) * 255.0).astype(np.uint8)
     pixels.setflags(write=False)
     return pixels
+
+
+def surface_image(surface: Surface) -> NDArray[np.uint8] | None:
+    """The image (H, W, 3) sRGB that a surface wears instead of its own; None for its own.
+
+    Raises:
+        InputError: No texture of that name, or its picture is gone, changed or broken.
+    """
+    if surface.picture:
+        return read_picture(Path(surface.picture), surface.picture_hash)
+    return procedural_texture(surface.texture, surface.texture_seed) if surface.texture else None
+
+
+@lru_cache(maxsize=128)
+def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
+    """A picture (H, W, 3) sRGB as a texture, at most :data:`SIZE` pixels wide and high; shared, so never written to.
+
+    Raises:
+        InputError: It cannot be read, or its content is not that of the hash.
+    """
+    from PIL import Image as PillowImage
+
+    if picture_hash(path) != content:
+        what = "the picture changed since it was drawn"
+        raise InputError(what, where=str(path), instead="restore it, or draw the episode anew")
+    try:
+        with PillowImage.open(path) as opened:
+            opened.draft("RGB", (SIZE, SIZE))
+            picture = opened.convert("RGB")
+    except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
+        raise InputError(f"not a picture that can be read: {error}", where=str(path)) from None
+    if min(picture.size) < _LEAST:
+        what = f"{picture.width} x {picture.height} pixels are no texture"
+        raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
+    picture.thumbnail((SIZE, SIZE))
+    pixels = np.asarray(picture)
+    pixels.setflags(write=False)
+    return pixels
+
+
+def picture_hash(path: Path) -> str:
+    """Of a picture's content.
+
+    Raises:
+        InputError: No such file.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
 
 
 def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> Image:

@@ -181,8 +181,8 @@ def _set_part_joints(builder: newton.ModelBuilder, item: PlacedObject, model: Ob
         builder.joint_q[coordinate] = item.joints.get(part.name, 0.0)
         builder.joint_target_mode[degree] = int(newton.JointTargetMode.NONE)
         builder.joint_target_ke[degree] = builder.joint_target_kd[degree] = 0.0
-        builder.joint_stiffness[degree], builder.joint_damping[degree] = joint.stiffness, joint.damping
-        builder.joint_friction[degree] = joint.friction
+        builder.joint_stiffness[degree], builder.joint_damping[degree] = joint.stiffness, joint.damping * item.damping
+        builder.joint_friction[degree] = joint.friction * item.damping
         builder.joint_armature[degree] = _ARMATURE[joint.kind]
 
 

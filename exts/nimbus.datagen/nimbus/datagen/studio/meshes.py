@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.render.parts import Part
-from nimbus.datagen.render.textures import procedural_texture
+from nimbus.datagen.render.textures import surface_image
 
 _PALETTE_CELL = 5
 """[px] Images of this height are rows of plain colours."""
@@ -38,8 +38,8 @@ def _mesh(part: Part, surface: Surface) -> Any:
     from trimesh.visual.material import PBRMaterial
 
     triangles, image = part.triangles, part.image
-    if surface.texture:
-        image, triangles = procedural_texture(surface.texture, surface.texture_seed), triangles.projected(_PERIOD)
+    if (worn := surface_image(surface)) is not None:
+        image, triangles = worn, triangles.projected(_PERIOD)
     image = _tinted(image, surface)
     plain = {"vertices": triangles.vertices, "faces": triangles.faces, "vertex_normals": triangles.normals}
     if image.shape[0] <= _PALETTE_CELL:
