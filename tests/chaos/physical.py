@@ -18,6 +18,8 @@ _GAP = 10.0
 """[s] Deadline without a stamp, the usual one: SIGSTOP is noticed by it."""
 _NOTED = 2.0
 """[s] until a fault is in the ledger for good: a supervisor that is killed sooner takes its row along."""
+_PATIENCE = 8
+"""Strikes after which something must come of the run before the next: else a slow machine never gets to a result."""
 _SLICE = 20
 """Episodes by which a run grows that ended before every fault was there."""
 
@@ -31,7 +33,7 @@ def physics(lab: Lab) -> Result:
     others: Counter[str] = Counter()
     with lab.scenario("physics") as result:
         folder = lab.folder / "physics"
-        hits = 0
+        hits = strikes = results = 0
         while True:
             run = cells.start(cells.physics(folder, episodes=episodes, workers=(1, 1)))
             while not run.is_over and hits < wanted:
@@ -39,8 +41,12 @@ def physics(lab: Lab) -> Result:
                 if others.total() < wanted // 25 and random.random() < 0.05:
                     time.sleep(_GAP + _NOTED)
                     others[_strike_other(run, random)] += 1
-                else:
-                    sent += _strike_worker(run, random, spared={fault["pid"] for fault in sent})
+                elif (made := _results(run)) != results or strikes < _PATIENCE:
+                    strikes = 0 if made != results else strikes
+                    results = made
+                    struck = _strike_worker(run, random, spared={fault["pid"] for fault in sent})
+                    strikes += len(struck)
+                    sent += struck
                 hits = _hits(folder)
             ended, error = run.end()
             for fault in sent:
@@ -88,6 +94,12 @@ def _strike_other(run: cells.Run, random: Any) -> str:
     zygote = cells.zygote(run)
     cells.kill(supervisor if name == "supervisor" or not zygote else zygote)
     return f"{name}_sigkill"
+
+
+def _results(run: cells.Run) -> int:
+    """Attempts that failed or were stored in this run."""
+    status = run.status()
+    return status.get("attempts", 0) + status.get("stored", 0)
 
 
 def _hits(folder: Any) -> int:
