@@ -86,7 +86,8 @@ def with_isaacsim(pipeline: Pipeline) -> Pipeline:
             what = f"{part.kind} in one component cannot be divided between Nimbus and Isaac Sim"
             raise pipeline.document.error(part.keys, what, instead="use --sim newton", at_key=True)
     components = tuple(
-        replace(part, name=RENDERER, settings={}) if part.kind == "render" else part for part in pipeline.components
+        replace(part, name=RENDERER, settings={}) if part.kind == "render" and part.name != RENDERER else part
+        for part in pipeline.components
     )
     return replace(pipeline, components=components)
 
@@ -167,7 +168,7 @@ class RandomizedElsewhere(Randomizer):
 
     def process(self, item: Scene) -> Iterator[Randomized]:
         """Nothing is drawn here."""
-        raise NotImplementedError(f"{item.label} was given to a renderer to be drawn")
+        raise _misled("randomize", item.label)
 
 
 @register("plan", "elsewhere")
@@ -176,4 +177,11 @@ class PlannedElsewhere(Planner):
 
     def process(self, item: Randomized) -> Iterator[Planned]:
         """Nothing is planned here."""
-        raise NotImplementedError(f"{item.label} was given to a renderer to be planned")
+        raise _misled("plan", item.label)
+
+
+def _misled(stage: str, label: str) -> RuntimeError:
+    """A bug: the supervisor gives renderers trajectories, and instances are renderers and stay so."""
+    return RuntimeError(
+        f"{label} came to an instance of Isaac Sim to {stage}: only planners, which are other processes, do that"
+    )

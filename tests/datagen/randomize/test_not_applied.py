@@ -37,13 +37,10 @@ def test_the_default_simulator_applies_everything():
     assert shown.physical.robot.delay > 0
 
 
-def test_a_lens_that_rtx_does_not_bend_is_told_and_the_camera_stays_straight():
+def test_what_rtx_shows_is_what_the_default_renderer_shows():
     known, shown = layout(NEWTON), layout(RTX)
-    assert left_out(shown.visual.drawn) == {"lens"}
-    assert {camera.distortion for camera in shown.visual.cameras} == {(0.0, 0.0)}
-    assert shown.physical == known.physical, "the default simulator moves them"
-    assert shown.visual.light == known.visual.light, "no other draw moves"
-    assert [camera.sensor for camera in shown.visual.cameras] == [camera.sensor for camera in known.visual.cameras]
+    assert left_out(shown.visual.drawn) == set()
+    assert shown == known
 
 
 def test_a_robot_that_physx_does_not_set_up_is_told_and_stays_as_its_file_says():
@@ -56,7 +53,7 @@ def test_a_robot_that_physx_does_not_set_up_is_told_and_stays_as_its_file_says()
 @pytest.mark.parametrize("simulator", [IsaacSimSimulation, IsaacSimRenderer])
 def test_what_is_declared_are_names_of_randomizers(simulator: type):
     declared = simulator.NOT_APPLIED  # pyright: ignore[reportAttributeAccessIssue]
-    assert declared and declared <= set(registry.names("randomizer"))
+    assert declared <= set(registry.names("randomizer"))
     part = "physical" if simulator is IsaacSimSimulation else "visual"
     assert not_applied("isaacsim", part) == declared
-    assert {registry.lookup("randomizer", name).part for name in declared} == {part}
+    assert {registry.lookup("randomizer", name).part for name in declared} <= {part}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from contract.standin import StandIn
 from render_scene import layout, stage_and_robot, states
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Camera
+from nimbus.datagen.layout import Camera, Dome
 from nimbus.datagen.observation import Labels
-from nimbus.datagen.render.readback import boxes_of_masks, frames_from_buffers, instance_indices
+from nimbus.datagen.render.readback import body_indices, boxes_of_masks, frames_from_buffers, instance_indices
 from nimbus.datagen.render.stack_stage import RegionPaths
+from nimbus.datagen.render.views import intrinsics
 from nimbus.datagen.simulate import kit_app
 from nimbus.datagen.trajectory import Outcome, StartState, Trajectory
 
@@ -197,3 +199,61 @@ import nimbus.datagen.render.stack_layout, nimbus.datagen.render.region_labels, 
     env = {"PYTHONPATH": str(PACKAGE_FOLDER)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bodies_are_told_apart_where_instances_are_not():
+    region = RegionPaths(root="/World/Regions/R_000", bodies={}, cameras={})
+    paths = {
+        1: "/World/Regions/R_000/body_panda_hand/mesh",
+        2: "/World/Regions/R_000/body_cabinet_0__drawer/mesh",
+        3: "/World/Regions/R_000/scene/table_surface",
+        4: "BACKGROUND",
+    }
+    ids = np.array([1, 2, 3, 4, 9], np.uint32).reshape(1, 1, 5)
+    rows = body_indices(ids, paths, [region], ("panda_link0", "cabinet_0.drawer", "panda_hand"))
+    assert rows.ravel().tolist() == [2, 1, -1, -1, -1]
+
+
+def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
+    regions.open(warm_up=1)
+    moved = trajectory()
+    now, later = ((moved.body_positions[s], moved.body_wxyz[s]) for s in (slice(0, 2), slice(1, 3)))
+    assert regions.render(*now)["front"].flow is None
+    seen = regions.render(*now, following=later)
+    front, wrist = seen["front"], seen["wrist"]
+    assert front.flow.shape == (2, HEIGHT, WIDTH, 2)
+    assert np.isfinite(front.flow[front.depth > 0]).all() and np.isnan(front.flow[front.depth == 0]).all()
+    assert np.abs(wrist.flow[0, 2:4, 3:6]).max() > 0.01, "the wrist camera is moved"
+    assert np.isnan(regions.render(*now, following=(later[0][:1], later[1][:1]))["front"].flow[1]).all()
+
+
+def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):
+    from nimbus.datagen.render.isaacsim import RegionRenderer
+
+    shown = layout(width=WIDTH, height=HEIGHT)
+    cameras = tuple(replace(camera, distortion=(-0.05, 0.0)) for camera in shown.visual.cameras)
+    shown = replace(shown, visual=replace(shown.visual, cameras=cameras))
+    stage, robot = stage_and_robot()
+    bent = RegionRenderer(stage, robot, shown, trajectory(), libraries=("trash",), stack=1, folder=tmp_path, settle=1)
+    assert all(wide.vertical_fov > camera.vertical_fov for wide, camera in zip(bent.cameras, cameras, strict=True))
+    bent.open(warm_up=1)
+    moved = trajectory()
+    front = bent.render(moved.body_positions[:1], moved.body_wxyz[:1])["front"]
+    np.testing.assert_allclose(front.intrinsics, intrinsics(cameras[0]))
+
+
+def test_a_sky_from_a_picture_lights_the_stage(tmp_path: Path):
+    from pxr import Usd, UsdGeom, UsdLux
+
+    from nimbus.datagen.render.stack_stage import add_light
+
+    dome = Dome(texture=str(tmp_path / "sky.hdr"), content="", intensity=1.5, turn=0.5, sky=(1, 1, 1), ground=(0, 0, 0))
+    stage: Any = Usd.Stage.CreateNew(str(tmp_path / "lit.usda"))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    add_light(stage, layout().visual.light, dome)
+    sky: Any = UsdLux.DomeLight(stage.GetPrimAtPath("/World/Lights/sky"))
+    assert sky.GetTextureFileAttr().Get().path == dome.texture
+    assert sky.GetIntensityAttr().Get() == 1500.0
+    turned = np.array(UsdGeom.XformCache().GetLocalToWorldTransform(sky.GetPrim())).T[:3, :3]
+    np.testing.assert_allclose(turned @ (0, 1, 0), (0, 0, 1), atol=1e-6)
+    np.testing.assert_allclose(turned @ (1, 0, 0), (np.cos(0.5), np.sin(0.5), 0), atol=1e-6)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import make_rendered, write_dataset
 
+from nimbus.datagen.observation import CameraFrames
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.schema import FIELDS, TEXT, field_of, is_dtype, unify
 
@@ -29,7 +31,26 @@ def test_every_dataset_of_a_file_has_a_row_and_every_row_occurs(tmp_path: Path) 
     with EpisodeFile(tmp_path / "data" / stored.path) as episode:
         found = [field_of(path) for path in episode.paths()]
     assert None not in found
-    assert {field.path for field in found if field} == {field.path for field in FIELDS}
+    asked_for = {"observations/flow/*"}
+    assert {field.path for field in found if field} | asked_for == {field.path for field in FIELDS}
+
+
+def test_flow_is_stored_where_it_was_made(tmp_path: Path) -> None:
+    def with_flow(frames: CameraFrames) -> CameraFrames:
+        flow = np.random.default_rng(0).normal(size=(*frames.depth.shape, 2)).astype(np.float16)
+        return replace(frames, flow=np.where(frames.depth[..., None] > 0, flow, np.float16("nan")))
+
+    item = make_rendered()
+    seen = [
+        replace(chunk, cameras={name: with_flow(frames) for name, frames in chunk.cameras.items()})
+        for chunk in item.observations
+    ]
+    (stored,) = write_dataset(tmp_path / "data", [replace(item, observations=iter(seen))])
+    with EpisodeFile(tmp_path / "data" / stored.path) as episode:
+        for name, frames in seen[0].cameras.items():
+            found = episode.frames(name, 0, len(frames.depth)).flow
+            assert found is not None
+            np.testing.assert_array_equal(found, frames.flow)
 
 
 def test_a_size_means_the_same_everywhere_in_a_file_and_pixels_differ_between_cameras() -> None:

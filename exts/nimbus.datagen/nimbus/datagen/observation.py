@@ -31,6 +31,9 @@ class CameraFrames:
     """(3, 3) pinhole matrix [px]"""
     world_T_camera: NDArray[np.float64]
     """(K, 4, 4), OpenCV axes (+Z forward, +Y down)"""
+    flow: NDArray[np.float16] | None = None
+    """(K, H, W, 2) [px] right and down, to where what is seen is in the next step; NaN where nothing was hit and in an
+    episode's last step. None where it was not asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)

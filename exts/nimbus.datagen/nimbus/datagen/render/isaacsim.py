@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +20,10 @@ from nimbus.datagen.layout import Camera, Layout
 from nimbus.datagen.liveness import progress
 from nimbus.datagen.observation import CameraFrames, Observation
 from nimbus.datagen.registry import register
-from nimbus.datagen.render.readback import frames_from_buffers, instance_indices
+from nimbus.datagen.render.flow import flow_to_next
+from nimbus.datagen.render.latency import shown_poses
+from nimbus.datagen.render.lens import Lens
+from nimbus.datagen.render.readback import body_indices, frames_from_buffers, instance_indices
 from nimbus.datagen.render.sensor import SensorModel
 from nimbus.datagen.render.stack_layout import StackLayout, most_in_memory, stack_layout
 from nimbus.datagen.render.stack_stage import RegionPaths, region_poses, write_stacked_stage
@@ -53,13 +57,23 @@ class IsaacSimRenderer(Renderer):
         free_bytes: Of the GPU's memory; 0: not known.
         warm_up: Updates after a stage was loaded, before the first frame counts.
         settle: Frames that each batch is rendered, so that what the denoiser remembers of the last one is gone.
+        flow: Also make the optical flow to the next step.
     """
 
-    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"lens", "materials"})
-    """Randomizers that this renderer does not honour: its lenses are pinhole lenses, its surfaces the assets' own."""
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
+    """Randomizers that this renderer does not honour: its floor lies where the scene's file says."""
 
-    def __init__(self, *, stack: int | None = None, free_bytes: int = 0, warm_up: int = 16, settle: int = 4) -> None:
+    def __init__(
+        self,
+        *,
+        stack: int | None = None,
+        free_bytes: int = 0,
+        warm_up: int = 16,
+        settle: int = 4,
+        flow: bool = False,
+    ) -> None:
         self._given, self._free_bytes, self._warm_up, self._settle = stack, free_bytes, warm_up, settle
+        self._flow = flow
         self._stack = stack or _STACK
         self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
         self._shown: tuple[Layout, RegionRenderer] | None = None
@@ -86,12 +100,15 @@ class IsaacSimRenderer(Renderer):
 
     def _observe(self, item: Planned, layout: Layout) -> Iterator[Observation]:
         trajectory, start = item.trajectory, 0
+        motion = trajectory.body_positions, trajectory.body_wxyz
+        shown_positions, shown_wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
         sensors = {camera.name: SensorModel(camera) for camera in layout.visual.cameras}
         while start < trajectory.step_count:
-            steps = slice(start, start + self._stack)
-            positions, wxyz = trajectory.body_positions[steps], trajectory.body_wxyz[steps]
+            steps, next_steps = (slice(start + later, start + later + self._stack) for later in (0, 1))
+            positions, wxyz = shown_positions[steps], shown_wxyz[steps]
+            following = shown_positions[next_steps], shown_wxyz[next_steps]
             progress()
-            seen = self._load(item, layout).render(positions, wxyz)
+            seen = self._load(item, layout).render(positions, wxyz, following=following if self._flow else None)
             taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
             yield Observation(start=start, cameras=taken)
             start += len(positions)
@@ -156,12 +173,19 @@ class RegionRenderer:
         from nimbus.datagen.render.region_labels import make_region_labels
         from nimbus.datagen.usd.robot import robot_usd
 
-        self.cameras, self.settle = layout.visual.cameras, settle
+        self._lenses = {camera.name: Lens(camera) for camera in layout.visual.cameras if any(camera.distortion)}
+        self.cameras = tuple(
+            self._lenses[camera.name].pinhole if camera.name in self._lenses else camera
+            for camera in layout.visual.cameras
+        )
+        self.settle = settle
         self._names = trajectory.body_names
         fixtures = {name: fixture.prim_path for name, fixture in stage.fixtures.items()}
         usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
         objects = layout.physical.objects
-        self.assets: VisualAssets = write_visual_assets(stage.path, usd, fixtures, objects, folder)
+        self.assets: VisualAssets = write_visual_assets(
+            stage.path, usd, fixtures, objects, folder, surfaces=layout.visual.surfaces, roles=stage.roles
+        )
         self.labels, self._instance_of = make_region_labels(stage, layout, self.assets, libraries=libraries)
         positions, wxyz = trajectory.body_positions, trajectory.body_wxyz
         _, _, eyes, _ = region_poses(self.cameras, self._names, positions, wxyz)
@@ -182,6 +206,7 @@ class RegionRenderer:
             wxyz=wxyz[first],
             cameras=self.cameras,
             light=layout.visual.light,
+            dome=layout.visual.dome,
         )
 
     def open(self, *, warm_up: int) -> None:
@@ -209,12 +234,15 @@ class RegionRenderer:
             self._sensors[camera.name] = sensor
         app_utils.update_app(steps=warm_up)
 
-    def render(self, positions: Float, wxyz: Float) -> dict[str, CameraFrames]:
+    def render(
+        self, positions: Float, wxyz: Float, *, following: tuple[Float, Float] | None = None
+    ) -> dict[str, CameraFrames]:
         """Render up to K steps with every camera.
 
         Args:
             positions: (K, B, 3) [m], world frame.
             wxyz: (K, B, 4)
+            following: The same one step later, for the optical flow; K - 1 of them where the episode ends.
         """
         import omni.replicator.core as rep
 
@@ -226,7 +254,12 @@ class RegionRenderer:
         shown = {}
         for column, camera in enumerate(self.cameras):
             sensor: TiledCameraSensor = self._sensors[camera.name]
-            shown[camera.name] = self._read(sensor, camera, eyes[:count, column], views[:count, column])
+            frames, body = self._read(sensor, camera, eyes[:count, column], views[:count, column])
+            if following is not None:
+                flow = flow_to_next(frames, body, camera, self._names, (positions, wxyz), following)
+                frames = replace(frames, flow=flow)
+            lens = self._lenses.get(camera.name)
+            shown[camera.name] = lens.bend(frames) if lens else frames
         return shown
 
     def _place(self, bodies: Float, turns: Float, eyes: Float, views: Float) -> None:
@@ -238,7 +271,10 @@ class RegionRenderer:
             self._body_prims.set_local_poses(bodies[:, rows].reshape(-1, 3), turns[:, rows].reshape(-1, 4))
             self._eye_prims.set_local_poses(eyes.reshape(-1, 3), views.reshape(-1, 4))
 
-    def _read(self, sensor: TiledCameraSensor, camera: Camera, eyes: Float, turns: Float) -> CameraFrames:
+    def _read(
+        self, sensor: TiledCameraSensor, camera: Camera, eyes: Float, turns: Float
+    ) -> tuple[CameraFrames, NDArray[np.int16]]:
+        """The frames, and (K, H, W) which body is seen."""
         count = len(eyes)
         rgb, _ = sensor.get_data("rgb")
         depth, _ = sensor.get_data("distance_to_image_plane")
@@ -249,7 +285,9 @@ class RegionRenderer:
             "normals": normals.numpy()[:count],
         }
         numbers, info = sensor.get_data("instance_id_segmentation")
-        instance = instance_indices(
-            numbers.numpy()[:count], info["idToLabels"], self.regions, self.labels, instance_of=self._instance_of
+        ids, paths = numbers.numpy()[:count], info["idToLabels"]
+        instance = instance_indices(ids, paths, self.regions, self.labels, instance_of=self._instance_of)
+        frames = frames_from_buffers(
+            buffers, instance, self.labels, camera, eyes=eyes, turns=turns, far=self.layout.far
         )
-        return frames_from_buffers(buffers, instance, self.labels, camera, eyes=eyes, turns=turns, far=self.layout.far)
+        return frames, body_indices(ids, paths, self.regions, self._names)

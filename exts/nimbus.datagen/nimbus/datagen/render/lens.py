@@ -32,7 +32,7 @@ class Lens:
     """
 
     def __init__(self, camera: Camera) -> None:
-        self._matrix = views.intrinsics(camera)
+        self._matrix, self._coefficients = views.intrinsics(camera), camera.distortion
         x, y = self._rays(camera)
         scale = 1.02 * max(np.abs(x).max() / self._half_width, np.abs(y).max() / self._half_height)
         tangent = scale * math.tan(0.5 * camera.vertical_fov)
@@ -77,6 +77,7 @@ class Lens:
             depth=self._labels(frames.depth),
             instance=instance,
             semantic=self._labels(frames.semantic),
+            flow=None if frames.flow is None else self._flow(frames.flow),
             normals=self._labels(frames.normals) if frames.normals.size else frames.normals,
             boxes_2d=frames.boxes_2d
             if np.isnan(frames.boxes_2d).all()
@@ -88,6 +89,20 @@ class Lens:
         """(K, H, W, …) the nearest pixel: labels and depths do not mix."""
         count, height, width, *rest = images.shape
         return images.reshape(count, height * width, *rest)[:, self._nearest].reshape(images.shape)
+
+    def _flow(self, flow: NDArray[np.float16]) -> NDArray[np.float16]:
+        """(K, H, W, 2) of a pinhole picture, between places in the bent one."""
+        _, height, width, _ = flow.shape
+        pixels = np.stack(np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5), axis=-1)
+        bent = self._bent_place(pixels + flow.astype(np.float64)) - self._bent_place(pixels)
+        return self._labels(bent).astype(np.float16)
+
+    def _bent_place(self, pixels: Float) -> Float:
+        """Where the lens shows what the pinhole shows at a place; (…, 2) [px]."""
+        (k1, k2), wide = self._coefficients, views.intrinsics(self.pinhole)
+        rays = (pixels - wide[:2, 2]) / np.diag(wide)[:2]
+        square = np.sum(rays * rays, axis=-1, keepdims=True)
+        return rays * (1.0 + square * (k1 + k2 * square)) * np.diag(self._matrix)[:2] + self._matrix[:2, 2]
 
     def _colors(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """(K, H, W, 3) between four pixels."""

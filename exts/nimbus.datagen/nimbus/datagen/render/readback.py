@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera
 from nimbus.datagen.observation import CameraFrames, Labels
-from nimbus.datagen.render.stack_stage import RegionPaths
+from nimbus.datagen.render.stack_stage import RegionPaths, body_prim
 from nimbus.datagen.render.views import intrinsics, world_T_camera
 
 
@@ -81,15 +81,43 @@ def instance_indices(
         labels: What the indices mean.
         instance_of: Instance by a place below a region: ``body_items_0``, ``scene/table_surface``.
     """
+    index = {name: number for number, name in enumerate(labels.instance_names)}
+    number_of = {place: index[name] for place, name in instance_of.items()}
+    return _numbers(ids, paths, regions, number_of, missing=0).astype(np.uint8)
+
+
+def body_indices(
+    ids: NDArray[np.uint32], paths: Mapping[Any, str], regions: Sequence[RegionPaths], names: Sequence[str]
+) -> NDArray[np.int16]:
+    """(K, H, W) row of the body that is seen; -1 for what stands still.
+
+    Args:
+        ids: (K, H, W, 1) or (K, H, W)
+        paths: Prim path by id.
+        regions: Prims of the K regions.
+        names: B body names.
+    """
+    number_of = {body_prim(name): row for row, name in enumerate(names)}
+    return _numbers(ids, paths, regions, number_of, missing=-1)
+
+
+def _numbers(
+    ids: NDArray[np.uint32],
+    paths: Mapping[Any, str],
+    regions: Sequence[RegionPaths],
+    number_of: Mapping[str, int],
+    *,
+    missing: int,
+) -> NDArray[np.int16]:
+    """(K, H, W) numbers of the places below a region that ids stand for; the deepest place that is known counts."""
     known = {int(number): path for number, path in paths.items() if str(path).startswith("/")}
-    index = {name: place for place, name in enumerate(labels.instance_names)}
-    table = np.zeros(int(max([*known, *np.unique(ids)], default=0)) + 1, dtype=np.uint8)
+    table = np.full(int(max([*known, *np.unique(ids)], default=0)) + 1, missing, dtype=np.int16)
     roots = {region.root for region in regions}
     for number, path in known.items():
         parts = path.split("/")
         if "/".join(parts[:4]) in roots:
             below = "/".join(parts[4:])
-            places = [place for place in instance_of if below == place or below.startswith(place + "/")]
+            places = [place for place in number_of if below == place or below.startswith(place + "/")]
             if places:
-                table[number] = index[instance_of[max(places, key=len)]]
+                table[number] = number_of[max(places, key=len)]
     return table[np.asarray(ids).reshape(*ids.shape[:3])]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Camera, Light
+from nimbus.datagen.layout import Camera, Dome, Lamp, Light
 from nimbus.datagen.render.stack_layout import NEAR, StackLayout
 from nimbus.datagen.render.views import camera_poses
 from nimbus.datagen.usd.visual_assets import VisualAssets
@@ -81,6 +81,7 @@ def write_stacked_stage(
     wxyz: Float,
     cameras: Sequence[Camera],
     light: Light | None = None,
+    dome: Dome | None = None,
 ) -> list[RegionPaths]:
     """Write the stage; bodies without anything to be seen are left out.
 
@@ -93,6 +94,7 @@ def write_stacked_stage(
         wxyz: (K, B, 4)
         cameras: Of each region.
         light: The sun and the sky, shared by all.
+        dome: A picture in place of the plain sky.
 
     Returns:
         The prims of each region.
@@ -123,26 +125,48 @@ def write_stacked_stage(
             _partition(prim, PARTITION, paths.root)
         written.append(paths)
     if light is not None:
-        add_light(stage, light)
+        add_light(stage, light, dome)
     stage.GetRootLayer().Save()
     return written
 
 
-def add_light(stage: Any, light: Light) -> None:
-    """A sun and a sky for the whole stage."""
+def add_light(stage: Any, light: Light, dome: Dome | None = None) -> None:
+    """A sun, further lamps and a sky for the whole stage."""
     from pxr import Gf, UsdGeom, UsdLux
 
     UsdGeom.Scope.Define(stage, "/World/Lights")
-    sun = UsdLux.DistantLight.Define(stage, "/World/Lights/sun")
-    strength = max(light.color)
-    sun.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.color)))
-    sun.CreateIntensityAttr(strength * math.pi * 1000.0)
-    sun.CreateAngleAttr(0.53)
-    set_pose(sun.GetPrim(), np.zeros(3), _down_along(np.asarray(light.direction, dtype=float)))
+    _add_distant(stage, "sun", light)
+    for place, lamp in enumerate(light.lamps):
+        _add_distant(stage, f"lamp_{place}", lamp)
     sky = UsdLux.DomeLight.Define(stage, "/World/Lights/sky")
+    if dome is not None:
+        _show_picture(sky, dome)
+        return
     strength = max(light.sky)
     sky.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.sky)))
     sky.CreateIntensityAttr(strength * 1000.0)
+
+
+def _show_picture(sky: Any, dome: Dome) -> None:
+    """Light from a picture: its own axis is Y, the stage's is Z."""
+    from pxr import Sdf, UsdGeom, UsdLux
+
+    sky.CreateIntensityAttr(dome.intensity * 1000.0)
+    sky.CreateTextureFileAttr(Sdf.AssetPath(dome.texture))
+    sky.CreateTextureFormatAttr(UsdLux.Tokens.latlong)
+    UsdGeom.Xformable(sky).AddRotateZOp().Set(math.degrees(dome.turn))
+    sky.OrientToStageUpAxis()
+
+
+def _add_distant(stage: Any, name: str, light: Light | Lamp) -> None:
+    from pxr import Gf, UsdLux
+
+    lamp = UsdLux.DistantLight.Define(stage, f"/World/Lights/{name}")
+    strength = max(light.color)
+    lamp.CreateColorAttr(Gf.Vec3f(*(value / max(strength, 1e-9) for value in light.color)))
+    lamp.CreateIntensityAttr(strength * math.pi * 1000.0)
+    lamp.CreateAngleAttr(0.53)
+    set_pose(lamp.GetPrim(), np.zeros(3), _down_along(np.asarray(light.direction, dtype=float)))
 
 
 def _down_along(direction: Float) -> Float:

@@ -292,7 +292,8 @@ def _text_type(texts: list[str]) -> Any:
 
 
 def _camera_arrays(frames: CameraFrames) -> dict[str, NDArray[Any]]:
-    return {
+    asked = {} if frames.flow is None else {"flow": frames.flow}
+    return asked | {
         "images": frames.rgb,
         "depth": millimetres(frames.depth),
         "instance": frames.instance,

@@ -163,6 +163,7 @@ class EpisodeFile:
             visibility=rows("visibility"),
             intrinsics=self.array(f"observations/intrinsics/{camera}"),
             world_T_camera=rows("world_T_camera"),
+            flow=rows("flow") if camera in self.members("observations/flow") else None,
         )
 
     def __getitem__(self, path: str) -> h5py.Dataset:

@@ -83,6 +83,15 @@ FIELDS = (
         "visible pixels over the area of the projected convex outline, 0 to 1; NaN where not measured",
         partial=True,
     ),
+    _image(
+        "flow",
+        "T H W 2",
+        "float16",
+        "px",
+        "right and down, to where what is seen is in the next step; NaN where nothing was hit and in the last step; "
+        "only where a pipeline asks for it",
+        partial=True,
+    ),
     _image("intrinsics", "3 3", "float64", "px", "pinhole matrix"),
     _image("world_T_camera", "T 4 4", "float64", "m", "camera pose, OpenCV axes: +Z forward, +Y down"),
     _field("names/joints", "J", TEXT, "", "joint of each column of qpos and qvel"),

@@ -19,6 +19,7 @@ from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.render.stack_stage import add_light, define_camera, refer, set_pose
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import from_matrix, pose
+from nimbus.datagen.usd.looks import dress
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
@@ -63,13 +64,14 @@ def write_laid_out_stage(
     written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
     UsdPhysics.Scene.Define(written, "/World/physics")
     _add_things(written, path, stage, robot, layout.physical.objects)
+    _dress(written, path, stage, layout)
     bodies = body_prims(written, stage)
     _set_drives(written, robot)
     if motion is not None:
         _move(written, bodies, motion)
     for camera in layout.visual.cameras:
         _add_camera(written, camera, bodies)
-    add_light(written, layout.visual.light)
+    add_light(written, layout.visual.light, layout.visual.dome)
     written.GetRootLayer().Save()
 
 
@@ -111,6 +113,18 @@ def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, object
         set_pose(prim, item.position, item.wxyz)
         _set_physics(prim, item)
         _set_joints(written, prim, item)
+
+
+def _dress(written: Any, path: Path, stage: StageInfo, layout: Layout) -> None:
+    """Tints and textures of the layout; their pictures lie in a folder beside the file."""
+    surfaces, folder = layout.visual.surfaces, path.with_name(f"{path.stem}_textures")
+    for name, look in surfaces.items():
+        fixture = stage.fixtures.get(name)
+        places = (fixture.prim_path,) if fixture else stage.roles.get(name, ())
+        wanted = [f"{SCENE}/{place.split('/', 2)[2]}" for place in places] or [f"{OBJECTS}/{name}"]
+        for place in wanted:
+            if prim := written.GetPrimAtPath(place):
+                dress(prim, look, textures=folder, role=name)
 
 
 def _set_physics(prim: Any, item: PlacedObject) -> None:

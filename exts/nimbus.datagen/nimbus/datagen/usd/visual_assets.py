@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PlacedObject, part_label
+from nimbus.datagen.layout import PlacedObject, Surface, part_label
 from nimbus.datagen.objects.articulated.usd import BASE
+from nimbus.datagen.render.textures import surface_image
 from nimbus.datagen.rotations import to_matrix
+from nimbus.datagen.usd.looks import boxes_as_meshes, dress
 
 _LOOKS = "looks"
 
@@ -30,7 +32,14 @@ class VisualAssets:
 
 
 def write_visual_assets(
-    stage: Path, robot: Path, fixtures: Mapping[str, str], objects: Iterable[PlacedObject], folder: Path
+    stage: Path,
+    robot: Path,
+    fixtures: Mapping[str, str],
+    objects: Iterable[PlacedObject],
+    folder: Path,
+    *,
+    surfaces: Mapping[str, Surface] | None = None,
+    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> VisualAssets:
     """Write one file for each body and one for the rest of the scene.
 
@@ -40,6 +49,8 @@ def write_visual_assets(
         fixtures: Prim paths of the scene's bodies, by name.
         objects: What is on the table; the file of an object is named after its kind and variant.
         folder: Where to write.
+        surfaces: How things look, by name; without, each file is as its asset, and shared by objects that are alike.
+        roles: Prim paths of the scene's parts of the room, by the name that surfaces have for them.
     """
     from nimbus.datagen.objects.library import ObjectLibrary
 
@@ -51,14 +62,40 @@ def write_visual_assets(
     for item in objects:
         model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
         for part in ("", *(part.name for part in model.parts)):
-            target = folder / f"{item.library}_{item.kind}_{item.variant:03d}{_size(item)}{part and f'_{part}'}.usda"
+            stem = f"{item.library}_{item.kind}_{item.variant:03d}{_size(item)}" if surfaces is None else item.name
+            target = folder / f"{stem}{part and f'_{part}'}.usda"
             if not target.is_file():
                 layer = _flat(ObjectLibrary.open(item.library).usd_path(item.kind, item.variant, item.scale))
                 below = f"/{part or BASE}" if model.parts else ""
                 _write(layer, f"/{layer.defaultPrim}{below}", target)
             files[part_label(item.name, part) if part else item.name] = target
     rest = _write(scene, f"/{scene.defaultPrim}", folder / "scene.usda")
+    if surfaces is not None:
+        _dress(files, rest, surfaces, roles or {})
     return VisualAssets(scene=rest, bodies=files)
+
+
+def _dress(
+    bodies: Mapping[str, Path], scene: Path, surfaces: Mapping[str, Surface], roles: Mapping[str, Sequence[str]]
+) -> None:
+    """Let the files look as a layout says."""
+    from pxr import Usd
+
+    textures = scene.parent / "textures"
+    for name, path in bodies.items():
+        stage: Any = Usd.Stage.Open(str(path))
+        dress(stage.GetDefaultPrim(), surfaces.get(name.partition(".")[0], Surface()), textures=textures)
+        stage.GetRootLayer().Save()
+    stage = Usd.Stage.Open(str(scene))
+    for role, places in roles.items():
+        for place in places:
+            if prim := stage.GetPrimAtPath(place):
+                look = surfaces.get(role, Surface())
+                if surface_image(look) is not None:
+                    boxes_as_meshes(prim)
+                dress(prim, look, textures=textures, role=role)
+    dress(stage.GetDefaultPrim(), Surface(), textures=textures)  # what has neither role nor material
+    stage.GetRootLayer().Save()
 
 
 def _size(item: PlacedObject) -> str:
