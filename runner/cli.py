@@ -161,6 +161,11 @@ def _add_export(command: argparse.ArgumentParser) -> None:
     command.add_argument("--to", type=one_of(FORMATS), default=FORMATS[0], metavar="FORMAT", help=", ".join(FORMATS))
     command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the export")
     add_cut(command)
+    command.add_argument(
+        "--keep-failures",
+        action="store_true",
+        help="failed attempts that the run kept too, labelled, behind the episodes",
+    )
     add_json(command)
 
 

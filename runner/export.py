@@ -25,7 +25,7 @@ def command(args: argparse.Namespace) -> int:
     """Write the export and print what it holds."""
     begin = time.monotonic()
     options = Options(episode_size=args.episode_size, shard_bytes=args.shard_size)
-    made = export(args.folder, args.out, to=args.to, options=options, tell=_tell)
+    made = export(args.folder, args.out, to=args.to, options=options, keep_failures=args.keep_failures, tell=_tell)
     if args.json:
         sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
     else:
@@ -46,6 +46,8 @@ def _print(made: Exported, wall_seconds: float) -> None:
     table = Table(show_header=False, box=None)
     table.add_row("format", made.format)
     table.add_row("episodes", f"{made.episode_count}")
+    if made.failure_count:
+        table.add_row("failures", f"{made.failure_count}, labelled, behind the episodes")
     table.add_row("frames", f"{made.frame_count}")
     table.add_row("files", f"{made.file_count}")
     table.add_row("bytes", f"{made.byte_count:,}")

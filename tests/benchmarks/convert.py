@@ -29,15 +29,13 @@ DISTINCT = 10
 """Videos that are really encoded; the others are copies."""
 SIZE = (128, 96)
 _OFFICIAL = """
-import torch
-library = torch.library.Library("torchvision", "FRAGMENT")
-for operator in ("nms", "qnms"):
-    try:
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    except RuntimeError:
-        pass
+from lerobot_reader import ready
+ready()
 import resource, sys, json
-from lerobot.datasets.v30.convert_dataset_v21_to_v30 import convert_dataset
+try:
+    from lerobot.datasets.v30.convert_dataset_v21_to_v30 import convert_dataset
+except ModuleNotFoundError:  # since 0.5
+    from lerobot.scripts.convert_dataset_v21_to_v30 import convert_dataset
 ready = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 convert_dataset("data", root=sys.argv[1], push_to_hub=False)
 total = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -69,7 +67,8 @@ def cpu_of(words: list[str]) -> tuple[float, float]:
 
 def official(folder: Path, python: str) -> dict[str, float]:
     """[s] CPU of lerobot's converter, in all and until it was imported."""
-    done = subprocess.run([python, "-c", _OFFICIAL, str(folder)], capture_output=True, text=True)
+    beside = ROOT / "tests" / "datagen" / "store" / "export"  # where lerobot_reader is
+    done = subprocess.run([python, "-c", _OFFICIAL, str(folder)], capture_output=True, text=True, cwd=beside)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout.splitlines()[-1])

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import Any
 
 import numpy as np
 
 
+def ready() -> None:
+    """Make torchvision importable where it was built for another torch: it asks for operators that are missing then."""
+    try:
+        import torchvision  # noqa: F401 # pyright: ignore[reportMissingImports]
+    except RuntimeError:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        _KEPT.append(library)
+        for operator in ("nms", "qnms"):
+            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+_KEPT: list[Any] = []
+"""Operators are gone with the library that defines them."""
+
+
 def lerobot_dataset() -> Any:
     """The class ``LeRobotDataset``."""
-    import torch  # pyright: ignore[reportMissingImports]
-
-    # A torchvision of another build than torch asks for these when it is imported.
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for operator in ("nms", "qnms"):
-        with contextlib.suppress(RuntimeError):
-            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    ready()
     from lerobot.datasets.lerobot_dataset import LeRobotDataset  # pyright: ignore[reportMissingImports]
 
     return LeRobotDataset

@@ -182,9 +182,10 @@ class LeRobotView:
 
 
 def _plan_of(row: dict[str, Any]) -> str:
-    """What tells the motions of an export of Nimbus apart: variants share one."""
+    """What tells the motions of an export of Nimbus apart: variants share one, a failed attempt and the next do not."""
     place = row.get("seed"), row.get("index_in_run")
-    return "" if None in place else "{} {}".format(*place)
+    attempt = f" failed {row.get('attempt')}" if row.get("success") is False else ""
+    return "" if None in place else "{} {}".format(*place) + attempt
 
 
 def open_lerobot(folder: Path) -> LeRobotView:

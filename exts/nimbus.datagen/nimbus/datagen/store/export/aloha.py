@@ -11,6 +11,7 @@ from nimbus.datagen.store.export.source import Source, read_signals
 from nimbus.datagen.store.read import EpisodeFile
 
 NEEDS_PARTS = False
+FAILURES = "failures"
 _COPIED = ("action", "observations/qpos", "observations/qvel")
 
 
@@ -25,6 +26,9 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
     """
     for item in source.items:
         path = tree / f"episode_{item.position}.hdf5"
+        if not item.success:  # apart: those that read episodes by their number know no others
+            path = tree / FAILURES / f"episode_{item.position - len(source.stored)}.hdf5"
+            path.parent.mkdir(exist_ok=True)
         with EpisodeFile(item.path) as episode, new_file(path) as (target, _):
             signals = read_signals(episode, source)
             target.attrs.update(
@@ -34,6 +38,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
                 success=item.success,
                 seed=item.seed,
                 reason=item.reason,
+                phase=item.phase,
                 episode_id=item.episode_id,
                 instruction=signals.instruction,
             )

@@ -48,6 +48,9 @@ class Exported:
     out: Path
     format: str
     episode_count: int
+    """Stored ones."""
+    failure_count: int
+    """Failed attempts beside them, labelled."""
     frame_count: int
     file_count: int
     byte_count: int
@@ -61,6 +64,7 @@ def export(
     *,
     to: str = "lerobot",
     options: Options | None = None,
+    keep_failures: bool = False,
     workers: int | None = None,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Exported:
@@ -74,6 +78,7 @@ def export(
         out: Folder of the export; new, empty or an export.
         to: One of :data:`FORMATS`.
         options: How it is cut into files.
+        keep_failures: Failed attempts that the run kept too, labelled and behind the episodes.
         workers: Processes; as many as pay when not given.
         tell: Called with how many episodes are yet to be prepared.
 
@@ -85,17 +90,18 @@ def export(
     writer = check_format(to)
     folder, out = folder.absolute(), out.absolute()
     before = published(out)
-    source = open_source(folder)
+    source = open_source(folder, keep_failures=keep_failures)
     origin = {
         "task": source.task,
         "robot": source.robot,
         "seeds": sorted({item.seed for item in source.items}),
         "options": asdict(options),
         "versions": versions(),
+        "failures": len(source.failures),
     }
     episodes = tuple((item.episode_id, item.sha256) for item in source.items)
     settings = _hash([_REVISION, versions(), source.fps, source.cameras])
-    proof = carried(folder, episodes)
+    proof = carried(folder, episodes[: len(source.stored)])
     key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
@@ -127,7 +133,8 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
     return Exported(
         out=out,
         format=manifest.format,
-        episode_count=len(source.items),
+        episode_count=len(source.stored),
+        failure_count=len(source.failures),
         frame_count=source.frame_count,
         file_count=len(manifest.files),
         byte_count=sum(size for size, _ in manifest.files.values()),

@@ -50,7 +50,8 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
             stats.write(to_json({"episode_index": position, "stats": kept}) + "\n")
             item = part.item
             row = {"episode_index": position, "tasks": [part.signals.instruction], "length": count}
-            row |= {"success": item.success, "seed": item.seed, "reason": item.reason, "episode_id": item.episode_id}
+            row |= {"success": item.success, "seed": item.seed, "reason": item.reason, "phase": item.phase}
+            row |= {"episode_id": item.episode_id}
             episodes.write(to_json(row) + "\n")
             start += count
     lines = [to_json({"task_index": number, "task": wording}) + "\n" for number, wording in enumerate(tasks)]
@@ -90,7 +91,7 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
         "total_chunks": -(-count // chunk_size),
         "chunks_size": chunk_size,
         "fps": source.fps,
-        "splits": {"train": f"0:{count}"},
+        "splits": source.splits,
         "data_path": DATA_V21,
         "video_path": VIDEO_V21 if source.cameras else None,
         "features": features_of(source),

@@ -57,6 +57,7 @@ def _write_demo(
         success=item.success,
         seed=item.seed,
         reason=item.reason,
+        phase=item.phase,
         episode_id=item.episode_id,
         instruction=signals.instruction,
     )
@@ -105,13 +106,12 @@ def _shift(demo: h5py.Group, name: str) -> None:
 
 def _masks(source: Source) -> dict[str, list[Item]]:
     """Filters by name; variants of one plan are on the same side, so that nothing known is validated on."""
-    numbers = sorted({(item.seed, item.index) for item in source.items}, key=_rank)
+    numbers = sorted({(item.seed, item.index) for item in source.stored}, key=_rank)
     valid = set(numbers[: round(_VALID_SHARE * len(numbers))])
-    sides: dict[str, list[Item]] = {"train": [], "valid": [], "success": []}
-    for item in source.items:
+    sides: dict[str, list[Item]] = {"train": [], "valid": [], "success": [*source.stored]}
+    for item in source.stored:
         sides["valid" if (item.seed, item.index) in valid else "train"].append(item)
-        sides["success"] += [item] if item.success else []
-    return sides
+    return sides | ({"failure": [*source.failures]} if source.failures else {})
 
 
 def _rank(plan: tuple[int, int]) -> str:

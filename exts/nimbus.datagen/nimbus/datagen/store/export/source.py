@@ -1,4 +1,4 @@
-"""What an export is made of: the episodes that are done, in the order of their addresses."""
+"""What an export is made of: the episodes that are done, in the order of their addresses, and kept failures behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.attempt import Attempt, Video
+from nimbus.datagen.store.attempt import Attempt, Video, has_size
 from nimbus.datagen.store.h264 import whole_rate
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger import Ledger
@@ -23,16 +23,20 @@ _GRID = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One stored episode."""
+    """One stored episode, or one failed attempt that was kept."""
 
     position: int
     """Its number in the export, from 0 without holes."""
     episode_id: str
+    """Of a failed attempt with its number behind: one may follow that is stored."""
     path: Path
     seed: int
     index: int
     variant: int
+    attempt: int
     success: bool
+    phase: str
+    """Where it failed; empty when it did not."""
     reason: str
     step_count: int
     sha256: str
@@ -61,6 +65,22 @@ class Source:
         """Frames of one camera in all episodes."""
         return sum(item.step_count for item in self.items)
 
+    @property
+    def stored(self) -> tuple[Item, ...]:
+        """The episodes; they come first."""
+        return tuple(item for item in self.items if item.success)
+
+    @property
+    def failures(self) -> tuple[Item, ...]:
+        """The failed attempts behind them."""
+        return self.items[len(self.stored) :]
+
+    @property
+    def splits(self) -> dict[str, str]:
+        """Ranges of positions as LeRobot writes them."""
+        first, all_of_them = len(self.stored), len(self.items)
+        return {"train": f"0:{first}"} | ({"failures": f"{first}:{all_of_them}"} if all_of_them > first else {})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
@@ -75,8 +95,12 @@ class Signals:
     instruction: str
 
 
-def open_source(folder: Path) -> Source:
+def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
     """The episodes of a dataset that are done; a run may go on writing meanwhile.
+
+    Args:
+        folder: The dataset.
+        keep_failures: Failed attempts that were kept too, behind them.
 
     Raises:
         InputError: There is no dataset in the folder, nothing in it, or a file is not as the ledger knows it.
@@ -87,6 +111,7 @@ def open_source(folder: Path) -> Source:
         with ledger.snapshot():
             done = {(state.idx, state.variant) for state in ledger.episodes(State.DONE)}
             stored = [attempt for attempt in ledger.stored() if (attempt.idx, attempt.variant) in done]
+            failed = [attempt for attempt in ledger.attempts() if attempt.failure] if keep_failures else []
     finally:
         ledger.close()
     if not stored:
@@ -99,27 +124,38 @@ def open_source(folder: Path) -> Source:
         cameras=dict(sorted(info.cameras.items())),
         joint_names=info.joint_names,
         action_names=info.action_names,
-        items=tuple(_item(folder, position, attempt) for position, attempt in enumerate(stored)),
+        items=tuple(
+            _item(folder, position, attempt)
+            for position, attempt in enumerate([*stored, *sorted(failed, key=_address)])
+        ),
     )
 
 
 def _item(folder: Path, position: int, attempt: Attempt) -> Item:
-    if not attempt.is_in(folder):
-        what = "is missing, or not as large as the ledger says"
-        raise InputError(what, where=str(folder / attempt.path), instead="give the 'nimbus run' that made it once more")
+    kept = attempt.failure
+    path = folder / (kept.path if kept else attempt.path)
+    if not (has_size(path, kept.byte_count) if kept else attempt.is_in(folder)):
+        instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
+        raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
     return Item(
         position=position,
-        episode_id=attempt.episode_id,
-        path=folder / attempt.path,
+        episode_id=f"{attempt.episode_id}.a{attempt.attempt}" if kept else attempt.episode_id,
+        path=path,
         seed=attempt.seed,
         index=attempt.idx,
         variant=attempt.variant,
+        attempt=attempt.attempt,
         success=attempt.success,
+        phase=attempt.phase,
         reason=attempt.reason,
         step_count=attempt.step_count,
-        sha256=attempt.sha256,
+        sha256=kept.sha256 if kept else attempt.sha256,
         videos={_camera(attempt, video): folder / video.path for video in attempt.videos},
     )
+
+
+def _address(attempt: Attempt) -> tuple[int, int, int]:
+    return attempt.idx, attempt.variant, attempt.attempt
 
 
 def _camera(attempt: Attempt, video: Video) -> str:

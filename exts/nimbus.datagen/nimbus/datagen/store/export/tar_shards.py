@@ -44,7 +44,8 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
                 rows.append(_row(source.items[position], number) | _pack(source.items[position], file))
             file.write(bytes(2 * tarfile.BLOCKSIZE))
     told = {"format": FORMAT, "source": {name: value for name, value in asdict(source).items() if name in _TOLD}}
-    columns = {name: ([row[name] for row in rows], _TYPES[type(rows[0][name])]) for name in rows[0]}
+    # Failures come last, and their images are in their HDF5 file: they have nothing in the columns of videos.
+    columns = {name: ([row.get(name) for row in rows], _TYPES[type(rows[0][name])]) for name in rows[0]}
     write_table(tree / MANIFEST, columns, told={"nimbus": to_json(told)})
 
 
@@ -60,8 +61,10 @@ def _row(item: Item, number: int) -> dict[str, Any]:
         "seed": item.seed,
         "index": item.index,
         "variant": item.variant,
+        "attempt": item.attempt,
         "success": item.success,
         "reason": item.reason,
+        "phase": item.phase,
         "length": item.step_count,
         "instruction": instruction,
         "content_sha256": item.sha256,

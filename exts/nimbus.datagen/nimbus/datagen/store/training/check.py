@@ -31,7 +31,7 @@ def check_shards(manifest: ShardManifest) -> Iterator[str]:
 
 def _check_episode(manifest: ShardManifest, row: int) -> Iterator[str]:
     whole = True
-    for part in ("hdf5", *(f"video/{camera}" for camera in manifest.videos)):
+    for part in ("hdf5", *(f"video/{camera}" for camera in manifest.videos_of(row))):
         span = manifest.span(row, part)
         if _sum(span) != manifest.column(f"{part}/sha256")[row]:
             whole = False

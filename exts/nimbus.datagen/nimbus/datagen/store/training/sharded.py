@@ -67,13 +67,17 @@ class ShardManifest:
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Cameras whose images are stored as video."""
+        """Cameras whose images are stored as video, in episodes at least."""
         names = (name.split("/") for name in self.table.column_names)
         return tuple(parts[1] for parts in names if parts[0] == "video" and parts[-1] == "offset")
 
+    def videos_of(self, row: int) -> tuple[str, ...]:
+        """Cameras with a video in a row: a failed attempt has none."""
+        return tuple(name for name in self.videos if self.table.column(f"video/{name}/offset")[row].is_valid)
+
     def open(self, row: int) -> EpisodeFile:
         """An episode, where it lies."""
-        videos = {camera: self.span(row, f"video/{camera}") for camera in self.videos}
+        videos = {camera: self.span(row, f"video/{camera}") for camera in self.videos_of(row)}
         return EpisodeFile(self.span(row, "hdf5"), videos=videos)
 
 
