@@ -31,6 +31,8 @@ _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what 
 
 _OBSERVED_EVERY = 10
 """Physics steps between two looks at contacts."""
+_WIDE_PAD = 0.03
+"""[m] Wider pads touch in several points: in one, wherever it is, opposite pads turn what they hold against friction."""
 
 
 @register("simulator", "newton")
@@ -60,6 +62,8 @@ class NewtonSimulation:
         )
         self.model: mujoco.MjModel = solver.mj_model
         _make_contacts_believable(self.model)
+        if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
+            self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
         _make_parts_stay(self.model, layout)
         if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
             self._move_base(layout.robot)
