@@ -30,7 +30,7 @@ class RunFigures:
     stored: int
     faults: int
     reach: dict[str, Any] = field(default_factory=dict)
-    """Reach maps of the task's regions; see ``report_table``."""
+    """Reach maps of the task's regions; see ``report.table``."""
 
 
 def run_figures(

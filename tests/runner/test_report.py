@@ -23,7 +23,7 @@ from nimbus.datagen.trajectory import Reason
 from nimbus.runner.preview import write_previews
 from nimbus.runner.progress import Progress
 from nimbus.runner.report import command, print_summary, write_report
-from nimbus.runner.report_timeline import render_timeline
+from nimbus.runner.report.timeline import render_timeline
 from nimbus.runner.run_figures import RunFigures
 from nimbus.runner.summary import summarize
 from nimbus.runner.yields import write_yields

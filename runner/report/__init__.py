@@ -14,8 +14,8 @@ from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.dashboard_view import duration
-from nimbus.runner.report_page import render_page
-from nimbus.runner.report_yields import flag_words
+from nimbus.runner.report.page import render_page
+from nimbus.runner.report.yields import flag_words
 from nimbus.runner.summary import Summary, one_of_each_plan, summarize
 from nimbus.runner.tidy import tidy
 from nimbus.runner.yields import write_yields

@@ -19,12 +19,12 @@ from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import Span
 from nimbus.runner.dashboard_view import duration
 from nimbus.runner.preview import camera_order, readable
-from nimbus.runner.report_coverage import render_coverage
-from nimbus.runner.report_failures import render_failures
-from nimbus.runner.report_style import STYLE
-from nimbus.runner.report_table import render_table
-from nimbus.runner.report_timeline import render_timeline
-from nimbus.runner.report_yields import render_flags, render_planned, render_variants
+from nimbus.runner.report.coverage import render_coverage
+from nimbus.runner.report.failures import render_failures
+from nimbus.runner.report.style import STYLE
+from nimbus.runner.report.table import render_table
+from nimbus.runner.report.timeline import render_timeline
+from nimbus.runner.report.yields import render_flags, render_planned, render_variants
 from nimbus.runner.summary import Summary
 
 _SAMPLES = 6
