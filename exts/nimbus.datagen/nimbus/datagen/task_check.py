@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nimbus.datagen.composites.choose_one import chosen_names
@@ -93,6 +93,10 @@ def check_task(
         if camera.mount and camera.mount not in (*links, "hand"):
             hint = nearest(camera.mount, (*links, "hand"))
             raise task.error(("cameras", name, "mount"), f"the robot has no link '{camera.mount}'", instead=hint)
+        if not camera.mount and (inside := _solid_around(camera.position, stage)):
+            top = stage.surfaces[inside].upper[2]
+            instead = f"write a height above {top:g} m"
+            raise task.error(("cameras", name, "position"), f"it is inside '{inside}'", instead=instead)
     for name, settings in task.randomize.items():
         check = getattr(settings, "complaint", None)
         if found := check and check(task.regions, libraries):
@@ -100,6 +104,14 @@ def check_task(
             raise task.error(("randomize", name, field), what, instead=instead)
     check_kinds(task, task.steps, stage, libraries)
     check_kinds(task, task.success, stage, libraries)
+
+
+def _solid_around(point: Sequence[float], stage: Stage) -> str:
+    """The surface that a point is inside of, where it sees nothing; empty for none."""
+    for name, surface in stage.surfaces.items():
+        if all(low < value < high for low, value, high in zip(surface.lower, point, surface.upper, strict=True)):
+            return name
+    return ""
 
 
 def _check_arms(task: Task, arms: Collection[str]) -> None:
