@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
+
+_LEAST = 1 << 20
+"""[bytes] With less room than this, an error while something is written comes of that."""
 
 
 def cache_folder(name: str) -> Path:
@@ -37,3 +44,23 @@ def cache_folder(name: str) -> Path:
 def _unwritable(folder: Path, why: str) -> InputError:
     instead = "set NIMBUS_CACHE to a folder that you may write"
     return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in one line that there is no room for what is written inside, whatever library trips over that.
+
+    Args:
+        folder: Of the cache.
+
+    Raises:
+        StorageError: Its disk is full.
+    """
+    try:
+        yield
+    except Exception as error:  # libraries have errors of their own for a file that was cut short
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not full and shutil.disk_usage(folder).free >= _LEAST:
+            raise
+        instead = "make room there, or set NIMBUS_CACHE to a folder with more"
+        raise StorageError("no room left in the cache folder", where=str(folder), instead=instead) from error

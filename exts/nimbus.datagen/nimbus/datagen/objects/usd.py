@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image as PillowImage
 
+from nimbus.datagen.cache import writing
 from nimbus.datagen.objects.model import Float, Int, MovingPart, ObjectModel
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ def write_usd(model: ObjectModel, path: Path) -> None:
     temporary = path.with_name(f"{token}{path.suffix}")
     temporary_texture = path.with_name(f"{token}.png")
     try:
-        PillowImage.fromarray(model.texture).save(temporary_texture)
-        os.replace(temporary_texture, texture)
-        temporary.write_text(_text(model, texture.name))
-        os.replace(temporary, path)
+        with writing(path.parent):
+            PillowImage.fromarray(model.texture).save(temporary_texture)
+            os.replace(temporary_texture, texture)
+            temporary.write_text(_text(model, texture.name))
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
         temporary_texture.unlink(missing_ok=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.cache import cache_folder
+from nimbus.datagen.cache import cache_folder, writing
 from nimbus.datagen.render.collapse import collapsed
 from nimbus.datagen.render.triangles import Triangles
 
@@ -111,10 +111,13 @@ def _simplify(triangles: Triangles) -> tuple[Float, Float]:
 
 def _save(path: Path, corners: Float, normals: Float) -> None:
     """Write a file that is there as a whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".npz")
-    with os.fdopen(handle, "wb") as file:
-        np.savez(file, corners=corners, normals=normals)
-    os.replace(name, path)
+    temporary = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.npz")
+    try:
+        with writing(path.parent):
+            np.savez(temporary, corners=corners, normals=normals)
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _unit_normals(corners: Float) -> Float:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-from nimbus.datagen.cache import cache_folder
+from nimbus.datagen.cache import cache_folder, writing
 from nimbus.datagen.layout import Quaternion, Vector
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import multiply, to_matrix
@@ -72,12 +72,14 @@ def _convert(robot: Robot, target: Path) -> None:
     # The converter reports every mesh, and skips lines drawn in them, which nobody misses.
     usdex.core.activateDiagnosticsDelegate()
     usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
-    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=".convert-"))
+    with writing(target.parent):
+        work = Path(tempfile.mkdtemp(dir=target.parent, prefix=".convert-"))
     try:
         packages = {piece.package for piece in robot.pieces if piece.package}
         ros_packages = [{"name": name, "path": str(package_folder(name))} for name in sorted(packages)]
         converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=ros_packages)
-        converter.convert(str(_one_urdf(robot, work)), str(work / "usd"))
+        with writing(target.parent):
+            converter.convert(str(_one_urdf(robot, work)), str(work / "usd"))
         try:
             os.rename(work / "usd", target)
         except OSError:

@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy.spatial import ConvexHull, KDTree
 
-from nimbus.datagen.cache import cache_folder
+from nimbus.datagen.cache import cache_folder, writing
 from nimbus.datagen.objects.assets.read import read_surface
 from nimbus.datagen.objects.assets.settings import AssetSettings
 from nimbus.datagen.objects.assets.sound import closed, in_metres
@@ -154,8 +154,9 @@ def _keep(made: Prepared, path: Path) -> None:
         left.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        temporary.write_bytes(content.getvalue())
-        os.replace(temporary, path)
+        with writing(path.parent):
+            temporary.write_bytes(content.getvalue())
+            os.replace(temporary, path)
     except FileNotFoundError:
         return  # another process made the same at this moment, and swept ours away
     finally:

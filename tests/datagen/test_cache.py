@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen import cache
+from nimbus.datagen.errors import InputError, StorageError
+
+
+def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
+    with pytest.raises(StorageError, match="no room left in the cache folder; make room there, or set NIMBUS_CACHE"):
+        with cache.writing(tmp_path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_whatever_a_library_says_of_a_file_that_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cache, "_LEAST", 1 << 60)  # a disk with less room than that counts as full
+    with pytest.raises(StorageError, match="no room left"), cache.writing(tmp_path):
+        raise RuntimeError("possibly truncated: table of contents at offset 3086442")
+
+
+def test_any_other_error_goes_on_as_it_is(tmp_path: Path):
+    with pytest.raises(RuntimeError, match="a bug"), cache.writing(tmp_path):
+        raise RuntimeError("a bug")
+
+
+def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="set NIMBUS_CACHE to a folder that you may write"):
+        cache.cache_folder("objects")
