@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,6 @@ from nimbus.datagen.qa.finding import Level
 from nimbus.datagen.qa.tables import wordings_of
 from nimbus.datagen.qa.view import open_view
 from nimbus.datagen.store.export.options import Options
-from nimbus.datagen.store.export.publication import stage_of
 from nimbus.runner.cli import main
 
 LENGTHS = (20, 13, 27, 16)
@@ -138,25 +134,6 @@ def test_again_makes_nothing_and_any_number_of_processes_the_same_bytes(source: 
     convert(source, tmp_path / "b", options=Options(episode_size=2), workers=2)
     assert before == tree(tmp_path / "a") == tree(tmp_path / "b")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-
-
-def test_killed_again_and_again_it_ends_with_the_same_bytes(source: Path, tmp_path: Path):
-    convert(source, tmp_path / "whole", options=Options(episode_size=1))
-    words = ["convert", str(source), "--out", str(tmp_path / "out"), "--episode-size", "1"]
-    moments, stage = random.Random(0), stage_of(tmp_path / "out")
-    for _ in range(5):
-        tree_folder = stage / "tree"  # made anew by each, as soon as it works
-        shutil.rmtree(tree_folder, ignore_errors=True)
-        process = subprocess.Popen([sys.executable, str(RUNNER), *words], stdout=subprocess.DEVNULL)
-        while process.poll() is None and not tree_folder.exists():
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not (tmp_path / "out").exists() or tree(tmp_path / "out") == tree(tmp_path / "whole")
-    assert main(words) == 0
-    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
-    assert not stage.exists()
 
 
 def cut_in_half(name: str) -> Callable[[Path], object]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -21,7 +19,6 @@ from synthetic import failure, make_rendered, write_dataset
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.export.export import FORMATS, export
 from nimbus.datagen.store.export.options import Options
-from nimbus.datagen.store.export.publication import stage_of
 from nimbus.runner.cli import main
 
 TO = sorted(FORMATS)
@@ -116,24 +113,6 @@ def test_times_off_the_grid_are_refused(tmp_path: Path):
         file["time"][7] += 0.01  # pyright: ignore[reportIndexIssue, reportOperatorIssue]
     with pytest.raises(InputError, match="time: off the grid of 15 frames a second"):
         export(tmp_path / "data", tmp_path / "out")
-
-
-def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path):
-    write_dataset(tmp_path / "data", [make_rendered(row, steps=60) for row in range(6)])
-    export(tmp_path / "data", tmp_path / "whole")
-    words = ["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--episode-size", "1000"]
-    moments, stage = random.Random(0), stage_of(tmp_path / "out")
-    for _ in range(6):
-        process = subprocess.Popen([sys.executable, str(RUNNER), *words], stdout=subprocess.DEVNULL)
-        while process.poll() is None and not stage.exists():
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0, 0.25))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not (tmp_path / "out").exists() or tree(tmp_path / "out") == tree(tmp_path / "whole")
-    assert main(words) == 0
-    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
-    assert not stage.exists()
 
 
 def test_what_was_prepared_before_a_kill_is_not_prepared_again(data: Path, tmp_path: Path):

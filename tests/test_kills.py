@@ -1,0 +1,59 @@
+"""Killed at any file operation, exports, conversions and runs end as if nobody had disturbed them.
+
+``tests/benchmarks/kills.py`` does this a hundred times and more; here are some of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dying import Dying, spread
+from foreign import write_v21
+from kills import Publication, SerialRun
+from synthetic import make_rendered, write_dataset
+
+from nimbus.datagen.store.export.export import FORMATS
+
+LENGTHS = (9, 7, 8, 6)
+
+
+@pytest.fixture(scope="module")
+def dying() -> Iterator[Dying]:
+    with Dying() as found:
+        yield found
+
+
+@pytest.mark.parametrize("to", sorted(FORMATS))
+def test_an_export_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
+    write_dataset(tmp_path / "data", [make_rendered(row, steps=steps) for row, steps in enumerate(LENGTHS)])
+    tally = Publication(dying, ("export", str(tmp_path / "data"), "--to", to), tmp_path).kill(6)
+    assert tally.is_good and tally.kills >= 5 and tally.places > 15, tally
+
+
+@pytest.mark.parametrize("to", ["lerobot", "lerobot-v2.1"])
+def test_a_conversion_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
+    write_v21(tmp_path / "data", LENGTHS)
+    words = ("convert", str(tmp_path / "data"), "--to", to, "--episode-size", "2")
+    tally = Publication(dying, words, tmp_path).kill(6)
+    assert tally.is_good and tally.kills >= 5 and tally.places > 15, tally
+
+
+def test_a_run_loses_nothing_that_was_stored_and_ends_with_the_same_content(dying: Dying, tmp_path: Path):
+    tally = SerialRun(dying, tmp_path, episodes=3).kill(6)
+    assert tally.is_good and tally.kills >= 5 and tally.places > 15, tally
+
+
+def test_places_are_spread_over_all():
+    assert list(spread(100, 4)) == [1, 34, 67, 100]
+    assert list(spread(3, 9)) == [1, 2, 3]
+
+
+def test_an_export_that_is_torn_or_another_at_the_end_is_noticed(dying: Dying, tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(0, steps=4)])
+    found = Publication(dying, ("export", str(tmp_path / "data"), "--to", "aloha"), tmp_path)
+    assert found.die(found.tally.places)
+    next(found.out.glob("*.hdf5")).write_bytes(b"half")
+    found.die(1)
+    assert found.tally.torn
