@@ -22,7 +22,9 @@ def command(args: argparse.Namespace) -> int:
     """Convert and print what came of it."""
     begin = time.monotonic()
     options = Options(episode_size=args.episode_size, shard_bytes=args.shard_size)
-    made = convert(args.folder, args.out, to=args.to, options=options, tell=tell)
+    folder = args.folder.absolute()
+    out = args.out or folder.with_name(f"{folder.name}_{args.to}")
+    made = convert(folder, out, to=args.to, options=options, tell=tell)
     if args.json:
         sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
     else:

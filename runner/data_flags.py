@@ -65,7 +65,7 @@ def _add_convert(command: argparse.ArgumentParser) -> None:
     add_folder(command)
     formats = LEROBOT_FORMATS
     command.add_argument("--to", type=one_of(formats), default=formats[0], metavar="FORMAT", help=", ".join(formats))
-    command.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the new dataset")
+    command.add_argument("--out", type=Path, metavar="OUT", help="folder of the new dataset (DIR_FORMAT beside DIR)")
     add_cut(command)
     add_json(command)
 

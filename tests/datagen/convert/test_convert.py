@@ -114,6 +114,16 @@ def test_back_again_the_rows_and_pictures_are_the_same(source: Path, out: Path, 
     assert [finding for finding in found if finding.level is Level.FAIL] == []
 
 
+def test_without_out_the_new_dataset_lies_beside_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    write_v21(tmp_path / "mine", (5, 4))
+    monkeypatch.chdir(tmp_path / "mine")
+    assert main(["convert", ".", "--to", "lerobot", "--episode-size", "1000", "--shard-size", "1GB"]) == 0
+    assert f"dataset: {tmp_path / 'mine_lerobot'}" in capsys.readouterr().out
+    assert [row["length"] for row in episodes_of(tmp_path / "mine_lerobot")] == [5, 4]
+
+
 def test_another_encoder_begins_a_new_file(tmp_path: Path):
     folder = write_v21(tmp_path / "data", (9, 8, 7))
     path = folder / f"videos/chunk-000/{CAMERAS[0]}/episode_000001.mp4"
