@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel import yaml_edit
+from nimbus.datagen.panel.blank import begun
 from nimbus.datagen.panel.forms import RangeField, written_out
+from nimbus.datagen.panel.problem import Problem, problem_of
 from nimbus.datagen.panel.safe_file import alone_in, decoded, digest, read_content, replace_content
 from nimbus.datagen.presets import expand_cameras
 from nimbus.datagen.scene_files import is_path, scene_file
@@ -20,43 +21,28 @@ _MOST_STEPS_BACK = 500
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """Something that keeps the task from running, or may."""
-
-    field: str
-    """Where it is: ``objects.items.count``; empty for the whole file."""
-    what: str
-    instead: str = ""
-    line: int = 0
-    """In the text, from 1; 0 where that is not known."""
-
-    def __str__(self) -> str:
-        place = ": ".join(part for part in (f"line {self.line}" if self.line else "", self.field) if part)
-        return f"{place}: {self.what}" + (f"; {self.instead}" if self.instead else "")
-
-
 class TaskDraft:
     """A task file that is open for editing.
 
     A task that comes with Nimbus is never changed: opened by its name, it is saved as a file of its own in ``folder``.
+    A file that is not there, or says nothing yet, begins with the least that runs.
 
     Args:
         name_or_path: A task's name, or the path of its file.
         folder: Where tasks that were opened by name are saved.
 
     Raises:
-        InputError: There is no such file, or it is no YAML.
+        InputError: There is no task of that name, or the file cannot be read or is no YAML.
     """
 
     def __init__(self, name_or_path: str, *, folder: Path = Path()) -> None:
-        source = scene_file("tasks", name_or_path, kind="task")
-        self.path = source if is_path(name_or_path) else folder / source.name
+        source, content = _opened(name_or_path)
+        own = is_path(name_or_path)
+        self.path = source if own else folder / source.name
         """The file that is saved."""
-        content = source.read_bytes()
-        self._saved, self._digest = decoded(content, source), digest(content if is_path(name_or_path) else None)
-        self._document = parse(self._saved.lstrip(_BOM), str(source))
-        self._text = self._saved
+        self._saved, self._digest = decoded(content or b"", source), digest(content if own else None)
+        self._text = begun(self._saved)
+        self._document = parse(self._text.lstrip(_BOM), str(source))
         self._back: list[str] = []
         self._forth: list[str] = []
         self._typed: Keys | None = None
@@ -129,12 +115,12 @@ class TaskDraft:
         self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
 
     def set_range(self, field: RangeField, low: float, high: float) -> None:
-        """Change what a randomizer draws from; a preset is written out first."""
+        """Change what a randomizer draws from, as part of typing; a preset is written out first."""
         if isinstance(self.value("randomize"), str):
             whole: Any = {"randomize": written_out(self.data)}
             self.set(("randomize",), _changed(whole, field.keys, field.written(low, high))["randomize"])
         else:
-            self.set(field.keys, field.written(low, high))
+            self.set(field.keys, field.written(low, high), typing=True)
 
     def place_camera(self, name: str, position: Sequence[float], wxyz: Sequence[float]) -> None:
         """Put a camera elsewhere: its pose in the frame of its mount [m]; presets are written out first."""
@@ -275,12 +261,15 @@ class TaskDraft:
         self._saved, self._digest = text, digest(content)
 
 
-def problem_of(error: InputError) -> Problem:
-    """An error of a task file as a problem at its field."""
-    place, _, field = error.where.partition(": ")
-    parts = place.rsplit(":", 2)
-    line = int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0
-    return Problem(field=field, what=error.what, instead=error.instead, line=line)
+def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
+    """The file of a task, and its bytes; None where it is yet to be made."""
+    path = Path(name_or_path)
+    if not is_path(name_or_path) or path.exists():
+        source = scene_file("tasks", name_or_path, kind="task")
+        return source, source.read_bytes()
+    if path.suffix != ".yaml":
+        raise InputError("no such file", where=str(path), instead="end the name of a new task with .yaml")
+    return path, None
 
 
 def _changed(data: Any, keys: Keys, value: Any) -> Any:

@@ -168,6 +168,13 @@ def written_out(data: Any) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
+def addable(data: Any) -> dict[str, Any]:
+    """Randomizers that a task does not use, each with what it begins with: as in the presets that have it."""
+    discover()
+    known: dict[str, Any] = presets("randomizations")["large"] | presets("randomizations")["medium"]
+    return {name: known.get(name, {}) for name in registry.names("randomizer") if name not in written_out(data)}
+
+
 def range_fields(data: Any) -> list[RangeField]:
     """The ranges that a task's randomizers draw from, of those that are written in numbers."""
     return list(_ranges(written_out(data), ("randomize",)))

@@ -50,11 +50,11 @@ class Panel:
 
     Args:
         launcher: Starts what is to be done.
-        viewport: Shows what came of it.
+        viewport: Shows what came of it; None where the host shows stages and pages itself.
         folder: Where sampled stages are written.
     """
 
-    def __init__(self, launcher: Launcher, viewport: Viewport, *, folder: Path) -> None:
+    def __init__(self, launcher: Launcher, viewport: Viewport | None, *, folder: Path) -> None:
         self._launcher, self._viewport, self._folder = launcher, viewport, folder
         self._observers: list[Callable[[], None]] = []
         self._errand: tuple[Job, Callable[[Job, int], None]] | None = None
@@ -95,7 +95,7 @@ class Panel:
     @property
     def can_sample(self) -> bool:
         """Whether a layout can be drawn now."""
-        return self.summary is not None and self._errand is None
+        return self.summary is not None and self._errand is None and self._viewport is not None
 
     @property
     def can_run(self) -> bool:
@@ -160,7 +160,7 @@ class Panel:
 
     def sample(self, *, index: int | None = None) -> None:
         """Draw the layout of one episode and show it; without an index that of the next."""
-        if not self.can_sample:
+        if not self.can_sample or (viewport := self._viewport) is None:
             return
         wanted = self.index if index is None else max(0, index)
         path = self._folder / f"{_file_safe(self.task)}-s{self.seed}-{wanted:06d}.usda"
@@ -171,7 +171,7 @@ class Panel:
                 self.problem = _last_line(job.output())
                 return
             try:
-                self._viewport.show_stage(path)
+                viewport.show_stage(path)
                 self.index = wanted + 1
             except InputError as error:
                 self.problem = str(error)
@@ -201,7 +201,7 @@ class Panel:
 
     def open_report(self) -> None:
         """Show the page of the last run."""
-        if self.report.is_file():
+        if self._viewport is not None and self.report.is_file():
             self._viewport.open_page(self.report)
         else:
             self.problem = f"{self.report}: there is no report yet; a run writes it when it ends"

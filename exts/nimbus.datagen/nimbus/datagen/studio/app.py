@@ -15,7 +15,8 @@ from nimbus.datagen.panel.launch import ProcessLauncher
 from nimbus.datagen.panel.model import Panel
 from nimbus.datagen.studio.data_tab import DataTab
 from nimbus.datagen.studio.errands import Errands
-from nimbus.datagen.studio.motion_tab import MotionTab
+from nimbus.datagen.studio.layout_tab import LayoutTab
+from nimbus.datagen.studio.player import Player
 from nimbus.datagen.studio.preview import Preview
 from nimbus.datagen.studio.run_tab import RunTab
 from nimbus.datagen.studio.scene_view import SceneView
@@ -37,18 +38,6 @@ def load_viser() -> Any:
     except ImportError:
         raise InputError("viser is not installed", where="nimbus studio", instead=INSTALL) from None
     return viser
-
-
-class _Page:
-    """The panel's viewport: the studio shows stages and pages itself."""
-
-    def show_stage(self, path: Path) -> None:
-        """Not asked for."""
-        raise NotImplementedError(path)
-
-    def open_page(self, path: Path) -> None:
-        """Not asked for."""
-        raise NotImplementedError(path)
 
 
 class Studio:
@@ -86,21 +75,22 @@ class Studio:
         self.server.gui.main_panel.dock_right()
         self._logs = contextlib.ExitStack()
         logs = Path(self._logs.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-studio-")))
-        self.panel = Panel(ProcessLauncher(logs, interpreter=interpreter), _Page(), folder=logs)
+        self.panel = Panel(ProcessLauncher(logs, interpreter=interpreter), None, folder=logs)
         self.preview, self.view = Preview(), SceneView(self.server)
         self._activity = self.server.gui.add_markdown("")
         self.errands = Errands(self._tell, self.complain)
         tabs = self.server.gui.add_tab_group()
+        self.player = Player(self.server, self.task, self.preview, self.view, self.errands)
         with tabs.add_tab("Task"):
             self.task_tab = TaskTab(
                 self.server, lambda: self.draft, self.open, self._send_to_doctor, self.complain, self.lock
             )
         with tabs.add_tab("Layouts"):
-            self.motions = MotionTab(self.server, self.task, self.preview, self.view, self.errands)
+            self.layouts = LayoutTab(self.server, self.task, self.preview, self.view, self.player, self.errands)
         with tabs.add_tab("Run"):
             self.runs = RunTab(self.server, self.panel, lambda: self.draft, self.complain)
         with tabs.add_tab("Data"):
-            self.data = DataTab(self.server, self._dataset, self.motions, self.errands)
+            self.data = DataTab(self.server, self._dataset, self.player, self.errands)
         self._doing = self._complaint = ""
         self._seen: Task | None = None
         self._closed = threading.Event()
@@ -180,13 +170,14 @@ class Studio:
         task = self.task()
         before, self._seen = self._seen, task
         if before is None or (before.scene, before.robot, before.objects) != (task.scene, task.robot, task.objects):
-            self.motions.show(self.preview.bare(task), "The robot at home; draw a layout to see objects.")
+            self.player.show(self.preview.bare(task), "The robot at home; draw a layout to see objects.")
             before = None
         if before is None or before.regions != task.regions:
             self.view.show_regions(task.regions, self.preview.heights(task), self._region_moved)
         if before is None or before.cameras != task.cameras:
-            self.view.show_cameras(self.preview.cameras(task), self._camera_moved)
-            self.errands.send("pictures", self.motions.take_pictures)
+            cameras = self.preview.cameras(task)
+            self.view.show_cameras(cameras, self._camera_moved)
+            self.player.look_through(cameras)
 
     def _region_moved(self, name: str, x: float, y: float) -> None:
         self._edit(lambda: self.draft.set(("regions", name, "center"), [round(float(x), 3), round(float(y), 3)]))

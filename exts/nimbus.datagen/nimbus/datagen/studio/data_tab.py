@@ -7,24 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.observation import CameraFrames
 from nimbus.datagen.panel.dataset import ALL, FAILED, STORED, DatasetList, attempt_label
 from nimbus.datagen.robot import load_robot
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.studio.errands import Errands
-from nimbus.datagen.studio.motion_tab import MotionTab, outcome_line
+from nimbus.datagen.studio.player import Player, outcome_line
 from nimbus.datagen.studio.preview import SceneLook, look_parts, motion_of
 from nimbus.datagen.task import parse_task
 from nimbus.datagen.usd.stage import read_stage
 
 _MOST_LISTED = 500
 _ANY = "any reason"
-_PALETTE = np.random.default_rng(7).integers(60, 255, (256, 3)).astype(np.uint8)
-_PALETTE[0] = 0
 
 
 class DataTab:
@@ -33,12 +29,12 @@ class DataTab:
     Args:
         server: A ``viser.ViserServer``.
         folder: Where a run of the task that is open stores, as long as nobody types another.
-        motions: Shows an episode in the scene.
+        player: Shows an episode in the scene.
         errands: Where files are read.
     """
 
-    def __init__(self, server: Any, folder: Callable[[], Path], motions: MotionTab, errands: Errands) -> None:
-        self._motions, self._errands, self._default = motions, errands, folder
+    def __init__(self, server: Any, folder: Callable[[], Path], player: Player, errands: Errands) -> None:
+        self._player, self._errands, self._default = player, errands, folder
         self._lock = threading.RLock()
         self._list: DatasetList | None = None
         self._shown: list[Attempt] = []
@@ -89,31 +85,10 @@ class DataTab:
             task = parse_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
         stage, robot = read_stage(task.scene), load_robot(task.robot)
         look = SceneLook(parts=look_parts(stage, robot, layout.physical), layout=layout, motion=motion_of(trajectory))
-        self._motions.show(look, outcome_line(look.motion), pictures=lambda step: modalities(path, step))
+        self._player.show(look, outcome_line(look.motion), recorded=lambda step: recorded(path, step))
 
 
-def modalities(path: Path, step: int) -> dict[str, NDArray[np.uint8]]:
-    """Every picture of one step of a stored episode, as colours, by camera and modality."""
-    pictures: dict[str, NDArray[np.uint8]] = {}
+def recorded(path: Path, step: int) -> dict[str, CameraFrames]:
+    """What every camera of a stored episode saw in one step."""
     with EpisodeFile(path) as episode:
-        for camera in episode.cameras:
-            frames = episode.frames(camera, step, step + 1)
-            pictures |= {
-                camera: frames.rgb[0],
-                f"{camera} depth": depth_colors(frames.depth[0]),
-                f"{camera} instance": _PALETTE[frames.instance[0]],
-                f"{camera} semantic": _PALETTE[frames.semantic[0]],
-                f"{camera} normals": ((np.asarray(frames.normals[0], dtype=np.int16) + 128) % 256).astype(np.uint8),
-            }
-    return pictures
-
-
-def depth_colors(depth: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Near is light, far is dark, black is nothing."""
-    seen = depth > 0
-    if not seen.any():
-        return np.zeros((*depth.shape, 3), dtype=np.uint8)
-    near, far = np.percentile(depth[seen], (1, 99))
-    share = np.clip((depth - near) / max(float(far - near), 1e-6), 0, 1)
-    tones = np.stack([250 - 200 * share, 235 - 190 * share, 210 - 110 * share], axis=-1)
-    return np.where(seen[..., None], tones, 0).astype(np.uint8)
+        return {camera: episode.frames(camera, step, step + 1) for camera in episode.cameras}

@@ -62,7 +62,7 @@ class Errands:
                 work()
             except InputError as error:
                 self._complain(str(error))
-            except Exception:
+            except Exception:  # the end of a thread: nobody above would hear of it, and the next errand must go on
                 _log.exception("%s failed", what)
                 self._complain(f"{what}: a bug in Nimbus; the traceback is in the terminal, nothing is lost")
             finally:

@@ -23,11 +23,21 @@ from nimbus.datagen.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.streams import stream
 from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Outcome, SkillSegment
+from nimbus.datagen.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.usd.loader import SceneAssets, load_assets
 from nimbus.datagen.usd.stage import read_stage
 
 _PLANNER = "ompl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """Numbers over the steps of a motion."""
+
+    title: str
+    names: tuple[str, ...]
+    rows: NDArray[np.float64]
+    """(T, N)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +53,7 @@ class Motion:
     """(T, B, 4)"""
     segments: tuple[SkillSegment, ...] = ()
     outcome: Outcome | None = None
-    signals: NDArray[np.float64] | None = None
-    """(T, J) joint positions [rad or m]"""
-    signal_names: tuple[str, ...] = ()
+    plots: tuple[Plot, ...] = ()
 
     @property
     def step_count(self) -> int:
@@ -154,7 +162,7 @@ class Preview:
         key = f"{task.scene} {task.robot}"
         if key not in self._renderers:
             stage, robot = read_stage(task.scene), load_robot(task.robot)
-            self._renderers = {key: StackedRenderer(stage, robot, stack=1, extras=False)}
+            self._renderers = {key: StackedRenderer(stage, robot, stack=1)}
         renderer, motion = self._renderers[key], look.motion
         renderer.load(look.layout)
         return renderer.render(motion.names, motion.positions[step : step + 1], motion.wxyz[step : step + 1])
@@ -173,7 +181,7 @@ def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[Part, 
     return (*scene_parts(stage, robot), *(part for item in physical.objects for part in object_parts(item)))
 
 
-def motion_of(trajectory: Any) -> Motion:
+def motion_of(trajectory: Trajectory) -> Motion:
     """The motion of a trajectory."""
     return Motion(
         rate=trajectory.rate,
@@ -182,9 +190,20 @@ def motion_of(trajectory: Any) -> Motion:
         wxyz=trajectory.body_wxyz,
         segments=trajectory.segments,
         outcome=trajectory.outcome,
-        signals=trajectory.joint_positions,
-        signal_names=trajectory.joint_names,
+        plots=tuple(_plots(trajectory)),
     )
+
+
+def _plots(trajectory: Trajectory) -> Iterator[Plot]:
+    yield Plot(title="joints [rad, m]", names=trajectory.joint_names, rows=trajectory.joint_positions)
+    yield Plot(title="joint velocities [rad/s, m/s]", names=trajectory.joint_names, rows=trajectory.joint_velocities)
+    yield Plot(title="actions [rad, m]", names=trajectory.action_names, rows=trajectory.actions)
+    yield Plot(title="heights [m]", names=trajectory.body_names, rows=trajectory.body_positions[:, :, 2])
+    for unit, ends in (("[m]", ("penetration", "slip")), ("[N]", ("force",))):
+        names = tuple(name for name in trajectory.contacts if name.endswith(ends))
+        if names:
+            rows = np.stack([trajectory.contacts[name] for name in names], axis=1)
+            yield Plot(title=f"contacts {unit}", names=names, rows=rows)
 
 
 def _still(simulation: NewtonSimulation) -> Motion:

@@ -105,7 +105,8 @@ def dashboard(folder: Path) -> str:
             lines.append(f"| {stage} | {counts.get(stage, 0)} | {times.get(stage, 0.0):.1f} |")
     lines.append("")
     attempts, stored = status.get("attempts", 0), status.get("stored", 0)
-    lines.append(f"{stored} stored of {attempts} plans tried.")
+    share = f" ({min(1.0, stored / attempts):.0%})" if attempts else ""
+    lines.append(f"{stored} stored of {attempts} plans tried{share}.")
     if failures:
         lines.append("Failed: " + ", ".join(f"{reason} {count}" for reason, count in failures.items()) + ".")
     for worker in status.get("workers") or []:

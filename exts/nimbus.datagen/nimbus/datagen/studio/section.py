@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +14,7 @@ from nimbus.datagen.panel.draft import TaskDraft
 _NOTHING = object()
 
 
-class Section:
+class Section(ABC):
     """Base of the folders of the task tab.
 
     Args:
@@ -46,13 +47,13 @@ class Section:
         """The task that is edited."""
         return self._draft()
 
+    @abstractmethod
     def data(self) -> Any:
         """What the fields show; they are built anew when it changes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build(self) -> None:
         """Make the fields, through :meth:`keep`."""
-        raise NotImplementedError
 
     def refresh(self) -> None:
         """Show what the task says now, unless it was said in these fields."""
@@ -81,6 +82,24 @@ class Section:
         button = self.keep(self.gui.add_button(text, hint=hint or None))
         button.on_click(lambda _: self.change(act))
         return button
+
+    def adder(self, stem: str, text: str, taken: Container[str], add: Callable[[str], None]) -> None:
+        """A name to type and a button that adds something of that name.
+
+        Args:
+            stem: The name that is offered, with a number where it is taken.
+            text: On the button.
+            taken: Names that there are.
+            add: Called with the name.
+        """
+        field = self.keep(self.gui.add_text(f"new {stem}", free_name(stem, taken), hint="Its name"))
+
+        def act() -> None:
+            if (name := field.value.strip()) in taken:
+                raise InputError(f"there is a '{name}' already", instead="type another name")
+            add(name)
+
+        self.button(text, act)
 
     def field(self, handle: Any, take: Callable[[Any], None]) -> Any:
         """A field whose value goes into the task as it changes."""
@@ -116,3 +135,9 @@ class Section:
             yield
         finally:
             self._typing = False
+
+
+def free_name(stem: str, taken: Container[str]) -> str:
+    """A name that is not taken yet."""
+    names = (stem, *(f"{stem}_{number}" for number in range(2, 1000)))
+    return next(name for name in names if name not in taken)

@@ -10,6 +10,8 @@ from nimbus.datagen.strict_yaml import Keys
 from nimbus.datagen.studio.section import Section
 from nimbus.datagen.studio.task_sections import as_text
 
+_LOOP_HINT = "Does the selected one for every object of a group, one after the other"
+
 
 class StepSection(Section):
     """Steps, in order, those inside loops below them."""
@@ -32,6 +34,11 @@ class StepSection(Section):
         """Its lines."""
         return step_rows(self.data(), kind=self.kind, at=(self.key,))
 
+    @property
+    def selected_row(self) -> StepRow:
+        """The line that fields and buttons are about."""
+        return self.rows[self._selected]
+
     def build(self) -> None:
         """The list, what moves an entry, and the fields of a skill."""
         rows, forms = self.rows, {form.name: form for form in skill_forms(kind=self.kind)}
@@ -44,8 +51,11 @@ class StepSection(Section):
         select.on_update(lambda event: self._select(labels.index(event.target.value)))
         lines = "\n".join(_line(row, number, number - 1 == self._selected) for number, row in enumerate(rows, 1))
         self.keep(self.gui.add_markdown(lines))
-        order = self.keep(self.gui.add_button_group("order", ("up", "down", "remove")))
+        order = self.keep(self.gui.add_button_group("move", ("up", "down", "remove")))
         order.on_click(lambda event: self.change(lambda: self._reorder(event.target.value)))
+        groups = [name for name in self.draft.value("objects") or ()]
+        loop = self.keep(self.gui.add_dropdown("for each of", ["", *groups], initial_value="", hint=_LOOP_HINT))
+        loop.on_update(lambda event: event.target.value and self.change(lambda: self._wrap(event.target.value)))
         row = rows[self._selected]
         self._skill = self._skill or (row.name if row.is_skill else next(iter(forms)))
         skill = self.keep(self.gui.add_dropdown(self.kind, list(forms), initial_value=self._skill))
@@ -97,6 +107,12 @@ class StepSection(Section):
             self._selected = next(n for n, row in enumerate(self.rows) if row.keys == moved)
             self.rebuild()
 
+    def _wrap(self, group: str) -> None:
+        keys = self.rows[self._selected].keys
+        variable = group[:-1] if group.endswith("s") and len(group) > 2 else "one"
+        entry = _renamed(self.draft.value(*keys), group, variable)
+        self.draft.set(keys, {f"for {variable} in {group}": [entry]})
+
     def _entry(self) -> Any:
         typed = {name: read_value(text) for name, text in self._values.items() if text.strip()}
         return step_entry(self._skill, typed, kind=self.kind)
@@ -112,6 +128,15 @@ class StepSection(Section):
 
     def _replace(self) -> None:
         self.draft.set(self.rows[self._selected].keys, self._entry())
+
+
+def _renamed(entry: Any, old: str, new: str) -> Any:
+    """A step in which a group is called by the name that a loop gives to each of its objects."""
+    if isinstance(entry, dict):
+        return {name: _renamed(value, old, new) for name, value in entry.items()}
+    if isinstance(entry, (list, tuple)):
+        return [_renamed(value, old, new) for value in entry]
+    return new if entry == old else entry
 
 
 def _line(row: StepRow, number: int, selected: bool) -> str:

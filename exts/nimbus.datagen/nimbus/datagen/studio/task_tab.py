@@ -10,12 +10,12 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import Problem, TaskDraft
+from nimbus.datagen.studio.camera_section import CameraSection
+from nimbus.datagen.studio.range_section import RangeSection
 from nimbus.datagen.studio.section import Section
 from nimbus.datagen.studio.step_section import StepSection, SuccessSection
 from nimbus.datagen.studio.task_sections import (
-    CameraSection,
     ObjectSection,
-    RangeSection,
     RegionSection,
     SceneSection,
     TextSection,
@@ -54,14 +54,20 @@ class TaskTab:
         self._draft, self._examine, self._complain, self._lock = draft, examine, complain, lock
         names = ["", *task_names()]
         shipped = gui.add_dropdown("start from", names, initial_value="", hint="A task that comes with Nimbus")
-        shipped.on_update(lambda event: self._do(lambda: event.target.value and open_task(event.target.value)))
-        self._path = gui.add_text("file", str(draft().path), hint="Where it is saved; another path opens or makes it")
-        files = gui.add_button_group("", ("Open", "Save", "Save as", "Reload"))
+        shipped.on_update(lambda event: event.target.value and self._do(lambda: open_task(event.target.value)))
+        hint = "Where it is saved. Another path: Open it (a new one begins with the least that runs), or Save as"
+        self._path = gui.add_text("file", str(draft().path), hint=hint)
+        self._opened = draft().path
+        files = gui.add_button_group("on disk", ("Open", "Save", "Save as", "Reload"))
         files.on_click(lambda event: self._do(lambda: self._file(event.target.value, open_task)))
-        steps = gui.add_button_group(" ", ("Undo", "Redo", "Save over", "Examine"))
+        steps = gui.add_button_group("changes", ("Undo", "Redo", "Save over", "Examine"))
         steps.on_click(lambda event: self._do(lambda: self._step(event.target.value)))
         self._state = gui.add_markdown("")
         self._sections = [kind(server, draft, complain, lock) for kind in _SECTIONS]
+
+    def section(self, title: str) -> Section:
+        """The folder of that title."""
+        return next(section for section in self._sections if section.title == title)
 
     def refresh(self, problems: list[Problem]) -> None:
         """Show what the task says now, and what is wrong with it."""
@@ -72,8 +78,8 @@ class TaskTab:
             if draft.is_changed_on_disk and draft.path.exists():
                 lines.append("The file was written by somebody else: Reload takes it over, Undo brings yours back.")
             self._state.content = "  \n".join(lines)
-            if self._path.value != str(draft.path):
-                self._path.value = str(draft.path)
+            if self._opened != draft.path:  # else somebody may be typing another
+                self._opened, self._path.value = draft.path, str(draft.path)
             for section in self._sections:
                 section.refresh()
 
@@ -83,7 +89,7 @@ class TaskTab:
             open_task(self._path.value.strip())
         elif how == "Reload":
             draft.reload()
-        elif how == "Save as" and path == draft.path:
+        elif how == "Save as" and path == draft.path and path.exists():
             raise InputError("this is the file that is open", where=str(path), instead="write another path above")
         elif path != draft.path:
             draft.save_as(path)

@@ -1,0 +1,37 @@
+"""A studio that serves, with no browser that looks at it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def served_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if importlib.util.find_spec("viser") is None:
+        pytest.skip("viser is not installed")
+    from nimbus.datagen.studio.app import Studio
+    from nimbus.runner.libraries import prepare_libraries
+
+    prepare_libraries()
+    studio = Studio("sort_trash", host="127.0.0.1", port=8300, folder=tmp_path_factory.mktemp("studio"))
+    assert studio.errands.wait(timeout=300)
+    yield studio
+    studio.close()
+
+
+@pytest.fixture
+def studio(served_studio: Any) -> Iterator[Any]:
+    """With sort_trash as it comes; every change is taken back."""
+    studio, home = served_studio, served_studio.draft
+    yield studio
+    assert studio.errands.wait(timeout=300)
+    while studio.draft.can_undo:
+        studio.draft.undo()
+    if studio.draft is not home:
+        studio.open("sort_trash")
+    assert studio.errands.wait(timeout=300)
+    studio.complain("")
