@@ -2,7 +2,10 @@
 
 Run it as ``python tests/benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task all that come with Nimbus.
 Attempts that the file of records holds are kept, so that a long measurement can be made in pieces; ``--anew`` forgets
-those of the named tasks, ``--episodes 0`` only writes the page. Times are CPU seconds of one core.
+those of the named tasks, ``--episodes 0`` only writes the pages: docs/task-table.md, and the table of skills in
+docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is known by its task, seed 0
+and the index under which ``tests/benchmarks/task_table.json`` has its outcome, and ``nimbus run --task TASK --seed 0``
+makes the same layouts and first attempts again, with pictures, into a folder.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from nimbus.datagen.execute.recorder import largest_creep  # noqa: E402
 from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
+from nimbus.datagen.steps import walk  # noqa: E402
 from nimbus.datagen.task import Task, load_task, task_names  # noqa: E402
 from nimbus.datagen.usd.loader import UsdSceneLoader  # noqa: E402
 from nimbus.runner.cell.job import task_context  # noqa: E402
@@ -41,10 +45,16 @@ Records = dict[str, dict[str, Record]]
 
 RECORDS = ROOT / "tests/benchmarks/task_table.json"
 PAGE = ROOT / "docs/task-table.md"
+SKILLS_PAGE = ROOT / "docs/skills.md"
 PICTURES = ROOT / "docs/images/tasks"
 _SIZE = (160, 120)
 _MOMENT = 0.85
 """Of an episode: what was to be done shows, and the arm is still near."""
+ARM_ALONE = ("move", "go_to_pose", "go_to_joints", "home", "gripper", "wait", "scan", "follow")
+"""Skills that change no object."""
+_EVERYWHERE = ("at_rest", "gripper_clear", "nothing_on_floor", "fixtures_unmoved")
+"""Conditions that say little about a skill."""
+_SKILLS_BEGIN, _SKILLS_END = "<!-- table of skills -->\n", "<!-- end of table -->\n"
 _HEAD = """# The tasks that come with Nimbus
 
 Each row is one file of [scenes/tasks](../scenes/tasks). Measured, not promised: the first layouts of seed 0, their
@@ -162,6 +172,32 @@ def page(records: Records) -> str:
     return text
 
 
+def skill_table(records: Records) -> str:
+    """What measured tasks say of each skill that changes the state of an object."""
+    tasks: dict[str, list[str]] = defaultdict(list)
+    judges: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in task_names():
+        task = load_task(name)
+        conditions = {step.name for step, _ in walk(task.success)} - {*_EVERYWHERE}
+        for skill in sorted({step.name for step, _ in walk(task.steps)}) if records.get(name) else ():
+            tasks[skill].append(name)
+            judges[skill].update(sorted(conditions))
+    text = "| skill | judged by | tasks | first attempts that succeed |\n|---|---|---|---|\n"
+    for skill, names in sorted(tasks.items()):
+        tried = [attempt["success"] for name in names for attempt in records[name].values()]
+        shown = ", ".join(f"`{name}`" for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        by = ", ".join(f"`{name}`" for name, _ in judges[skill].most_common(3))
+        if skill not in ARM_ALONE:
+            text += f"| `{skill}` | {by} | {shown} | {np.mean(tried):.0%} of {len(tried)} |\n"
+    return text
+
+
+def with_skill_table(text: str, records: Records) -> str:
+    """The page of skills with its table anew."""
+    before, rest = text.split(_SKILLS_BEGIN)
+    return before + _SKILLS_BEGIN + skill_table(records) + _SKILLS_END + rest.split(_SKILLS_END)[1]
+
+
 def write(records: Records) -> None:
     """Put the records down, a line an attempt."""
     tasks = []
@@ -190,6 +226,7 @@ def main() -> None:
         measure(name, args.episodes, records, pictures=args.pictures)
         write(records)
     PAGE.write_text(page(records))
+    SKILLS_PAGE.write_text(with_skill_table(SKILLS_PAGE.read_text(), records))
 
 
 if __name__ == "__main__":
