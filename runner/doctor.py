@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from nimbus.datagen.doctor.machine import Part
 
 FOUND = 1
+_SHOWN = 8
+"""Variants that are named."""
 
 
 def command(args: argparse.Namespace) -> int:
@@ -44,7 +46,27 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     told = told or [f"{diagnosis.task}: nothing to change"]
     for region, found in diagnosis.reach.items():
         told += ["", f"reach over '{region}', the robot below:", *_map(found["reached"])]
+    found = [*_cameras(diagnosis.seen), *_grasps(diagnosis.grasps)]
+    told += ["", *found] if found else []
     return told + (["", *_forecast(diagnosis.forecast)] if diagnosis.forecast else [])
+
+
+def _cameras(seen: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    for camera, regions in seen.items():
+        yield f"camera     {camera} sees " + ", ".join(f"{share:.0%} of '{name}'" for name, share in regions.items())
+
+
+def _grasps(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """The least of each group: where there are enough, nobody wants to read how many."""
+    from nimbus.datagen.doctor.grasps import ENOUGH
+
+    for group, variants in counts.items():
+        few = sorted((count, name) for name, count in variants.items() if count < ENOUGH)
+        said = ", ".join(f"{name}: {count}" for count, name in few[:_SHOWN])
+        more = f" and {len(few) - _SHOWN} more" if len(few) > _SHOWN else ""
+        yield f"grasps     '{group}': {len(variants)} variants looked at" + (
+            f", with fewer than {ENOUGH}: {said}{more}" if few else f", each with {ENOUGH} or more"
+        )
 
 
 def _map(reached: Sequence[str]) -> list[str]:

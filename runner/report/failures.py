@@ -37,7 +37,8 @@ def render_failures(folder: Path, plans: Sequence[Attempt]) -> str:
     share = f", {spent / total:.1%} of all" if total else ""
     kept = sum(attempt.failure is not None for attempt in failed)
     told = f"{kept} of them kept, in failures/" if kept else "none kept; run with --keep-failures to see them"
-    text = [f"<p>{len(failed)} failed attempts took {spent:.1f} s CPU{share}; {told}.</p><ul class='tree'>"]
+    attempts = f"{len(failed)} failed attempt{'' if len(failed) == 1 else 's'}"
+    text = [f"<p>{attempts} took {spent:.1f} s CPU{share}; {told}.</p><ul class='tree'>"]
     shown = 0
     for step, mine in sorted(steps.items(), key=lambda entry: -len(entry[1])):
         text.append(f"<li><b>{escape(step)}</b> {len(mine)} <small>{_seconds(mine):.1f} s</small><ul>")

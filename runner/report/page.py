@@ -107,8 +107,8 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         ("CPU time for a stored episode", _stage_table(summary)),
         ("Why attempts failed", _bars(summary.reasons.items(), warn=True) or "<p>No attempt failed.</p>"),
         ("Where attempts failed", _bars(summary.phases.items(), warn=True) or "<p>No attempt failed.</p>"),
-        ("Yield by kind of object", _kind_table(summary)),
         ("Least kept variants and poses", render_variants(summary.yields)),
+        ("Yield by kind of object", _kind_table(summary)),
     ]
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return _PAGE.substitute(

@@ -23,6 +23,8 @@ _SCALE = 1000
 """[px/m]"""
 _LEAST_SEEN = 0.6
 """Share of the table's part that a camera must see."""
+_MARGIN = 0.08
+"""[m] Around cells and regions: what stands there tells where they are."""
 _BIN = 0.005
 """[m] Of heights, to find the table's."""
 
@@ -70,7 +72,7 @@ def _box(yields: Yields, reach: Mapping[str, Any]) -> Box | None:
         points += [tuple(low), tuple(low + size)]
     if not points:
         return None
-    low, high = np.min(points, axis=0) - 0.02, np.max(points, axis=0) + 0.02
+    low, high = np.min(points, axis=0) - _MARGIN, np.max(points, axis=0) + _MARGIN
     return Box((float(low[0]), float(high[0])), (float(low[1]), float(high[1])))
 
 
@@ -121,19 +123,19 @@ def _picture(path: Path, box: Box) -> str:
     """JPEG of the table from above, from the first moment of an episode; empty where no camera sees it."""
     with EpisodeFile(path) as episode:
         for camera in episode.cameras:
-            places = episode.rows(f"observations/world_T_camera/{camera}", slice(0, None))
-            if np.abs(places - places[0]).max() > 1e-6:
+            poses = episode.rows(f"observations/world_T_camera/{camera}", slice(0, None))
+            if np.abs(poses - poses[0]).max() > 1e-6:
                 continue
             depth = episode.rows(f"observations/depth/{camera}", 0).astype(float) / 1000.0
-            view = _View(episode.array(f"observations/intrinsics/{camera}"), places[0], depth.shape)
+            view = _View(episode.array(f"observations/intrinsics/{camera}"), poses[0], depth.shape)
             height = _table_height(view.points(depth), box)
             if height is None:
                 continue
-            columns, rows, seen = view.onto(box, height)
+            places, seen = view.onto(box, height)
             if seen.mean() < _LEAST_SEEN:
                 continue
-            pixels = episode.rows(f"observations/images/{camera}", 0)
-            above = np.where(seen[..., None], pixels[rows, columns], 235).astype(np.uint8)
+            pixels = _sampled(episode.rows(f"observations/images/{camera}", 0), places)
+            above = np.where(seen[..., None], pixels, 235).astype(np.uint8)
             buffer = io.BytesIO()
             Image.fromarray(above).save(buffer, "JPEG", quality=80)
             return base64.b64encode(buffer.getvalue()).decode()
@@ -157,8 +159,8 @@ class _View:
         rays = np.linalg.solve(self.intrinsics, pixels) * far
         return (self.world_T_camera[:3, :3] @ rays).T + self.world_T_camera[:3, 3]
 
-    def onto(self, box: Box, height: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Columns, rows, and whether they are in the picture, for every pixel of the table from above."""
+    def onto(self, box: Box, height: float) -> tuple[Float, NDArray[np.bool_]]:
+        """Places (…, 2) [px], and whether they are in the picture, for every pixel of the table from above."""
         x = np.arange(box.x[1], box.x[0], -1 / _SCALE)
         y = np.arange(box.y[1], box.y[0], -1 / _SCALE)
         grid = np.stack(np.broadcast_arrays(x[:, None], y[None, :], np.full((1, 1), height)), axis=-1)
@@ -166,9 +168,17 @@ class _View:
         ahead = local[..., 2] > 1e-3
         image = local @ self.intrinsics.T
         places = image[..., :2] / np.where(ahead, image[..., 2], 1.0)[..., None]
-        columns, rows = (np.floor(places[..., axis]).astype(int) for axis in (0, 1))
-        seen = ahead & (columns >= 0) & (columns < self.shape[1]) & (rows >= 0) & (rows < self.shape[0])
-        return np.where(seen, columns, 0), np.where(seen, rows, 0), seen
+        seen = ahead & (places >= 0).all(axis=-1) & (places < self.shape[::-1]).all(axis=-1)
+        return np.where(seen[..., None], places, 0.0), seen
+
+
+def _sampled(pixels: NDArray[np.uint8], places: Float) -> Float:
+    """(…, 3) colours at places between pixels, bilinear."""
+    from scipy.ndimage import map_coordinates
+
+    rows_and_columns = np.moveaxis(places[..., ::-1] - 0.5, -1, 0)
+    channels = [map_coordinates(pixels[..., c], rows_and_columns, float, order=1, mode="nearest") for c in range(3)]
+    return np.stack(channels, axis=-1)
 
 
 def _table_height(points: Float, box: Box) -> float | None:

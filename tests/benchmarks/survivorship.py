@@ -1,4 +1,4 @@
-"""Whether the yield ledger sees in physics that one variant is never kept: a block too wide for the fingers.
+"""Whether the yield ledger sees in physics which variants are never kept: blocks that are too wide for the fingers.
 
 Run it as ``python tests/benchmarks/survivorship.py [--episodes N] [--out DIR]``. Says what is flagged after each ten
 episodes; runs in which nothing is wrong are in ``whole_runs.py``.
@@ -24,7 +24,7 @@ from nimbus.runner.serial import run_serial  # noqa: E402
 LIBRARY = """\
 classes: [toy]
 kinds:
-  block:    # of eight variants the third is 84 mm wide, and the fingers open to 80 mm
+  block:    # the first of eight variants is 79 mm wide, the fourth 76; the fingers open to 80 mm and need room
     class: toy
     category: block
     variants: 8

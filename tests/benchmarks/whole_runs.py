@@ -1,10 +1,10 @@
 """What whole runs show of the promises made about them: forecasts, replays, flags. A row a task.
 
 Run it as ``python tests/benchmarks/whole_runs.py --out DIR [TASK ...] [--episodes N]``. Each task is run in one
-process, as ``nimbus run --serial`` does, with one camera of 64 x 48 px; a folder that holds a run is continued. Then
+process, as ``nimbus run --serial`` does, without its cameras; a folder that holds a run is continued. Then
 
 - forecast: what ``nimbus estimate`` says of N episodes from the first five, against what all N took. Seconds are CPU,
-  so that the figure holds on a machine that others use too.
+  so that the figure holds on a machine that others use too; pictures would only make episodes more alike.
 - replays: stored episodes, executed again from their files alone, that end as they did.
 - flags: values that the yield ledger calls seldom kept; nothing is wrong with these tasks, so that each one is false.
 """
@@ -29,30 +29,26 @@ from nimbus.datagen.store.attempt import Attempt  # noqa: E402
 from nimbus.datagen.store.forecast import Interval, outlook  # noqa: E402
 from nimbus.datagen.store.ledger import Ledger  # noqa: E402
 from nimbus.datagen.store.yields import find_yields  # noqa: E402
-from nimbus.datagen.task import load_task, task_names  # noqa: E402
+from nimbus.datagen.task import task_names  # noqa: E402
 from nimbus.runner.cell.spec import CellSpec  # noqa: E402
 from nimbus.runner.estimate import PROBE  # noqa: E402
 from nimbus.runner.replay import replay  # noqa: E402
 from nimbus.runner.serial import run_serial  # noqa: E402
 
 Figures = dict[str, Any]
-_SIZE = [64, 48]
 _CAMERAS = re.compile(r"^cameras:.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 
 
-def with_small_pictures(name: str, folder: Path) -> Path:
-    """A copy of a task with one small camera: physics is what is looked at here."""
-    camera, settings = next(iter(load_task(name).cameras.items()))
-    small = settings.model_dump(mode="json", exclude_none=True) | {"size": _SIZE}
-    text = scene_file("tasks", name, kind="task").read_text()
+def without_cameras(name: str, folder: Path) -> Path:
+    """A copy of a task that makes no pictures: physics is what is looked at here."""
     path = folder / f"{name}.yaml"
-    path.write_text(_CAMERAS.sub(lambda _: f"cameras: {json.dumps({camera: small})}\n", text))
+    path.write_text(_CAMERAS.sub("", scene_file("tasks", name, kind="task").read_text()))
     return path
 
 
 def measure(name: str, folder: Path, episodes: int, *, replays: int) -> Figures:
     """Run a task, then look at what its ledger and its files say."""
-    path = with_small_pictures(name, folder)
+    path = without_cameras(name, folder)
     run_serial(CellSpec(folder=str(folder / name), task=str(path), episodes=episodes))
     ledger = Ledger(folder / name, read_only=True)
     try:

@@ -122,7 +122,7 @@ def test_the_page_holds_everything_it_shows_and_no_script(folder: Path) -> None:
         head, _, data = source.partition(",")
         assert head == "data:image/jpeg;base64"
         with Image.open(io.BytesIO(base64.b64decode(data))) as image:
-            assert image.size in ((64, 48), (440, 340))  # a moment, or the table
+            assert image.size in ((64, 48), (560, 460))  # a moment, or the table
     assert not re.search(r"https?://|url\(|\$[a-z]", page)
 
 

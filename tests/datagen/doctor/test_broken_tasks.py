@@ -38,6 +38,9 @@ def test_a_right_task_has_nothing_to_change_and_a_forecast(tmp_path: Path) -> No
     assert told and told.probes >= 3 and 0 < told.low <= told.success_rate <= told.high <= 1
     assert told.cpu_seconds > 0 and told.byte_count > 1e6 and told.length > 1
     assert diagnosis.reach["start"]["reached"] == ["1111"] * 4
+    assert diagnosis.seen == {"front": {"start": 1.0}}
+    counts = diagnosis.grasps["item"]
+    assert len(counts) >= 4 and all(name.startswith("can ") and count > 0 for name, count in counts.items())
 
 
 def test_a_run_refuses_what_cannot_work_at_the_field_and_quickly(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def check_cameras(case: Case) -> Iterator[Finding]:
     for name, settings in fixed.items():
         camera = settings.camera(name)
         seen = {region: _seen(case, camera, found) for region, found in points.items()}
+        case.seen[name] = {region: float(mine.mean()) for region, mine in seen.items()}
         for region, mine in seen.items():
             together[region] |= mine
         every = np.concatenate(list(seen.values()))

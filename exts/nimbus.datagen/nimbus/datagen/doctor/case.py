@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from nimbus.datagen.layout import PhysicalLayout
@@ -26,6 +26,10 @@ class Case:
     task: Task
     assets: SceneAssets
     seed: int = 0
+    grasps: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Found by the checks: grasps of each variant (``can 3``) by group."""
+    seen: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Likewise: share of each region that a camera that stands still sees, by camera."""
 
     @cached_property
     def layouts(self) -> tuple[PhysicalLayout, ...]:

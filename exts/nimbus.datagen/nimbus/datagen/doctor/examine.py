@@ -48,6 +48,10 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     reach: dict[str, Any] = field(default_factory=dict)
     """By region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
+    grasps: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By group and variant (``can 3``), at most :data:`~nimbus.datagen.doctor.grasps.ENOUGH` each."""
+    seen: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By camera that stands still: share of each region that it sees."""
     forecast: Forecast | None = None
     """None where something is certain to fail."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -96,7 +100,15 @@ def examine(
     told = None if not probe or any(found.certain for found in findings) else forecast(case, planner=planner)
     seconds["forecast"] = time.process_time() - begin
     maps = {region: found.to_plain(task.regions[region].size) for region, found in assets.reach.items()}
-    return Diagnosis(task=stem, findings=tuple(findings), reach=maps, forecast=told, seconds=seconds)
+    return Diagnosis(
+        task=stem,
+        findings=tuple(findings),
+        reach=maps,
+        grasps=case.grasps,
+        seen=case.seen,
+        forecast=told,
+        seconds=seconds,
+    )
 
 
 def refuse_hopeless(task: Task, assets: SceneAssets) -> None:

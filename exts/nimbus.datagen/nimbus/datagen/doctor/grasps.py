@@ -15,6 +15,8 @@ from nimbus.datagen.rotations import to_matrix
 
 _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""
+ENOUGH = 5
+"""Grasps of a variant; more are not counted."""
 _ROOM = 0.006
 """[m] That open fingers have beside what they close on."""
 
@@ -32,6 +34,11 @@ def check_grasps(case: Case) -> Iterator[Finding]:
             ]
             for kind in case.kinds(group)
         }
+        case.grasps[group] = {
+            f"{kind} {_variant(variant, scale)}": count
+            for kind, rows in counts.items()
+            for variant, scale, count in rows
+        }
         yield from _tell(case, step.keys, group, counts, shapes)
 
 
@@ -47,6 +54,10 @@ def check_graspable(case: Case) -> Iterator[Finding]:
         )
         if not any(every):
             yield _hopeless(case, group, shapes)
+
+
+def _variant(number: int, scale: float) -> str:
+    return f"{number} at {scale:g}" if scale != 1 else str(number)
 
 
 def _once(case: Case) -> list:
@@ -70,7 +81,7 @@ def _count(case: Case, group: str, kind: str, variant: int, scale: float, shapes
         for rest in model.rest_poses:
             pose = np.eye(4)
             pose[:3, :3], pose[2, 3] = to_matrix(rest.wxyz), rest.height
-            most = max(most, len(rank_grasps(axes, pose, limit=5)))
+            most = max(most, len(rank_grasps(axes, pose, limit=ENOUGH)))
             if most:
                 return most
     return most
@@ -88,7 +99,7 @@ def _tell(case: Case, keys: tuple, group: str, counts: dict, shapes: list[Grippe
         what = f"no grasp of any '{kind}': {_size(model, shapes)}"
         yield _about_kinds(case, group, what, good)
     for kind in (kind for kind in counts if bad[kind] and kind not in lost):
-        names = ", ".join(f"variant {variant}" + (f" at {scale:g}" * (scale != 1)) for variant, scale, _ in bad[kind])
+        names = ", ".join(f"variant {_variant(variant, scale)}" for variant, scale, _ in bad[kind])
         yield _about_kinds(case, group, f"no grasp of '{kind}' {names}: its episodes will be missing", good)
 
 

@@ -97,7 +97,9 @@ def outlook(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: 
     good = sum(stored.values())
     low, high = beta.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], good + 0.9, len(stored) - good + 0.1)
     share = (good + 0.9) / (len(stored) + 1)
-    kept = Interval(low=float(low), expected=share, high=float(high)).scaled(episodes)
+    # Where none was lost, none need be; and where none was kept.
+    low, high = float(low) if good else 0.0, float(high) if good < len(stored) else 1.0
+    kept = Interval(low=low, expected=share, high=high).scaled(episodes)
     return Outlook(
         episodes=episodes,
         cores=cores,
