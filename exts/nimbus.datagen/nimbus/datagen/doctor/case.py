@@ -16,7 +16,8 @@ from nimbus.datagen.steps import Composite, Step, walk
 from nimbus.datagen.task import Task
 from nimbus.datagen.usd.loader import SceneAssets
 
-_LAYOUTS = 8
+LAYOUTS = 8
+"""That are drawn for the checks, and attempted at most."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Case:
     @cached_property
     def layouts(self) -> tuple[PhysicalLayout, ...]:
         """The first physical layouts of a run."""
-        return tuple(draw_physical(self.task, self.assets, seed=self.seed, index=index) for index in range(_LAYOUTS))
+        return tuple(draw_physical(self.task, self.assets, seed=self.seed, index=index) for index in range(LAYOUTS))
 
     @cached_property
     def simulation(self) -> NewtonSimulation:

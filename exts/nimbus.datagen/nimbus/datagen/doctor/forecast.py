@@ -49,7 +49,18 @@ class Forecast:
     """Failed probes by phase and reason."""
 
 
-def forecast(case: Case, *, planner: str = "ompl", budget: float = 5.0, least: int = 3, most: int = 12) -> Forecast:
+BUDGET, LEAST = 5.0, 3
+"""[s] CPU that attempts may take before no further one begins, and attempts that are made whatever they take."""
+
+
+def expected_rate(successes: int, probes: int) -> float:
+    """Share of first attempts that will succeed, 0 to 1, from those that were tried and what tasks do on the whole."""
+    return (_PRIOR[0] + successes) / (sum(_PRIOR) + probes)
+
+
+def forecast(
+    case: Case, *, planner: str = "ompl", budget: float = BUDGET, least: int = LEAST, most: int = 12
+) -> Forecast:
     """Attempt layouts, nothing rendered, until the time is up.
 
     Args:
@@ -80,7 +91,7 @@ def _forecast(case: Case, seconds: list[float], lengths: list[int], reasons: dic
     from scipy.stats import beta
 
     good, bad = _PRIOR[0] + len(lengths), _PRIOR[1] + len(seconds) - len(lengths)
-    rate = good / (good + bad)
+    rate = expected_rate(len(lengths), len(seconds))
     low, high = beta.ppf([0.1, 0.9], good, bad)
     steps = float(np.mean(lengths)) if lengths else 0.0
     pixels = steps * sum(settings.size[0] * settings.size[1] for settings in case.task.cameras.values())
