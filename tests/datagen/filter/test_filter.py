@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from foreign import CAMERAS, numbers, write_v21
 from reading import decode
-from synthetic import failure, make_rendered, write_dataset
+from synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
 from nimbus.datagen.convert.convert import convert
 from nimbus.datagen.errors import InputError
@@ -133,3 +133,22 @@ def test_a_missing_file_is_one_line(data: Path, tmp_path: Path):
     shutil.move(next((data / "episodes").glob("*.hdf5")), tmp_path / "gone.hdf5")
     assert main(["filter", str(data), "--where", "success", "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
+
+
+def test_a_video_that_is_cut_short_is_not_passed_on(foreign: dict[str, Path], tmp_path: Path):
+    folder = shutil.copytree(foreign["v2.1"], tmp_path / "data")
+    path = next((folder / "videos").rglob("*_000002.mp4"))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    words = ["filter", str(folder), "--where", "length > 1", "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert not (tmp_path / "out").exists()
+    assert main([*words[:3], "length != 27", *words[4:]]) == 0
+
+
+def test_kept_failures_of_the_episodes_come_along(tmp_path: Path):
+    shown = {"labels": make_labels(), "observations": make_observations(20)}
+    items = [make_rendered(0, outcome=failure(), final=False, **shown), make_rendered(0, attempt=1), make_rendered(1)]
+    write_dataset(tmp_path / "data", items, keep_failures=True)
+    assert main(["filter", str(tmp_path / "data"), "--where", "index == 0", "--out", str(tmp_path / "out")]) == 0
+    found = verify(tmp_path / "out")
+    assert (found.problems, found.episode_count, found.kept_count) == ((), 1, 1)

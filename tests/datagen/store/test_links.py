@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -11,8 +12,12 @@ import pytest
 from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.filter.expression import Condition
+from nimbus.datagen.filter.native import filter_native
 from nimbus.datagen.qa.checks import check
 from nimbus.datagen.qa.view import open_view
+from nimbus.datagen.store.export.export import FORMATS, export
+from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.verify import verify
 
@@ -67,3 +72,34 @@ def test_a_filter_that_is_not_there_is_one_line(tmp_path: Path):
     path.write_bytes(bytes(content))
     with EpisodeFile(path) as episode, pytest.raises(InputError, match="cannot be read: action: "):
         episode.array("action")
+
+
+def test_nothing_of_a_file_that_reaches_for_another_is_published(tmp_path: Path):
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    path = next((tmp_path / "data/episodes").glob("*.hdf5"))
+    with h5py.File(path, "r+") as file:
+        link(file, tmp_path / "other.h5")
+    ledger = Ledger(tmp_path / "data")
+    ledger.record(*(replace(one, byte_count=path.stat().st_size) for one in ledger.stored()))
+    ledger.close()
+    for to in FORMATS:
+        with pytest.raises(InputError, match="another file"):
+            export(tmp_path / "data", tmp_path / "out", to=to)
+    with pytest.raises(InputError, match="another file"):
+        filter_native(tmp_path / "data", tmp_path / "out", Condition("length > 1"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["*.hdf5", "*.front.mp4"])
+def test_a_link_out_of_the_dataset_is_told_and_nothing_published(tmp_path: Path, name: str):
+    write_dataset(tmp_path / "data", [make_rendered(0)], images="video")
+    path = next((tmp_path / "data/episodes").glob(name))
+    path.symlink_to(path.rename(tmp_path / path.name))
+    for to in FORMATS:
+        with pytest.raises(InputError, match="leads out of the dataset; put a copy of the file in its place"):
+            export(tmp_path / "data", tmp_path / "out", to=to)
+    with pytest.raises(InputError, match="leads out of the dataset"):
+        filter_native(tmp_path / "data", tmp_path / "out", Condition("length > 1"))
+    assert not (tmp_path / "out").exists()
+    assert any("leads out of the dataset" in problem for problem in verify(tmp_path / "data").problems)
+    assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}

@@ -84,6 +84,16 @@ def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, index
     return counts
 
 
+def check_whole(cut: Cut, *, fps: int) -> None:
+    """See that a video file holds an episode's pictures, without moving them.
+
+    Raises:
+        InputError: It cannot be read, or lacks some.
+    """
+    with _opened(cut) as (container, stream):
+        _packets(container, stream, cut, fps=fps)
+
+
 class _Joined:
     """A file that grows by an episode at a time."""
 
@@ -205,5 +215,6 @@ def _parameters(stream: Any) -> tuple[Any, ...]:
 
 
 def _unreadable(cut: Cut, error: BaseException) -> InputError:
-    reason = getattr(error, "strerror", None) or str(error)
+    no_video = "no video in it" if isinstance(error, IndexError) else ""
+    reason = no_video or getattr(error, "strerror", None) or str(error)
     return InputError(f"cannot be read: {reason}", where=cut.name, instead="restore it from a copy")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from nimbus.datagen.convert.plan import Plan
-from nimbus.datagen.convert.remux import remux
+from nimbus.datagen.convert.remux import check_whole, remux
 from nimbus.datagen.convert.row_stats import (
     KEYS,
     RowTotals,
@@ -67,6 +67,7 @@ def write(
 def _write_video(plan: Plan, position: int, feature: str, target: Path) -> None:
     clip = plan.items[position].clips[feature]
     if clip.is_whole:
+        check_whole(plan.cuts(feature, [position])[0], fps=plan.source.fps)
         link(clip.path.resolve(), target)
     else:
         remux(plan.cuts(feature, [position]), lambda _: made(target), fps=plan.source.fps, indexed=False)

@@ -23,6 +23,7 @@ from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk, replace_text, sync_file, sync_folder
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import EpisodeState, State
+from nimbus.datagen.store.within import Inside
 
 INPUT = "filter"
 """What ``dataset.json`` calls the condition among what decides the content."""
@@ -115,10 +116,15 @@ def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[A
     chosen = [one for one in stored if condition(columns_of(one) | _told(folder, one, condition))]
     if not chosen:
         raise no_episode(condition, len(stored))
+    inside = Inside(folder)
     for attempt in chosen:
         if not attempt.is_in(folder):
             what = "is missing, or not as large as the ledger says"
             raise InputError(what, where=str(folder / attempt.path), instead="see what 'nimbus verify' says")
+        for path in attempt.files:
+            inside.path(path)
+        with EpisodeFile(folder / attempt.path) as episode:
+            episode.trajectory()  # refuses what is damaged, in another file, or needs a plug-in
     return chosen
 
 
@@ -163,6 +169,8 @@ def _write(
             for name in attempt.files:
                 link((folder / name).resolve(), tree / name)
             tell(left)
+        for kept in (attempt.failure for attempt in attempts if attempt.failure):
+            link((folder / kept.path).resolve(), tree / kept.path)
     ledger = Ledger(tree)
     try:
         ledger.record(*attempts, *states)

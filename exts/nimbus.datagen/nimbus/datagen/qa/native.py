@@ -17,6 +17,7 @@ from nimbus.datagen.qa.view import Clip
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.within import Inside
 
 _COLUMNS = {
     "observations/qpos": "observation.state",
@@ -59,9 +60,15 @@ class NativeView:
         if self._info.episode_count != len(self._stored):
             what = f"episode_count {self._info.episode_count}, the ledger says {len(self._stored)}"
             yield fail("counts", "dataset.json", what)
+        inside = Inside(self._folder)
         for attempt in self._stored:
             if not attempt.is_in(self._folder):
                 yield fail("files", attempt.path, "missing, or not as large as the ledger says")
+            try:
+                for path in attempt.files:
+                    inside.path(path)
+            except InputError as error:
+                yield fail("files", attempt.path, error.what)
         yield from check_certificates(self._folder, ((one.episode_id, one.sha256) for one in self._stored))
 
     def clips(self) -> Iterator[Clip | Finding]:

@@ -78,5 +78,7 @@ class VideoPictures:
                 stream = container.streams.video[0]
                 stream.codec_context.thread_count = 1
                 yield container, stream
-        except (OSError, ValueError, IndexError) as error:
+        except IndexError as error:
+            raise Unreadable(self._name, "cannot be read: no video in it") from error
+        except (OSError, ValueError) as error:
             raise Unreadable(self._name, f"cannot be read: {error}") from error

@@ -108,5 +108,6 @@ class VideoReader:
         return self._reformatter.reformat(frame, format="rgb24").to_ndarray()
 
     def _unreadable(self, error: Exception) -> InputError:
-        what = f"not a readable video: {error}".split("\n")[0]
+        reason = "no video in it" if isinstance(error, IndexError) else f"{error}".split("\n")[0]
+        what = f"not a readable video: {reason}"
         return InputError(what, where=self.where, instead=_MEND)

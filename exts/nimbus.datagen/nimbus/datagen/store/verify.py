@@ -23,6 +23,7 @@ from nimbus.datagen.store.rehash import content_hash, is_whole_video
 from nimbus.datagen.store.schema import FIELDS, field_of, is_dtype, unify
 from nimbus.datagen.store.states import check_states, intended, name_of, unfinished
 from nimbus.datagen.store.videos import stored_video
+from nimbus.datagen.store.within import Inside
 
 _REQUIRED = tuple(
     field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
@@ -67,7 +68,9 @@ def verify(folder: Path) -> Verification:
     problems += [] if under_way and is_in_use(folder) else under_way
     found = [] if is_in_use(folder) else check_failures(folder, attempts)  # of a run, the file comes before the row
     problems += found
+    inside = Inside(folder)
     for attempt in stored:
+        problems += [f"{attempt.path}: {problem}" for problem in _outside(inside, attempt)]
         problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
     return Verification(
         info=info,
@@ -133,6 +136,15 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
     if path.stat().st_size != attempt.byte_count:
         problems.append(f"{path.stat().st_size} bytes, the ledger says {attempt.byte_count}")
     return problems
+
+
+def _outside(inside: Inside, attempt: Attempt) -> Iterator[str]:
+    """Files that are links to somewhere else: a copy of the dataset would not have them."""
+    for path in attempt.files:
+        try:
+            inside.path(path)
+        except InputError as error:
+            yield error.what
 
 
 def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.records import State
 from nimbus.datagen.store.videos import SUFFIX
+from nimbus.datagen.store.within import Inside
 
 _GRID = 1e-4
 """[s] by which readers let a time miss its place on the grid of frames."""
@@ -133,7 +134,8 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
 
 def _item(folder: Path, position: int, attempt: Attempt) -> Item:
     kept = attempt.failure
-    path = folder / (kept.path if kept else attempt.path)
+    inside = Inside(folder)
+    path = inside.path(kept.path if kept else attempt.path)
     if not (has_size(path, kept.byte_count) if kept else attempt.is_in(folder)):
         instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
         raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
@@ -150,7 +152,7 @@ def _item(folder: Path, position: int, attempt: Attempt) -> Item:
         reason=attempt.reason,
         step_count=attempt.step_count,
         sha256=kept.sha256 if kept else attempt.sha256,
-        videos={_camera(attempt, video): folder / video.path for video in attempt.videos},
+        videos={_camera(attempt, video): inside.path(video.path) for video in attempt.videos},
     )
 
 

@@ -14,7 +14,7 @@ from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parquet import BOOL, INT, TEXT, write_table
 from nimbus.datagen.store.export.parts import Parts
 from nimbus.datagen.store.export.shards import groups, pack
-from nimbus.datagen.store.export.source import Item, Source
+from nimbus.datagen.store.export.source import Item, Source, read_signals
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.read import EpisodeFile
 
@@ -41,7 +41,8 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
         path.parent.mkdir(exist_ok=True)
         with path.open("wb") as file:
             for position in positions:
-                rows.append(_row(source.items[position], number) | _pack(source.items[position], file))
+                item = source.items[position]
+                rows.append(_row(item, source, number) | _pack(item, file))
             file.write(bytes(2 * tarfile.BLOCKSIZE))
     told = {"format": FORMAT, "source": {name: value for name, value in asdict(source).items() if name in _TOLD}}
     # Failures come last, and their images are in their HDF5 file: they have nothing in the columns of videos.
@@ -53,9 +54,9 @@ _TOLD = ("task", "robot", "fps", "cameras", "joint_names", "action_names")
 _TYPES = {int: INT, str: TEXT, bool: BOOL}
 
 
-def _row(item: Item, number: int) -> dict[str, Any]:
+def _row(item: Item, source: Source, number: int) -> dict[str, Any]:
     with EpisodeFile(item.path) as episode:
-        instruction = episode.instruction
+        instruction = read_signals(episode, source).instruction
     return {
         "episode_id": item.episode_id,
         "seed": item.seed,
