@@ -41,7 +41,7 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(to_json(asdict(found), indent=2) + "\n")
     else:
-        _print(found)
+        print_certificates(found)
     return 0 if found.hold else 1
 
 
@@ -174,7 +174,8 @@ def _moments(step_count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, step_count - 1, _STEPS + 2).round().astype(np.int64))
 
 
-def _print(found: Certificates) -> None:
+def print_certificates(found: Certificates) -> None:
+    """Print a line for each, and what is wrong below it."""
     console = Console()
     styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from nimbus.datagen.errors import InputError, nearest, one_line
 from nimbus.runner.ask_flags import add_ask_commands
-from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json
+from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json, add_proof
 from nimbus.runner.flags import one_of, price, stack, whole, workers
 from nimbus.runner.usd_flags import add_usd_commands
 
@@ -123,6 +123,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--keep-failures", action="store_true", help="render failed attempts too and store them apart, in failures/"
     )
+    add_proof(command)
     command.add_argument("--sim", type=one_of(SIMULATORS), default="newton", metavar="NAME", help="newton, isaacsim")
     command.add_argument("--planner", type=one_of(PLANNERS), default="ompl", metavar="NAME", help="ompl, curobo")
     command.add_argument(

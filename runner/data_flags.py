@@ -61,6 +61,13 @@ def _add_certify(command: argparse.ArgumentParser) -> None:
     add_json(command)
 
 
+def add_proof(command: argparse.ArgumentParser) -> None:
+    """Certificates at the end of a run."""
+    command.add_argument(
+        "--certify", type=sample, default=0, metavar="N", help="at the end, replay and prove N episodes, or all"
+    )
+
+
 def _add_convert(command: argparse.ArgumentParser) -> None:
     add_folder(command)
     formats = LEROBOT_FORMATS

@@ -25,8 +25,24 @@ def command(args: argparse.Namespace) -> int:
         _spec(args, instances), serial=args.serial, coupled=args.coupled, price_per_hour=args.price_per_hour
     )
     if code in (0, SHORT):
+        code = max(code, _prove(args))
         publish()
     return code
+
+
+def _prove(args: argparse.Namespace) -> int:
+    """Certify what is stored, where that was asked for; 1 when something is broken."""
+    if args.certify == 0:
+        return 0
+    from nimbus.runner.certify import certify, print_certificates
+    from nimbus.runner.report import write_report
+
+    found = None
+    with _told():
+        found = certify(args.out, sample=args.certify, skills=args.skills)
+        print_certificates(found)
+        write_report(args.out, price_per_hour=args.price_per_hour)
+    return 0 if found and found.hold else SHORT
 
 
 def _publication(args: argparse.Namespace) -> Callable[[], None]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from runs import run, sound, start_run
 
+from nimbus.datagen.certificates.record import read_certificates
 from nimbus.datagen.store.ledger import Attempt, Ledger
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.interruption import Interruption
@@ -47,6 +48,16 @@ def test_a_finished_run_has_nothing_left_to_do(copy: Path, capsys):
     assert run(*ASKED, out=copy) == 0
     assert ": stored, " not in capsys.readouterr().out
     assert (sound(copy), [path.stat().st_mtime_ns for path in episodes(copy)]) == before
+
+
+def test_a_run_proves_what_it_stored_where_that_is_asked_for(copy: Path, capsys):
+    assert run(*ASKED, "--certify", "1", out=copy) == 0
+    assert "replay      holds" in capsys.readouterr().out
+    found = read_certificates(copy)
+    assert found and {one.name for one in found.certificates} >= {"replay", "rerender", "labels"}
+    (replayed,) = (one for one in found.certificates if one.name == "replay")
+    assert replayed.figures["same_outcome"] == 1 and replayed.figures["body_error_m"] < 1e-6
+    assert "Certificates" in (copy / "report.html").read_text()
 
 
 def test_variants_show_one_plan_in_different_looks(tiny: Path):

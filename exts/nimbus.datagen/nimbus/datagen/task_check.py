@@ -95,7 +95,7 @@ def check_task(
             raise task.error(("cameras", name, "mount"), f"the robot has no link '{camera.mount}'", instead=hint)
         if not camera.mount and (inside := _solid_around(camera.position, stage)):
             top = stage.surfaces[inside].upper[2]
-            instead = f"write a height above {top:g} m"
+            instead = f"write a height above {round(top, 2) + 0.0:g} m"
             raise task.error(("cameras", name, "position"), f"it is inside '{inside}'", instead=instead)
     for name, settings in task.randomize.items():
         check = getattr(settings, "complaint", None)
