@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from contract.standin import Behaviour
@@ -28,13 +29,16 @@ class Kit:
         self.observers: weakref.WeakKeyDictionary[Subscription, tuple[str, Callable[[Any], None]]] = (
             weakref.WeakKeyDictionary()
         )
-        self.edits: weakref.WeakKeyDictionary[Subscription, tuple[Any, Callable[[Any], None]]] = (
+        self.edits: weakref.WeakKeyDictionary[Subscription, tuple[Any, Callable[..., None]]] = (
             weakref.WeakKeyDictionary()
         )
         self.stage = ""
+        self.usd_stage: Any = None
+        self.played: list[tuple[str, Any]] = []
         self.has_pending_edit = False
         self.widgets: list[Any] = []
         self._instances: dict[str, Any] = {}
+        self._within: list[Any] = []
 
     # What a test does
 
@@ -48,7 +52,16 @@ class Kit:
     def build(self, window: Any) -> None:
         """Draw a window's contents."""
         self.widgets.clear()
-        window.frame.played_build()
+        self.rebuild(window.frame)
+
+    def rebuild(self, frame: Any) -> None:
+        """Draw what is in a frame anew."""
+        gone = set(map(id, _below(frame)))
+        self.widgets[:] = [widget for widget in self.widgets if id(widget) not in gone]
+        frame.played_children.clear()
+        self._within.append(frame)
+        frame.played_build()
+        self._within.pop()
 
     def find(self, kind: str, name: str) -> Any:
         """The only widget of a kind with an identifier, a name or a text."""
@@ -69,6 +82,15 @@ class Kit:
         for about, listener in list(self.edits.values()):
             if about is model:
                 listener(model)
+
+    def choose(self, name: str, option: str) -> None:
+        """Choose one of a box's options."""
+        box = self.find("ComboBox", name)
+        model = box.model
+        model.get_item_value_model().set_value(box.played_options_of.index(option))
+        for about, listener in list(self.edits.values()):
+            if about is model:
+                listener(model, None)
 
     def dispatch(self, event: str) -> None:
         """Let an event happen."""
@@ -95,10 +117,14 @@ class Kit:
             "omni.usd:get_context": instance("omni.usd:UsdContext"),
             "omni.usd:UsdContext.has_pending_edit": lambda _: self.has_pending_edit,
             "omni.usd:UsdContext.open_stage_async": self._open,
+            "omni.usd:UsdContext.get_stage": lambda _: self.usd_stage,
+            "omni.timeline:get_timeline_interface": instance("omni.timeline:Timeline"),
             "omni.kit.async_engine.async_engine:run_coroutine": self._run,
             f"{_MENU}.menu_startup": self._add_menu,
             f"{_MENU}.menu_shutdown": self._remove_menu,
         }
+        for name in ("play", "set_end_time", "set_current_time"):
+            played[f"omni.timeline:Timeline.{name}"] = lambda _, *values, name=name: self.played.append((name, values))
         for name in ("string", "float", "int", "bool"):
             played[f"carb.settings._settings:ISettings.get_as_{name}"] = self._setting(name)
             played[f"carb.settings._settings:ISettings.set_{name}"] = lambda _, path, value: self.settings.update(
@@ -117,6 +143,10 @@ class Kit:
 
     async def _open(self, _: Any, path: str) -> tuple[bool, str]:
         self.stage = path
+        if Path(path).is_file():
+            from pxr import Usd
+
+            self.usd_stage = Usd.Stage.Open(path)
         return True, ""
 
     def _run(self, coroutine: Any) -> asyncio.Future[Any]:
@@ -148,12 +178,26 @@ class Kit:
 
         def build(self: Any, function: Callable[[], None]) -> None:
             self.played_build = function
+            if self.played_is_within:  # Kit draws it with the next frame
+                owner.rebuild(self)
+
+        def place(self: Any, *args: Any, **options: Any) -> None:
+            self.played_children, self.played_is_within = [], bool(owner._within)
+            self.played_args, self.played_options = args, options
+            if owner._within:
+                owner._within[-1].played_children.append(self)
 
         def widget(self: Any, *args: Any, **options: Any) -> None:
+            place(self, *args, **options)
             owner.widgets.append(self)
             self.played_names = {options.get("identifier"), options.get("name"), *args[:1]}
             self.played_clicked = options.get("clicked_fn")
             self.played_model = make(f"{_UI}:AbstractValueModel")
+            if type(self).__name__ == "ComboBox":
+                self.played_names, self.played_options_of = {options.get("identifier")}, list(args[1:])
+                self.played_items = make(f"{_UI}:AbstractItemModel")
+                self.played_items.played_value_model = self.played_model
+                self.played_model.played_value = args[0]
             self.enabled = options.get("enabled", True)
             if hasattr(self, "text"):
                 self.text = args[0] if args else ""
@@ -169,14 +213,19 @@ class Kit:
         owner = self
         model = f"{_UI}:AbstractValueModel"
         played: Behaviour = {
-            f"{_UI}:Container.__enter__": lambda self: self,
-            f"{_UI}:Container.__exit__": lambda self, *_: None,
+            f"{_UI}:Container.__enter__": lambda self: (owner._within.append(self), self)[1],
+            f"{_UI}:Container.__exit__": lambda self, *_: (owner._within.pop(), None)[1],
             f"{_UI}:Window.__init__": window,
             f"{_UI}:Window.frame": lambda self: self.played_frame,
             f"{_UI}:Window.deferred_dock_in": lambda *_: None,
             f"{_UI}:Window.destroy": destroy,
-            f"{_UI}:Frame.__init__": lambda *_, **__: None,
+            f"{_UI}:Frame.__init__": place,
             f"{_UI}:Frame.set_build_fn": build,
+            f"{_UI}:Frame.rebuild": owner.rebuild,
+            f"{_UI}:CollapsableFrame.set_collapsed_changed_fn": lambda self, told: None,
+            f"{_UI}:ItemModelHelper.model": lambda self: self.played_items,
+            f"{_UI}:AbstractItemModel.get_item_value_model": lambda self, *_: self.played_value_model,
+            f"{_UI}:AbstractItemModel.subscribe_item_changed_fn": subscribe,
             f"{_UI}:Widget.__init__": widget,
             f"{_UI}:ValueModelHelper.model": lambda self: self.played_model,
             f"{model}.set_value": set_value,
@@ -185,6 +234,13 @@ class Kit:
         for name in ("string", "int", "float", "bool"):
             played[f"{model}.get_value_as_{name}"] = lambda self: self.played_value
         return played
+
+
+def _below(widget: Any) -> Iterator[Any]:
+    """Everything in a container."""
+    for child in getattr(widget, "played_children", ()):
+        yield child
+        yield from _below(child)
 
 
 def _names(widget: Any) -> set[Any]:

@@ -20,6 +20,9 @@ from contract.names import ROOTS, Contract, Symbol, misfit
 _OURS = ("nimbus.datagen.kit", "nimbus.datagen.plan.curobo.adapter")
 """Modules of Nimbus that import something of these packages when they are loaded."""
 
+_ANY_NUMBER = ("omni.ui:ComboBox",)
+"""Take any number of options, behind the selected one; the contract has no more than somebody was seen to give."""
+
 Behaviour = dict[str, Callable[..., Any]]
 """What functions and methods do, by ``module:function`` and ``module:Class.method``."""
 
@@ -35,7 +38,8 @@ class Thing:
             member = self._contract.member(key, "__init__")
             if member is not None:
                 extra = self._contract.keywords(key)
-                if wrong := misfit(member, extra, len(args), set(kwargs), open_ended=False):
+                count = min(len(args), 2) if key in _ANY_NUMBER else len(args)
+                if wrong := misfit(member, extra, count, set(kwargs), open_ended=False):
                     raise TypeError(f"{key}: {wrong}")
                 break
         for key in keys_of(type(self)):
@@ -141,7 +145,8 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module, name = key.split(":")
         body: dict[str, Any] = {"__module__": module, "played_key": key}
         body |= {"_contract": self.contract, "_behaviour": self.behaviour}
-        body |= {value: f"{name}.{value}" for value in entry.get("enum", ())}
+        values = entry.get("enum") or (entry.get("attrs", ()) if not entry.get("members") else ())
+        body |= {value: f"{name}.{value}" for value in values}
         for member, signature in entry.get("members", {}).items():
             if signature["kind"] == "method" and member != "__init__":
                 body[member] = self._callable(f"{key}.{member}", signature, set(), bound=True)

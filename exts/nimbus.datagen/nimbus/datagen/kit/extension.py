@@ -1,4 +1,4 @@
-"""The extension: a menu entry and a window over the panel, which starts runs as processes of their own."""
+"""The extension: a menu entry and a window over an editor and runs, which are processes of their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import omni.ext
 import omni.kit.app
 from omni.kit.menu.utils import MenuHelperExtensionFull
 
+from nimbus.datagen.editor.desk import Desk
+from nimbus.datagen.editor.link import EditorLink, ProcessChannel
 from nimbus.datagen.kit.viewport import KitViewport
 from nimbus.datagen.kit.window import PanelWindow
 from nimbus.datagen.panel.launch import ProcessLauncher
@@ -36,10 +38,11 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         """
         settings = carb.settings.get_settings()
         folder = Path(tempfile.gettempdir()) / "nimbus.datagen"
-        launcher = ProcessLauncher(folder, interpreter=settings.get_as_string(f"{_SETTINGS}/python"))
+        interpreter = settings.get_as_string(f"{_SETTINGS}/python")
         self._viewport = KitViewport()
-        self._panel = Panel(launcher, self._viewport, folder=folder)
-        self._panel.set_task(settings.get_as_string(_LAST_TASK) or settings.get_as_string(f"{_SETTINGS}/task"))
+        panel = Panel(ProcessLauncher(folder, interpreter=interpreter), self._viewport, folder=folder)
+        self._desk = Desk(EditorLink(lambda: ProcessChannel(interpreter)), panel, self._viewport)
+        self._desk.set_task(settings.get_as_string(_LAST_TASK) or settings.get_as_string(f"{_SETTINGS}/task"))
         self._poll_period = settings.get_as_float(f"{_SETTINGS}/poll_period")
         self._polled = 0.0
         self._updates = carb.eventdispatcher.get_eventdispatcher().observe_event(
@@ -53,16 +56,16 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         """Take everything back; a run goes on in its own process."""
         self.menu_shutdown()
         self._updates = None
-        carb.settings.get_settings().set_string(_LAST_TASK, self._panel.task)
-        self._panel.close()
+        carb.settings.get_settings().set_string(_LAST_TASK, self._desk.task)
+        self._desk.close()
         self._viewport.close()
 
     def _make_window(self) -> PanelWindow:
-        return PanelWindow(self._panel, title=self.WINDOW_NAME)
+        return PanelWindow(self._desk, title=self.WINDOW_NAME)
 
     def _update(self, event: Any) -> None:
         """Look after the processes some times a second, not at every frame."""
         now = time.monotonic()
         if now - self._polled >= self._poll_period:
             self._polled = now
-            self._panel.poll()
+            self._desk.poll()

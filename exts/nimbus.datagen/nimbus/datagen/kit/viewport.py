@@ -1,15 +1,18 @@
-"""Shows stages in Kit's viewport, and pages in the user's browser."""
+"""Shows stages and marks in Kit's viewport, and pages in the user's browser."""
 
 from __future__ import annotations
 
 import asyncio
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 import omni.kit.async_engine
+import omni.timeline
 import omni.usd
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.kit.marks import StageMarks
 
 
 class KitViewport:
@@ -17,9 +20,10 @@ class KitViewport:
 
     def __init__(self) -> None:
         self._opening: asyncio.Future[None] | None = None
+        self._marks = StageMarks()
 
-    def show_stage(self, path: Path) -> None:
-        """Open a stage in place of the one that is open, in the background.
+    def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
+        """Open a stage in place of the one that is open, in the background, and play its animation.
 
         Raises:
             InputError: The open stage has changes that would be lost.
@@ -27,19 +31,37 @@ class KitViewport:
         if omni.usd.get_context().has_pending_edit():
             instead = "save it, or make a new one with File > New"
             raise InputError("the open stage has changes that are not saved", instead=instead)
-        self.close()
-        self._opening = omni.kit.async_engine.run_coroutine(self._open(path))
+        self._cancel()
+        self._opening = omni.kit.async_engine.run_coroutine(self._open(path, duration))
+
+    def mark(self, marks: dict[str, Any]) -> None:
+        """Draw regions, cameras and spots beside the stage."""
+        self._marks.draw(omni.usd.get_context().get_stage(), marks)
+
+    def moved(self) -> list[tuple[str, Any]]:
+        """What the user has moved and let go."""
+        return self._marks.moved(omni.usd.get_context().get_stage())
 
     def open_page(self, path: Path) -> None:
         """Open a page in the browser."""
         webbrowser.open(path.absolute().as_uri())
 
     def close(self) -> None:
-        """Give up what is still being opened."""
+        """Give up what is still being opened, and take the marks away."""
+        self._cancel()
+        self.mark({"regions": [], "cameras": [], "spots": []})
+
+    def _cancel(self) -> None:
         if self._opening is not None:
             self._opening.cancel()
             self._opening = None
 
-    async def _open(self, path: Path) -> None:
+    async def _open(self, path: Path, duration: float) -> None:
         await omni.usd.get_context().open_stage_async(str(path))
         self._opening = None
+        self._marks.draw(omni.usd.get_context().get_stage())
+        if duration > 0.0:
+            timeline = omni.timeline.get_timeline_interface()
+            timeline.set_end_time(duration)
+            timeline.set_current_time(0.0)
+            timeline.play()

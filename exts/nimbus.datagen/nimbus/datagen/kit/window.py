@@ -1,36 +1,43 @@
-"""The panel's window: draws the view-model with omni.ui, and calls it; decides nothing."""
+"""The panel's window: draws what the desk says with omni.ui, and calls it; decides nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import omni.ui as ui
 
-from nimbus.datagen.panel.model import MOST_EPISODES, Panel
+from nimbus.datagen.editor.desk import Desk
+from nimbus.datagen.kit.controls import LABEL_WIDTH, ROW_HEIGHT, Controls
+from nimbus.datagen.panel.model import MOST_EPISODES
 
-_LABEL_WIDTH = 90
-_ROW_HEIGHT = 24
+_OPEN_AT_FIRST = ("Task", "Steps", "Layouts", "Run")
+_PICTURE_HEIGHT = 180
 
 
 class PanelWindow(ui.Window):
     """A dockable window, built when it is first shown.
 
     Args:
-        panel: What it shows.
+        desk: What it shows.
         title: Its name, which the menu and the docking know it by.
     """
 
-    def __init__(self, panel: Panel, *, title: str) -> None:
-        super().__init__(title, dockPreference=ui.DockPreference.RIGHT_BOTTOM, width=420, height=480, visible=True)
-        self._panel = panel
+    def __init__(self, desk: Desk, *, title: str) -> None:
+        super().__init__(title, dockPreference=ui.DockPreference.RIGHT_BOTTOM, width=460, height=720, visible=True)
+        self._desk = desk
         self._labels: dict[str, ui.Label] = {}
         self._buttons: dict[str, ui.Button] = {}
         self._bar: ui.ProgressBar | None = None
         self._edits: list[Any] = []
+        self._sections: dict[str, tuple[ui.Frame, Controls, Any]] = {}
+        self._collapsed: dict[str, bool] = {}
+        self._pictures: ui.Frame | None = None
+        self._shown_pictures: dict[str, str] = {}
         self.deferred_dock_in("Property", ui.DockPolicy.DO_NOTHING)
         self.frame.set_build_fn(self._build)
-        self._stop_observing = panel.observe(self._refresh)
+        self._stop_observing = desk.observe(self._refresh)
 
     def destroy(self) -> None:
         """Release everything; a second time does nothing."""
@@ -42,53 +49,86 @@ class PanelWindow(ui.Window):
         self._edits.clear()
         self._labels.clear()
         self._buttons.clear()
-        self._bar = None
+        for _, controls, _ in self._sections.values():
+            Controls.forget(controls)
+        self._sections.clear()
+        self._bar = self._pictures = None
 
     def _build(self) -> None:
         self._forget()
-        panel = self._panel
         with ui.ScrollingFrame():
-            with ui.VStack(height=0, spacing=6):
-                with ui.CollapsableFrame("Task", height=0):
-                    with ui.VStack(height=0, spacing=4):
-                        self._text_row("Task", panel.task, panel.set_task, "A task's name, or the path of its file")
-                        self._button("check", "Open and check", panel.check)
-                        self._label("summary")
-                with ui.CollapsableFrame("Layouts", height=0):
-                    with ui.VStack(height=0, spacing=4):
-                        self._number_row("Seed", panel.seed, panel.set_seed, least=0, most=2**31 - 1)
-                        self._button("sample", "Show the next layout", panel.sample)
-                with ui.CollapsableFrame("Run", height=0):
-                    with ui.VStack(height=0, spacing=4):
-                        self._number_row("Episodes", panel.episodes, panel.set_episodes, least=1, most=MOST_EPISODES)
-                        self._text_row("Folder", panel.out, panel.set_out, "Empty: out/<task> where Isaac Sim started")
-                        with ui.HStack(height=_ROW_HEIGHT, spacing=4):
-                            self._button("run", "Run", panel.run)
-                            self._button("cancel", "Cancel", panel.cancel)
-                            self._button("report", "Open report", panel.open_report)
-                        self._bar = ui.ProgressBar()
-                        self._label("progress")
-                self._label("problem")
+            with ui.VStack(height=0, spacing=4):
+                self._build_head()
+                for section in self._desk.screen["sections"]:
+                    self._build_section(section)
+                pictures = ui.Frame(height=0)
+                pictures.set_build_fn(self._build_pictures)
+                self._pictures = pictures
+                self._folder("Run", self._build_run)
         self._refresh()
 
+    def _build_head(self) -> None:
+        desk = self._desk
+        self._text_row("task", desk.task, desk.set_task, "A task's name, or the path of its file")
+        self._button("open", "Open", desk.open)
+        for name in ("file", "activity", "said", "problems", "problem"):
+            self._label(name)
+
+    def _build_section(self, section: dict[str, Any]) -> None:
+        title = section["title"]
+        controls = Controls(self._desk.act)
+        frame = ui.Frame(height=0)
+        self._sections[title] = frame, controls, section
+        frame.set_build_fn(partial(self._draw_section, title))
+
+    def _draw_section(self, title: str) -> None:
+        _, controls, section = self._sections[title]
+        self._folder(title, partial(Controls.draw, controls, section["controls"]))
+
+    def _folder(self, title: str, draw: Callable[[], None]) -> None:
+        collapsed = self._collapsed.get(title, title not in _OPEN_AT_FIRST)
+        folder = ui.CollapsableFrame(title, height=0, collapsed=collapsed)
+        folder.set_collapsed_changed_fn(lambda now: self._collapsed.__setitem__(title, now))
+        with folder:
+            with ui.VStack(height=0, spacing=3):
+                draw()
+
+    def _build_pictures(self) -> None:
+        with ui.VStack(height=0, spacing=3):
+            for camera, path in self._shown_pictures.items():
+                ui.Label(camera, height=ROW_HEIGHT)
+                ui.Image(path, height=_PICTURE_HEIGHT, identifier=f"picture {camera}")
+
+    def _build_run(self) -> None:
+        desk, panel = self._desk, self._desk.panel
+        self._number_row("run seed", panel.seed, panel.set_seed, least=0, most=2**31 - 1)
+        self._number_row("episodes", panel.episodes, panel.set_episodes, least=1, most=MOST_EPISODES)
+        self._text_row("folder", panel.out, panel.set_out, "Empty: out/<task> where Isaac Sim started")
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            self._button("run", "Run", desk.run)
+            self._button("cancel", "Cancel", panel.cancel)
+            self._button("report", "Open report", panel.open_report)
+        self._bar = ui.ProgressBar()
+        self._label("progress")
+
     def _text_row(self, name: str, value: str, change: Callable[[str], None], meaning: str) -> None:
-        with ui.HStack(height=_ROW_HEIGHT, spacing=4):
-            ui.Label(name, width=_LABEL_WIDTH)
-            field = ui.StringField(identifier=name.lower(), tooltip=meaning)
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            ui.Label(name, width=LABEL_WIDTH)
+            field = ui.StringField(identifier=name, tooltip=meaning)
         field.model.set_value(value)
         edited = field.model.subscribe_end_edit_fn(lambda model: change(model.get_value_as_string()))
         self._edits.append(edited)
 
     def _number_row(self, name: str, value: int, change: Callable[[int], None], *, least: int, most: int) -> None:
-        with ui.HStack(height=_ROW_HEIGHT, spacing=4):
-            ui.Label(name, width=_LABEL_WIDTH)
-            drag = ui.IntDrag(name=name.lower(), min=least, max=most)
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            ui.Label(name, width=LABEL_WIDTH)
+            drag = ui.IntDrag(name=name, min=least, max=most)
         drag.model.set_value(value)
         edited = drag.model.subscribe_end_edit_fn(lambda model: change(model.get_value_as_int()))
         self._edits.append(edited)
 
     def _button(self, name: str, text: str, action: Callable[[], None]) -> None:
-        button = ui.Button(text, clicked_fn=action, height=_ROW_HEIGHT, identifier=name)
+        button = ui.Button(text, clicked_fn=action, height=ROW_HEIGHT, identifier=name)
         self._buttons[name] = button
 
     def _label(self, name: str) -> None:
@@ -96,27 +136,37 @@ class PanelWindow(ui.Window):
         self._labels[name] = label
 
     def _refresh(self) -> None:
-        """Show what the panel knows now."""
+        """Show what the desk knows now."""
         bar: ui.ProgressBar | None = self._bar
         if bar is None:
             return
-        panel = self._panel
-        enabled = {
-            "check": panel.can_check,
-            "sample": panel.can_sample,
-            "run": panel.can_run,
-            "cancel": panel.is_running,
-            "report": True,
-        }
+        screen, panel = self._desk.screen, self._desk.panel
+        sections = screen["sections"]
+        if [section["title"] for section in sections] != list(self._sections):
+            self.frame.rebuild()
+            return
+        for section in sections:
+            frame, controls, shown = self._sections[section["title"]]
+            if section != shown:
+                self._sections[section["title"]] = frame, controls, section
+                one: ui.Frame = frame
+                one.rebuild()
+        pictures: ui.Frame | None = self._pictures
+        if pictures is not None and screen["pictures"] != self._shown_pictures:
+            self._shown_pictures = dict(screen["pictures"])
+            pictures.rebuild()
         texts = {
-            "summary": "\n".join(panel.summary.lines) if panel.summary else "",
+            "file": screen["path"] + (" (not saved)" if screen["unsaved"] else ""),
+            "activity": f"{screen['activity']} ..." if screen["activity"] else "",
+            "said": screen["said"],
+            "problems": "\n".join(screen["problems"]),
+            "problem": self._desk.problem,
             "progress": panel.progress_line,
-            "problem": panel.problem,
         }
-        for name, can in enabled.items():
-            button: ui.Button = self._buttons[name]
-            button.enabled = can
         for name, text in texts.items():
             label: ui.Label = self._labels[name]
             label.text = text
+        for name, can in {"run": not panel.is_running, "cancel": panel.is_running}.items():
+            button: ui.Button = self._buttons[name]
+            button.enabled = can
         bar.model.set_value(panel.status.share if panel.status else 0.0)

@@ -1,0 +1,162 @@
+"""Draws the controls that an editor describes with omni.ui; knows their kinds, and nothing of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import omni.ui as ui
+
+LABEL_WIDTH = 130
+ROW_HEIGHT = 24
+_LINES_HEIGHT, _MOST_LINES = 18, 16
+_IN_A_ROW = 4
+_RED = {"color": 0xFF5050E0}
+"""Colours are ABGR."""
+
+Act = Callable[[str, Any], None]
+
+
+class Controls:
+    """Draws a section; what it holds must be kept as long as the section is seen.
+
+    Args:
+        act: Called with a control's id and its new value.
+    """
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+        self._held: list[Any] = []
+
+    def forget(self) -> None:
+        """Hear of nothing any more."""
+        self._held.clear()
+
+    def draw(self, controls: Sequence[dict[str, Any]]) -> None:
+        """Draw one below the other, buttons side by side."""
+        self._held.clear()
+        buttons: list[dict[str, Any]] = []
+        for control in controls:
+            if control["kind"] == "button":
+                buttons.append(control)
+                continue
+            self._draw_buttons(buttons)
+            buttons = []
+            _KINDS[control["kind"]](self, control)
+            if control.get("problem"):
+                ui.Label(control["problem"], word_wrap=True, style=_RED, identifier=f"{control['id']} problem")
+        self._draw_buttons(buttons)
+
+    def _draw_buttons(self, buttons: Sequence[dict[str, Any]]) -> None:
+        for start in range(0, len(buttons), _IN_A_ROW):
+            with ui.HStack(height=ROW_HEIGHT, spacing=4):
+                for control in buttons[start : start + _IN_A_ROW]:
+                    name = control["id"]
+                    ui.Button(
+                        control.get("label", name),
+                        clicked_fn=lambda name=name: self._act(name, None),
+                        identifier=name,
+                        tooltip=control.get("hint", ""),
+                    )
+
+    def _text(self, control: dict[str, Any]) -> None:
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            _label(control)
+            field = ui.StringField(identifier=control["id"], tooltip=control.get("hint", ""))
+        self._take(control, field, str(control.get("value", "")), lambda model: model.get_value_as_string())
+
+    def _lines(self, control: dict[str, Any]) -> None:
+        text = str(control.get("value", ""))
+        count = min(max(text.count("\n") + 2, 3), _MOST_LINES)
+        ui.Label(control.get("label", ""), height=ROW_HEIGHT)
+        field = ui.StringField(
+            multiline=True,
+            height=_LINES_HEIGHT * count,
+            identifier=control["id"],
+            tooltip=control.get("hint", ""),
+        )
+        self._take(control, field, text, lambda model: model.get_value_as_string())
+
+    def _number(self, control: dict[str, Any]) -> None:
+        least, most, step = control["limits"]
+        value, name, hint = control.get("value", 0), control["id"], control.get("hint", "")
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            _label(control)
+            if isinstance(step, int):
+                whole = ui.IntDrag(min=least, max=most, name=name, tooltip=hint)
+                self._take(control, whole, value, lambda model: model.get_value_as_int())
+            else:
+                drag = ui.FloatDrag(min=least, max=most, step=step, name=name, tooltip=hint)
+                self._take(control, drag, value, lambda model: model.get_value_as_float())
+
+    def _range(self, control: dict[str, Any]) -> None:
+        least, most, step = control["limits"]
+        bounds = list(control["value"])
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            _label(control)
+            for place, end in enumerate(("low", "high")):
+                drag = ui.FloatDrag(min=least, max=most, step=step, name=f"{control['id']} {end}")
+                drag.model.set_value(bounds[place])
+
+                def take(model: Any, place: int = place) -> None:
+                    changed = [model.get_value_as_float() if at == place else bounds[at] for at in (0, 1)]
+                    self._act(control["id"], changed)
+
+                edited = drag.model.subscribe_end_edit_fn(take)
+                self._held.append(edited)
+
+    def _choice(self, control: dict[str, Any]) -> None:
+        options, value = control.get("options", []), control.get("value", "")
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            _label(control)
+            index = options.index(value) if value in options else 0
+            box = ui.ComboBox(index, *options, identifier=control["id"], tooltip=control.get("hint", ""))
+
+        def take(model: Any, _: Any) -> None:
+            chosen = options[model.get_item_value_model().get_value_as_int()]
+            if chosen != value:
+                self._act(control["id"], chosen)
+
+        changed = box.model.subscribe_item_changed_fn(take)
+        self._held.append(changed)
+
+    def _rows(self, control: dict[str, Any]) -> None:
+        for number, text in enumerate(control.get("options", [])):
+            mark = "> " if number == control.get("value", 0) else "   "
+            ui.Button(
+                mark + text,
+                clicked_fn=lambda number=number: self._act(control["id"], number),
+                identifier=f"{control['id']} {number}",
+                height=ROW_HEIGHT,
+                alignment=ui.Alignment.LEFT_CENTER,
+            )
+
+    def _note(self, control: dict[str, Any]) -> None:
+        ui.Label(control.get("label", ""), word_wrap=True, identifier=control["id"])
+
+    def _take(self, control: dict[str, Any], field: Any, value: Any, read: Callable[[Any], Any]) -> None:
+        """Show a value, and tell of another one when the field is left."""
+        model = field.model
+        model.set_value(value)
+
+        def left(edited: Any) -> None:
+            if (now := read(edited)) != value:
+                self._act(control["id"], now)
+
+        held = model.subscribe_end_edit_fn(left)
+        self._held.append(held)
+
+
+def _label(control: dict[str, Any]) -> None:
+    ui.Label(control.get("label", ""), width=LABEL_WIDTH, elided_text=True)
+
+
+_KINDS: dict[str, Callable[[Controls, dict[str, Any]], None]] = {
+    "text": Controls._text,
+    "lines": Controls._lines,
+    "number": Controls._number,
+    "range": Controls._range,
+    "choice": Controls._choice,
+    "rows": Controls._rows,
+    "note": Controls._note,
+}

@@ -1,0 +1,77 @@
+"""What the editor shows of a task is really drawn and planned: stages that open, marks at their places, pictures."""
+# The stubs of pxr say that most calls return None.
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.editor.sketch import Sketch
+from nimbus.datagen.task import Task, load_task
+
+TINY = Path(__file__).parents[2] / "runner/tiny.yaml"
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return load_task(TINY)
+
+
+@pytest.fixture(scope="module")
+def sketch(tmp_path_factory: pytest.TempPathFactory) -> Sketch:
+    return Sketch(tmp_path_factory.mktemp("sketch"))
+
+
+def test_a_layout_is_a_stage_with_its_regions_and_cameras_as_marks(sketch: Sketch, task: Task):
+    from pxr import Usd
+
+    said = sketch.show_layout(task, seed=3, index=1)
+    assert said.startswith("episode 1: ")
+    assert sketch.shown is not None and sketch.shown.duration == 0.0
+    stage: Any = Usd.Stage.Open(sketch.shown.path)
+    assert stage.GetPrimAtPath("/World/objects").GetChildren()
+    regions = {region.name: region for region in sketch.marks.regions}
+    assert set(regions) == set(task.regions)
+    for name, region in task.regions.items():
+        assert regions[name].center[:2] == tuple(region.center) and regions[name].size == tuple(region.size)
+    cameras = {camera.name: camera for camera in sketch.marks.cameras}
+    assert set(cameras) == set(task.cameras)
+    assert all(bool(cameras[name].id) == (not task.cameras[name].mount) for name in cameras)
+
+
+def test_pictures_are_what_the_cameras_see(sketch: Sketch, task: Task):
+    from PIL import Image
+
+    sketch.photograph(task)
+    assert set(sketch.pictures) == set(task.cameras)
+    for name, path in sketch.pictures.items():
+        picture = np.asarray(Image.open(path))
+        assert picture.shape[:2] == task.cameras[name].size[::-1] and picture.std() > 5
+
+
+def test_samples_and_reach_are_spots_in_the_regions_and_are_cleared(sketch: Sketch, task: Task):
+    assert "layouts" in sketch.sample(task, seed=0)
+    spots = sketch.marks.spots
+    assert spots and {spot.kind for spot in spots} == {"sample"}
+    assert "within reach" in sketch.reach(task)
+    assert {spot.kind for spot in sketch.marks.spots} <= {"reached", "unreached"}
+    middle = np.mean([spot.position[:2] for spot in sketch.marks.spots], axis=0)
+    centers = np.mean([region.center for region in task.regions.values()], axis=0)
+    np.testing.assert_allclose(middle, centers, atol=0.1)
+    sketch.clear(task)
+    assert sketch.marks.spots == () and sketch.marks.regions
+
+
+def test_a_plan_is_an_animation_as_long_as_the_motion(sketch: Sketch, task: Task):
+    from pxr import Usd
+
+    said = sketch.plan(task, seed=0, index=0)
+    assert said.startswith(("success", "failed"))
+    assert sketch.shown is not None and sketch.shown.duration > 1.0
+    stage: Any = Usd.Stage.Open(sketch.shown.path)
+    seconds = (stage.GetEndTimeCode() - stage.GetStartTimeCode()) / stage.GetTimeCodesPerSecond()
+    assert seconds == pytest.approx(sketch.shown.duration)

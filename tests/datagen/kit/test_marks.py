@@ -1,0 +1,116 @@
+"""Regions, cameras and spots on a real stage: in its session layer, found again where somebody moved them."""
+# The stubs of pxr say that most calls return None.
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.kit_behaviour import Kit
+from contract.names import Contract
+from contract.standin import StandIn
+
+MARKS: dict[str, Any] = {
+    "regions": [
+        {"id": "regions.start.center", "name": "start", "center": [0.5, 0.1, 0.02], "size": [0.3, 0.2]},
+        {"id": "regions.my goal.center", "name": "my goal", "center": [0.4, 0.3, 0.0], "size": [0.1, 0.1]},
+    ],
+    "cameras": [
+        {
+            **{"id": "cameras.front.pose", "name": "front", "position": [1.5, 0.0, 0.9], "wxyz": [1.0, 0.0, 0.0, 0.0]},
+            **{"vertical_fov": 0.8, "aspect": 1.5},
+        },
+        {
+            **{"id": "", "name": "wrist", "position": [0.4, 0.0, 0.5], "wxyz": [0.0, 1.0, 0.0, 0.0]},
+            **{"vertical_fov": 1.0, "aspect": 1.0},
+        },
+    ],
+    "spots": [{"kind": "reached", "position": [0.5, 0.0, 0.0], "size": 0.04}],
+}
+
+
+@pytest.fixture
+def kit() -> Iterator[Kit]:
+    """``nimbus.datagen.kit`` imports Kit's modules."""
+    kit = Kit()
+    standin = StandIn(Contract.load(), {})
+    standin.behaviour.update(kit.behaviour(standin.make))
+    with standin.installed():
+        yield kit
+
+
+@pytest.fixture
+def drawn(kit: Kit) -> tuple[Any, Any]:
+    from pxr import Usd, UsdGeom
+
+    from nimbus.datagen.kit.marks import StageMarks
+
+    stage: Any = Usd.Stage.CreateInMemory()
+    UsdGeom.Xform.Define(stage, "/World")
+    marks = StageMarks()
+    marks.draw(stage, MARKS)
+    return stage, marks
+
+
+def move(stage: Any, place: str, position: tuple[float, float, float]) -> None:
+    from pxr import Gf, Usd, UsdGeom
+
+    with Usd.EditContext(stage, stage.GetSessionLayer()):
+        UsdGeom.Xformable(stage.GetPrimAtPath(place)).GetOrderedXformOps()[0].Set(Gf.Vec3d(*position))
+
+
+def test_marks_are_in_the_session_layer_alone(drawn: Any):
+    stage, _ = drawn
+    assert "NimbusMarks" not in stage.GetRootLayer().ExportToString()
+    assert "NimbusMarks" in stage.GetSessionLayer().ExportToString()
+
+
+def test_plates_frusta_and_spots_are_where_they_belong(drawn: Any):
+    from pxr import UsdGeom
+
+    stage, _ = drawn
+    cache = UsdGeom.BBoxCache(0, ["default"])
+
+    def box(place: str) -> np.ndarray:
+        found = cache.ComputeWorldBound(stage.GetPrimAtPath(place)).ComputeAlignedRange()
+        return np.array([found.GetMin(), found.GetMax()])
+
+    np.testing.assert_allclose(box("/NimbusMarks/region_start")[:, :2], [(0.35, 0.0), (0.65, 0.2)], atol=1e-6)
+    np.testing.assert_allclose(box("/NimbusMarks/reached")[:, :2], [(0.48, -0.02), (0.52, 0.02)], atol=1e-6)
+    assert stage.GetPrimAtPath("/NimbusMarks/region_my_goal")
+    front = box("/NimbusMarks/camera_front")
+    assert front[0, 2] < 0.9 - 0.1 and front[1, 2] < 0.92, "it looks down its -Z"
+    sides = np.ptp(front, axis=0)
+    assert sides[0] / sides[1] == pytest.approx(1.5, rel=0.1)
+
+
+def test_what_was_moved_is_told_once_when_it_rests(drawn: Any):
+    stage, marks = drawn
+    assert marks.moved(stage) == marks.moved(stage) == []
+    move(stage, "/NimbusMarks/region_start", (0.42, 0.15, 0.02))
+    assert marks.moved(stage) == [], "it may still be dragged"
+    assert marks.moved(stage) == [("regions.start.center", [0.42, 0.15])]
+    assert marks.moved(stage) == []
+    move(stage, "/NimbusMarks/camera_front", (1.2, 0.1, 0.8))
+    marks.moved(stage)
+    assert marks.moved(stage) == [("cameras.front.pose", {"position": [1.2, 0.1, 0.8], "wxyz": [1.0, 0.0, 0.0, 0.0]})]
+    move(stage, "/NimbusMarks/camera_wrist", (1.0, 0.0, 0.0))
+    marks.moved(stage)
+    assert marks.moved(stage) == [], "it hangs on the robot"
+
+
+def test_they_are_drawn_on_the_next_stage_and_taken_away(drawn: Any):
+    from pxr import Usd
+
+    stage, marks = drawn
+    other: Any = Usd.Stage.CreateInMemory()
+    marks.draw(other)
+    assert other.GetPrimAtPath("/NimbusMarks/region_start")
+    marks.draw(None)
+    assert marks.moved(None) == []
+    marks.draw(other, {"regions": [], "cameras": [], "spots": []})
+    assert other.GetPrimAtPath("/NimbusMarks").GetChildren() == []
+    assert stage.GetPrimAtPath("/NimbusMarks/region_start"), "another stage is not touched"
