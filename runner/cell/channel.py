@@ -18,6 +18,11 @@ Received: TypeAlias = tuple[dict[str, Any], list[int]]
 LONGEST = 128 << 10
 """[bytes] of a message's JSON; what any Linux lets through with its default limits."""
 MOST_DESCRIPTORS = 8
+
+# Plain numbers, for the enum's arithmetic takes longer than the call; some are of Linux alone.
+_AT_ONCE, _NO_SIGNAL, _CLOSED_ON_EXEC, _CUT, _CUT_BESIDE = (
+    int(getattr(socket, f"MSG_{name}", 0)) for name in ("DONTWAIT", "NOSIGNAL", "CMSG_CLOEXEC", "TRUNC", "CTRUNC")
+)
 _BUFFER = 1 << 20
 """[bytes] asked for in each direction; the kernel gives what it allows."""
 
@@ -84,7 +89,7 @@ class Channel:
         """Send what was posted as far as there is room; returns whether nothing is left."""
         while self._outgoing:
             try:
-                self._transmit(*self._outgoing[0], flags=socket.MSG_DONTWAIT)
+                self._transmit(*self._outgoing[0], flags=_AT_ONCE)
             except BlockingIOError:
                 return False
             except BrokenPipeError:
@@ -108,7 +113,7 @@ class Channel:
             ChannelError: As :meth:`receive`.
         """
         try:
-            return self._take(flags=socket.MSG_DONTWAIT)
+            return self._take(flags=_AT_ONCE)
         except BlockingIOError:
             return None
 
@@ -127,7 +132,7 @@ class Channel:
         self._socket.close()
 
     def _transmit(self, content: bytes, fds: tuple[int, ...], *, flags: int) -> None:
-        flags |= socket.MSG_NOSIGNAL
+        flags |= _NO_SIGNAL
         try:
             if fds:
                 self._socket.sendmsg([content], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))], flags)
@@ -137,7 +142,7 @@ class Channel:
             raise BrokenPipeError("the other side of the channel is gone") from None
 
     def _take(self, *, flags: int) -> Received | None:
-        flags |= socket.MSG_CMSG_CLOEXEC
+        flags |= _CLOSED_ON_EXEC
         try:
             size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], self._ancillary_bytes, flags)
         except ConnectionResetError:
@@ -148,7 +153,7 @@ class Channel:
             self.closed_by_peer = True
             return None
         try:
-            return _decode(self._buffer[:size], whole=not got & (socket.MSG_TRUNC | socket.MSG_CTRUNC)), fds
+            return _decode(self._buffer[:size], whole=not got & (_CUT | _CUT_BESIDE)), fds
         except ChannelError:
             for fd in fds:
                 os.close(fd)

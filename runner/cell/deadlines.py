@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -212,21 +211,20 @@ class Deadlines:
 
 
 class _Rolling:
-    """The last observations, sorted: a quantile of them is looked up at every tick for every worker."""
+    """The last observations, sorted when a quantile of them is asked for."""
 
     def __init__(self) -> None:
-        self._order: deque[float] = deque()
+        self._last: deque[float] = deque(maxlen=_WINDOW)
         self._sorted: list[float] = []
 
     @property
     def count(self) -> int:
-        return len(self._order)
+        return len(self._last)
 
     def add(self, value: float) -> None:
-        if len(self._order) == _WINDOW:
-            del self._sorted[bisect_left(self._sorted, self._order.popleft())]
-        self._order.append(value)
-        insort(self._sorted, value)
+        self._last.append(value)
+        self._sorted = []
 
     def quantile(self, share: float) -> float:
+        self._sorted = self._sorted or sorted(self._last)
         return self._sorted[math.ceil(share * len(self._sorted)) - 1]

@@ -19,7 +19,7 @@ from nimbus.runner.cell.messages import Idle, Plan, PlanMade, Recorded, Render, 
 from nimbus.runner.cell.pace import Pace
 from nimbus.runner.cell.places import Places, spill_file
 from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
-from nimbus.runner.cell.slab import SlotState, SlotTable
+from nimbus.runner.cell.slab import SlotTable
 from nimbus.runner.cell.spans import SpanThinner
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.work import Work
@@ -116,15 +116,15 @@ class Dispatcher:
 
     def snapshot(self) -> Snapshot:
         """The cell as the schedule sees it."""
-        counts, slots = self.work.counts, self.places.counts
+        counts = self.work.counts
         roles = [member.role for member in self.crew if not member.stopped]
         spill = self.spec.resources.spill - self.places.spilled_count if self.spec.resources.fixed_roles else 0
         return Snapshot(
             pending=counts.pending,
             planning=counts.planning,
             ready=counts.planned,
-            free_slots=slots[SlotState.FREE] + max(0, spill),
-            slots=sum(slots.values()),
+            free_slots=self.places.free_count + max(0, spill),
+            slots=self.places.slot_count,
             planners=roles.count(Role.PLANNER),
             renderers=roles.count(Role.RENDERER),
             plan_seconds=self.pace.seconds(Role.PLANNER),

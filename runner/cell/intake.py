@@ -54,13 +54,17 @@ class Intake:
     def record(self, member: Member, message: Recorded) -> None:
         """Take in failed attempts, for the next :meth:`commit`."""
         self._wait()
-        first, *others = message.attempts
-        self._failed.append((member, replace(message, attempts=(self._with_load_time(first), *others))))
+        if self._load_time:
+            first, *others = message.attempts
+            message = replace(message, attempts=(self._with_load_time(first), *others))
+        self._failed.append((member, message))
 
     def store(self, member: Member, message: Written) -> None:
         """Take in an episode, for the next :meth:`commit`."""
         self._wait()
-        self._written.append((member, replace(message, attempt=self._with_load_time(message.attempt))))
+        if self._load_time:
+            message = replace(message, attempt=self._with_load_time(message.attempt))
+        self._written.append((member, message))
 
     def commit(self, *, at_once: bool = False) -> bool:
         """Record what failed, and commit what was written, a few episodes together; whether any was.
@@ -116,8 +120,6 @@ class Intake:
             self._receiver.failed(*self._failed.popleft())
 
     def _with_load_time(self, attempt: Attempt) -> Attempt:
-        if not self._load_time:
-            return attempt
         load, self._load_time = self._load_time, 0.0
         return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
 

@@ -19,6 +19,7 @@ class Places:
 
     def __init__(self, folder: Path, slots: SlotTable) -> None:
         self._folder, self._slots = folder, slots
+        self.slot_count = sum(slots.counts.values())
         self._granted: dict[tuple[int, int], int] = {}
         """Slot by planning worker and index: news of the last plan may come after the next order."""
         self._spilled: set[str] = set()
@@ -27,6 +28,11 @@ class Places:
     def counts(self) -> dict[SlotState, int]:
         """Slots by state."""
         return self._slots.counts
+
+    @property
+    def free_count(self) -> int:
+        """Slots that nobody has."""
+        return self._slots.free_count
 
     @property
     def spilled_count(self) -> int:

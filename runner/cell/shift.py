@@ -140,7 +140,7 @@ class Shift:
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
-        if self.zygote and self._drained_at is None and not self.disk.is_full:
+        if is_tick and self.zygote and self._drained_at is None and not self.disk.is_full:
             with self.disk.guard(now):
                 self.staff.hire(self.zygote, now)
         self._employ()
@@ -230,8 +230,7 @@ class Shift:
         if isinstance(message, Trouble):
             member.trouble = message
             return
-        with self.disk.guard(time.monotonic()):
-            self.dispatcher.take(member, message)
+        self.dispatcher.take(member, message)  # what it brings is written with the next commit
 
     def _gone(self, member: Member, how: str) -> None:
         now = time.monotonic()

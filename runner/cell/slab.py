@@ -188,6 +188,11 @@ class SlotTable:
         return Reclaimed(freed, ready)
 
     @property
+    def free_count(self) -> int:
+        """Slots that a planner may be given."""
+        return self._states.count(SlotState.FREE)
+
+    @property
     def counts(self) -> dict[SlotState, int]:
         """Slots by state: no free one is back-pressure on the planners."""
         return {state: self._states.count(state) for state in SlotState}

@@ -1,8 +1,8 @@
 """What the supervisor costs: at rest, and for each episode that it commits.
 
 Run it as ``python tests/benchmarks/supervisor.py [--episodes N] [--json FILE]``. Real cells of the light pipeline: one
-whose workers plan for longer than it is looked at, and one that does nothing but commit, as fast as this machine lets
-its workers. CPU time of the supervisor's process, all its threads, from ``/proc``.
+whose workers plan for longer than it is looked at, and one that does nothing but commit episodes of a few bytes, as
+fast as this machine lets its workers. CPU time of the supervisor's process, all its threads, from ``/proc``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,8 @@ def at_rest(folder: Path) -> dict[str, float]:
 def busy(folder: Path, *, episodes: int) -> dict[str, float]:
     """CPU that a supervisor takes for an episode, from its order for a plan to its row in the ledger."""
     spec = cells.light(folder, episodes=episodes, workers=WORKERS, plan_seconds=0.0, render_seconds=0.0)
+    feather = Path(__file__).parent / "feather"
+    spec = replace(spec, pipeline=str(feather / "feather.yaml"), skills=(*spec.skills, str(feather)))
     run = cells.start(spec)
     status = run.wait_for(lambda status: status.get("stored", 0) >= 10)
     pid, first = status["pid"], status["stored"]

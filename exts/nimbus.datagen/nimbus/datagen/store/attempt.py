@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,11 @@ class Attempt:
 
 def has_size(path: Path, byte_count: int) -> bool:
     """Whether a file is there, as large as that."""
-    return path.is_file() and path.stat().st_size == byte_count
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return S_ISREG(found.st_mode) and found.st_size == byte_count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,15 +67,18 @@ class Publisher:
         """
         failpoint("before_intent")
         before: list[EpisodeState] = []
+        intents: dict[tuple[int, int], EpisodeState] = {}
         taken: list[Staged] = []
         with self._ledger.batch():
             for staged in group:
-                known = self._ledger.episode(staged.attempt.idx, staged.attempt.variant)
+                key = (staged.attempt.idx, staged.attempt.variant)
+                known = intents.get(key) or self._ledger.episode(*key)
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or state_of(staged.attempt, State.PENDING))
                     taken.append(staged)
                     stage, detail = self._name(staged.path), to_json(staged.attempt)
-                    self._ledger.record(self._state(staged, State.INTENT, stage=stage, detail=detail))
+                    intents[key] = self._state(staged, State.INTENT, stage=stage, detail=detail)
+            self._ledger.record(*intents.values())
         failpoint("after_intent")
         with self._undone_on_error(taken, before):
             self.place(taken)
@@ -93,9 +96,8 @@ class Publisher:
             if group:
                 sync_folder(self._folder / "episodes")
         failpoint("after_directory_sync")
-        with self._ledger.batch():
-            for staged in group:
-                self._ledger.record(staged.attempt, self._state(staged, State.DONE))
+        attempts = [staged.attempt for staged in group]
+        self._ledger.record(*attempts, *(self._state(staged, State.DONE) for staged in group))
         failpoint("after_done")
 
     def clear(self, group: Sequence[Staged]) -> None:

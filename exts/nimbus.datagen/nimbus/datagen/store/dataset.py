@@ -165,11 +165,11 @@ class Dataset:
         Raises:
             StorageError: The disk is full; none of them is entered.
         """
+        if stored := [attempt.episode_id for attempt in attempts if attempt.path]:
+            raise ValueError(f"{stored[0]} has a file: commit it")
         with self._turn, self.ledger.batch():
+            self.ledger.record(*attempts)
             for attempt in attempts:
-                if attempt.path:
-                    raise ValueError(f"{attempt.episode_id} has a file: commit it")
-                self.ledger.record(attempt)
                 if attempt.final:
                     self._settle(state_of(attempt, State.REJECTED, detail=attempt.reason))
 
@@ -230,7 +230,8 @@ class Dataset:
             self.ledger.record(replace(settled, lease=known.lease if known else 0))
 
     def _write_info(self, *, when_due: bool = False) -> None:
-        is_due = not self._written.features or time.monotonic() - self._written_at >= _INFO_PERIOD
+        is_first = bool(self.info.features) and not self._written.features
+        is_due = is_first or time.monotonic() - self._written_at >= _INFO_PERIOD
         if self.info != self._written and (is_due or not when_due):
             self._written_at = time.monotonic()
             replace_text(self.folder / INFO_NAME, info_text(self.info))

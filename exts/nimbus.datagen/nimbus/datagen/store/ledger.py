@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,6 +58,8 @@ class Ledger:
         self._in_batch = False
         self._deferred: list[Row] = []
         self._deferred_states: dict[tuple[int, int], EpisodeState] = {}
+        self._open: dict[tuple[int, int], EpisodeState] = {}
+        """Where episodes stand that are not settled, as far as this process wrote of them."""
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -84,6 +87,7 @@ class Ledger:
                 del self._deferred[: len(rows)]
             except BaseException:
                 self._deferred_states = states | self._deferred_states
+                self._open = dict(self._deferred_states)
                 raise
             finally:
                 self._in_batch = False
@@ -99,6 +103,7 @@ class Ledger:
         """
         with self.batch(), writing(self.path):
             self._insert(rows)
+            self._remember(rows)
 
     def defer(self, *rows: Row) -> None:
         """Add rows with the next batch, before what it writes itself; :meth:`episode` knows of them at once."""
@@ -108,6 +113,7 @@ class Ledger:
                     self._deferred_states[row.idx, row.variant] = row
                 else:
                     self._deferred.append(row)
+            self._remember(rows)
 
     def flush(self) -> None:
         """Write what was deferred.
@@ -131,6 +137,7 @@ class Ledger:
                 key = (attempt.episode_id, attempt.attempt)
                 self._connection.execute("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", key)
                 place = (attempt.idx, attempt.variant)
+                self._open.pop(place, None)
                 self._connection.execute("DELETE FROM episodes WHERE idx = ? AND variant = ?", place)
 
     def start_run(
@@ -212,8 +219,9 @@ class Ledger:
     def episode(self, index: int, variant: int = 0) -> EpisodeState | None:
         """Where an episode stands; None when nothing is known of it."""
         with self._lock:
-            if deferred := self._deferred_states.get((index, variant)):
-                return deferred
+            key = (index, variant)
+            if known := self._deferred_states.get(key) or self._open.get(key):
+                return known
             return next(iter(self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)), None)
 
     def episodes(self, *states: State) -> list[EpisodeState]:
@@ -239,11 +247,19 @@ class Ledger:
         """Close; a writer's last close leaves one plain file. What is deferred and not flushed is lost."""
         self._connection.close()
 
+    def _remember(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if isinstance(row, EpisodeState):
+                if row.state in (State.PENDING, State.LEASED, State.INTENT):
+                    self._open[row.idx, row.variant] = row
+                else:
+                    self._open.pop((row.idx, row.variant), None)
+
     def _read(self, table: Table[T], rest: str, *values: str | int) -> list[T]:
         with self._lock, reading(self.path):
             return [table.parse(row) for row in self._connection.execute(f"{table.select} {rest}", values)]
 
     def _insert(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            table = _TABLE_OF[type(row)]
-            self._connection.execute(table.insert, table.values(row))
+        for kind, same in groupby(rows, type):
+            table = _TABLE_OF[kind]
+            self._connection.executemany(table.insert, map(table.values, same))

@@ -14,6 +14,7 @@ from nimbus.datagen.store.records import EpisodeState, Fault, Run, Span, State
 
 T = TypeVar("T")
 _JSON = json.JSONEncoder(default=vars)
+_EMPTY = {tuple: "[]", list: "[]", dict: "{}", type(None): "null"}
 _TYPES = {str: "TEXT", State: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
 
 
@@ -74,7 +75,7 @@ class Table(Generic[T]):
         """What :attr:`insert` takes."""
         values = list(self._values(row))
         for place in self._json_places:
-            values[place] = _JSON.encode(values[place])
+            values[place] = _JSON.encode(values[place]) if values[place] else _EMPTY[type(values[place])]
         return values
 
     def parse(self, values: tuple[Any, ...]) -> T:

@@ -1,0 +1,39 @@
+"""Stores an episode as a file of a few bytes: what is left of a run is what its supervisor does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from nimbus.datagen.registry import register
+from nimbus.datagen.stages import Rendered, Stored, Writer
+from nimbus.datagen.store.attempt import Written, attempt_of
+from nimbus.datagen.store.commit import Staged
+
+
+@register("store", "feather")
+class FeatherWriter(Writer):
+    """Stages, syncs and commits as the real writer does; only the content is missing."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def process(self, item: Rendered) -> Iterator[Stored]:
+        key, began = item.layout.key, time.time()
+        times = {"plan": 1e-3, "render": 1e-3, "store": 1e-3}
+        common: dict[str, Any] = {"attempt": item.attempt, "final": item.final, "times": times, "started": began}
+        if not item.trajectory.outcome.success:
+            self._dataset.record([attempt_of(item.layout, item.trajectory, **common)])
+            return
+        path = self._dataset.stage / f"{key.id}.{os.getpid()}.tmp"
+        content = key.id.encode()
+        with path.open("wb") as file:
+            file.write(content)
+            os.fsync(file.fileno())
+        written = Written(path=f"episodes/{key.id}.hdf5", byte_count=len(content), sha256="0" * 64)
+        attempt = attempt_of(item.layout, item.trajectory, written=written, **common)
+        lease = self._dataset.lease_of(key.index, key.variant)
+        self._dataset.commit([Staged(attempt=attempt, path=path, lease=lease)])
+        yield from ()
