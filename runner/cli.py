@@ -282,7 +282,7 @@ def main(words: Sequence[str] | None = None) -> int:
         # The reader of our output went away; keep the interpreter from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception:
+    except Exception:  # a bug, whatever it is: its traceback, and an exit code of its own
         traceback.print_exc()
         return BUG
 

@@ -94,12 +94,12 @@ class Composite(ABC):
         yield scope
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """Do its steps."""
-        raise NotImplementedError
+        """Do its steps; of those whose ``kinds`` have ``skill``."""
+        raise TypeError(f"{type(self).__name__} stands among conditions only")
 
     def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
-        """Why it does not hold, or None when it does."""
-        raise NotImplementedError
+        """Why it does not hold, or None when it does; of those whose ``kinds`` have ``predicate``."""
+        raise TypeError(f"{type(self).__name__} stands among steps only")
 
 
 Steps: TypeAlias = tuple[Step | Composite, ...]

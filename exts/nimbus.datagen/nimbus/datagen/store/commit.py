@@ -131,7 +131,7 @@ class Publisher:
     def _undone_on_error(self, taken: list[Staged], before: list[EpisodeState]) -> Iterator[None]:
         try:
             yield
-        except Exception:
+        except Exception:  # whatever it was goes on up, once nothing half-made is left
             for path, source in ((path, source) for staged in taken for path, source in staged.files.items()):
                 final = self._folder / path
                 with suppress(OSError):

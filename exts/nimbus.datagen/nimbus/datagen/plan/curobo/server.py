@@ -60,7 +60,7 @@ def _serve(channel: socket.socket) -> None:
                 header, arrays = wire.receive(channel)
                 try:
                     answer, found = adapter.plan(header, arrays)
-                except Exception:
+                except Exception:  # the one who asked hears of it, and may ask for something else
                     answer, found = {"error": traceback.format_exc()}, {}
                 wire.send(channel, answer, found)
         finally:
