@@ -32,7 +32,7 @@ _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what 
 _OBSERVED_EVERY = 10
 """Physics steps between two looks at contacts."""
 _WIDE_PAD = 0.03
-"""[m] Wider pads touch in several points: in one, wherever it is, opposite pads turn what they hold against friction."""
+"""[m] Wider pads touch in several points: touching in one, opposite pads turn what they hold against friction."""
 
 
 @register("simulator", "newton")
