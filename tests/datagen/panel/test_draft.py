@@ -8,7 +8,15 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import TaskDraft
-from nimbus.datagen.panel.forms import range_fields, read_value, skill_forms, step_entry, step_rows
+from nimbus.datagen.panel.forms import (
+    addable,
+    range_fields,
+    read_value,
+    skill_forms,
+    step_entry,
+    step_rows,
+    written_out,
+)
 from nimbus.datagen.scene_files import scene_folder, scene_names
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
@@ -168,3 +176,49 @@ def test_every_skill_can_be_added_by_its_own_declaration(mine: Path):
     for form in forms.values():
         draft.insert(("steps",), 0, step_entry(form.name, {p.name: "x" for p in form.parameters if p.required}))
     assert [row.name for row in step_rows(draft.data["steps"]) if not row.depth][: len(forms)] == list(forms)[::-1]
+
+
+@pytest.mark.parametrize("content", [None, "", "\n\n", "# Mine.\n", "# Mine, without an end"])
+def test_a_file_that_says_nothing_yet_begins_with_the_least_that_runs(content: str | None, tmp_path: Path):
+    path = tmp_path / "mine.yaml"
+    if content is not None:
+        path.write_text(content)
+    draft = TaskDraft(str(path))
+    assert draft.problems() == []
+    assert draft.is_changed
+    assert draft.text.startswith((content or "").rstrip("\n"))
+    draft.set(("regions", "start", "center"), [0.4, 0.1])
+    draft.save()
+    assert TaskDraft(str(path)).value("regions", "start", "center") == (0.4, 0.1)
+
+
+def test_a_new_file_that_somebody_else_makes_meanwhile_is_not_written_over(tmp_path: Path):
+    draft = TaskDraft(str(tmp_path / "mine.yaml"))
+    (tmp_path / "mine.yaml").write_text("theirs: 1\n")
+    with pytest.raises(InputError, match="somebody else"):
+        draft.save()
+    assert (tmp_path / "mine.yaml").read_text() == "theirs: 1\n"
+
+
+def test_a_new_task_has_a_name_of_a_task_file(tmp_path: Path):
+    with pytest.raises(InputError, match=r"no such file.*\.yaml"):
+        TaskDraft(str(tmp_path / "mine.txt"))
+
+
+def test_numbers_that_are_typed_into_a_range_are_undone_together(mine: Path):
+    draft = TaskDraft(str(mine))
+    (field,) = (field for field in range_fields(draft.data) if field.keys == ("randomize", "mass", "factor"))
+    for high in (13, 130):
+        draft.set_range(field, 80, high)
+    draft.undo()
+    assert draft.text == SORT
+
+
+def test_every_kind_of_randomization_can_be_added_and_taken_away(mine: Path):
+    draft = TaskDraft(str(mine))
+    for kind, settings in addable(draft.data).items():
+        draft.set(("randomize",), {**written_out(draft.data), kind: settings})
+    assert addable(draft.data) == {}
+    draft.set(("randomize",), {"mass": written_out(draft.data)["mass"]})
+    assert "mass" not in addable(draft.data)
+    assert draft.problems() == []

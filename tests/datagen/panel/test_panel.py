@@ -14,7 +14,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel import launch
 from nimbus.datagen.panel.launch import Process, ProcessLauncher, environment, find_interpreter
-from nimbus.datagen.panel.model import Panel
+from nimbus.datagen.panel.model import Panel, TaskSummary
 from nimbus.datagen.panel.status import read_run_status
 
 DEPENDENCIES = (
@@ -120,3 +120,11 @@ def test_a_status_that_is_none_shows_nothing(tmp_path: Path, text: str):
     (tmp_path / "status.json").write_text(text)
     status = read_run_status(tmp_path)
     assert status is None or status.share == 0.0
+
+
+def test_a_host_that_shows_stages_itself_is_never_asked_for_one(tmp_path: Path):
+    panel = Panel(ProcessLauncher(tmp_path, interpreter=sys.executable), None, folder=tmp_path)
+    panel.set_task("sort_trash")
+    panel.summary = TaskSummary(name="sort_trash", lines=())
+    panel.sample()
+    assert (panel.can_sample, panel.activity) == (False, "")

@@ -24,11 +24,6 @@ const around = (label, kind) => {
   let one = label && label.parentElement;
   while (one && !one.querySelector(kind)) one = one.parentElement;
   return one; };
-const middle = one => {
-  if (!one) return null;
-  one.scrollIntoView({block: 'center'});
-  const box = one.getBoundingClientRect();
-  return [box.x + box.width / 2, box.y + box.height / 2]; };
 """
 """What the scripts below need to find their places."""
 _FLAGS = (
@@ -99,14 +94,9 @@ class Browser:
 
     def click(self, text: str, *, kind: str = "button, [role=tab], [role=option]", last: bool = False) -> None:
         """Press what reads like that."""
-        place_of = f"middle(shown({json.dumps(kind)}, {json.dumps(text)}).at({-1 if last else 0}))"
-        place = _soon(lambda: self.find(place_of), within=30, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
-        self.press(*place)
-
-    def press(self, x: float, y: float) -> None:
-        """A click at a place of the page [px]."""
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self._mouse(kind, x, y)
+        nth = f"shown({json.dumps(kind)}, {json.dumps(text)}).at({-1 if last else 0})"
+        script = f"(one => {{ if (!one) return null; one.click(); return true; }})({nth})"
+        _soon(lambda: self.find(script), within=60, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
 
     def drag(self, start: tuple[float, float], stop: tuple[float, float], *, steps: int = 8) -> None:
         """Hold the mouse button down from one place to another [px]."""
@@ -123,26 +113,25 @@ class Browser:
         held = {"buttons": 1} if kind == "mousePressed" else {}
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button, **held)
 
-    def field(self, label: str) -> tuple[float, float]:
-        """Where the field with a label lies [px]; it is brought into view."""
-        kind = "'input, textarea'"
-        place_of = f"middle(around(shown('label', {json.dumps(label)})[0], {kind})?.querySelector({kind}))"
-        what = f"field '{label}'"
-        x, y = _soon(lambda: self.find(place_of), within=30, what=lambda: f"{what} in:\n{self.text()[:3000]}")
-        return x, y
+    def enter(self, label: str, *, nth: int = 0) -> None:
+        """Put the cursor into a field, the one with a number of those that share a label."""
+        kind = "'input:not([type=hidden]), textarea'"
+        field = f"around(shown('label', {json.dumps(label)})[0], {kind})?.querySelectorAll({kind})[{nth}]"
+        script = f"(one => {{ if (!one) return null; one.focus(); one.click(); one.select(); return true; }})({field})"
+        _soon(lambda: self.find(script), within=60, what=lambda: f"field '{label}' in:\n{self.text()[:3000]}")
 
-    def fill(self, label: str, text: str) -> None:
+    def fill(self, label: str, text: str, *, nth: int = 0) -> None:
         """Type into a field in place of what it says."""
-        self.press(*self.field(label))
-        self.send("Input.dispatchKeyEvent", type="keyDown", key="a", code="KeyA", modifiers=2, commands=["selectAll"])
-        self.send("Input.dispatchKeyEvent", type="keyUp", key="a", code="KeyA", modifiers=2)
+        self.enter(label, nth=nth)
         self.send("Input.insertText", text=text)
+        self.run("new Promise(done => setTimeout(done, 500))")  # the page gathers keystrokes before it sends them
 
     def choose(self, label: str, option: str) -> None:
         """Take an option of a drop-down."""
-        self.press(*self.field(label))
-        place_of = f"shown('[role=option]', {json.dumps(option)}).map(one => one.click()).length || null"
-        _soon(lambda: self.find(place_of), within=30, what=lambda: f"option '{option}' in:\n{self.text()[:3000]}")
+        self.enter(label)
+        words = json.dumps(option)
+        place_of = f"shown('[role=option]', {words}).slice(0, 1).map(one => one.click()).length || null"
+        _soon(lambda: self.find(place_of), within=60, what=lambda: f"option '{option}' in:\n{self.text()[:3000]}")
 
     def unfold(self, title: str) -> None:
         """Open a folder, or close it."""

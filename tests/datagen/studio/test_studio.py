@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from controls import controls, use
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.studio.app import Studio
 from nimbus.datagen.studio.errands import Errands
 from nimbus.datagen.studio.range_section import limits
 
@@ -48,7 +53,60 @@ def test_what_was_dragged_in_the_scene_stands_in_the_file(studio: Any):
     assert studio.draft.value("cameras", "front", "position") == (1.0, 0.0, 0.8)
 
 
+def test_a_robot_that_does_not_load_is_one_line_and_the_fields_stay(studio: Any):
+    (studio._folder / "broken.yaml").write_text("urdf: [")
+    studio.draft.set(("robot",), "broken.yaml")
+    assert studio.errands.wait(timeout=300)
+    assert "broken.yaml" in studio._complaint
+    assert studio.draft.value("robot") == "broken.yaml"
+
+
+def test_two_studios_on_one_file_are_told_of_each_other_and_lose_nothing(studio: Any, tmp_path: Path):
+    (path := tmp_path / "shared.yaml").write_text(SORT)
+    studio.open(str(path))
+    with contextlib.closing(Studio(str(path), host="127.0.0.1", port=8300, folder=tmp_path)) as other:
+        assert other.address != studio.address
+        studio.draft.set(("rate",), 10)
+        other.draft.set(("rate",), 20)
+        studio.draft.save()
+        soon(lambda: "somebody else" in other.task_tab._state.content)
+        use(controls(other)["Task", "on disk"], "Save")
+        assert "nothing was saved" in other._complaint
+        assert path.read_text() == studio.draft.text
+        use(controls(other)["Task", "on disk"], "Reload")
+        assert other.draft.value("rate") == 10
+        use(controls(other)["Task", "changes"], "Undo")
+        assert other.draft.value("rate") == 20
+        assert other.errands.wait(timeout=300)
+
+
+def test_a_file_that_changed_on_disk_is_told_of_and_kept(studio: Any):
+    studio.draft.save()
+    studio.draft.path.write_text(SORT + "# theirs\n")
+    soon(lambda: "somebody else" in studio.task_tab._state.content)
+    studio.draft.set(("rate",), 10)
+    use(controls(studio)["Task", "on disk"], "Save")
+    assert "nothing was saved" in studio._complaint
+    assert studio.draft.path.read_text() == SORT + "# theirs\n"
+    assert studio.draft.value("rate") == 10
+    use(controls(studio)["Task", "changes"], "Save over")
+    assert studio.draft.path.read_text() == studio.draft.text
+
+
+@pytest.mark.skipif(importlib.util.find_spec("viser") is None, reason="viser is not installed")
+def test_a_port_that_is_no_address_of_this_machine_is_one_line(tmp_path: Path):
+    with pytest.raises(InputError, match="cannot listen"):
+        Studio("sort_trash", host="203.0.113.1", port=8300, folder=tmp_path)
+
+
 def test_a_task_that_is_not_saved_is_not_left(studio: Any):
     studio.draft.set(("rate",), 10)
     with pytest.raises(InputError, match="not saved"):
         studio.open("stack_blocks")
+
+
+def soon(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from browser import Browser
 
 from nimbus.datagen.panel.launch import PACKAGE_FOLDER
 from nimbus.datagen.rotations import look_at, to_matrix
@@ -41,6 +42,23 @@ def served(folder: Path, *words: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+@contextmanager
+def visited(address: str, folder: Path) -> Iterator[Browser]:
+    """A browser that shows the studio's task and its scene."""
+    browser = Browser(folder, size=(1200, 780))
+    try:
+        browser.open(address)
+        browser.wait_for("start from", within=300)
+        browser.settle("ready", within=300)
+        browser.dismiss()
+        yield browser
+    except BaseException:
+        browser.picture(folder / "last.png")
+        raise
+    finally:
+        browser.close()
 
 
 def seen_at(browser: Any, point: tuple[float, float, float]) -> tuple[float, float]:

@@ -12,8 +12,6 @@ from nimbus.datagen.layout import Surface
 from nimbus.datagen.render.parts import Part
 from nimbus.datagen.render.textures import surface_image
 
-_PALETTE_CELL = 5
-"""[px] Images of this height are rows of plain colours."""
 _PERIOD = 1.6
 """[m] after which a procedural texture repeats."""
 _MOST_PIXELS = 256
@@ -42,20 +40,12 @@ def _mesh(part: Part, surface: Surface) -> Any:
         image, triangles = worn, triangles.projected(_PERIOD)
     image = _tinted(image, surface)
     plain = {"vertices": triangles.vertices, "faces": triangles.faces, "vertex_normals": triangles.normals}
-    if image.shape[0] <= _PALETTE_CELL:
-        return trimesh.Trimesh(**plain, vertex_colors=_colors_at(image, triangles.uvs), process=False)
     picture = Image.fromarray(image)
     picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+    # A material is said: without one, glTF means bare metal, black wherever no light falls.
     material = PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
     return trimesh.Trimesh(**plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False)
 
 
 def _tinted(image: NDArray[np.uint8], surface: Surface) -> NDArray[np.uint8]:
     return np.clip(image * np.asarray(surface.color), 0, 255).astype(np.uint8)
-
-
-def _colors_at(image: NDArray[np.uint8], uvs: NDArray[Any]) -> NDArray[np.uint8]:
-    height, width, _ = image.shape
-    column = np.clip((uvs[:, 0] * width).astype(int), 0, width - 1)
-    row = np.clip(((1.0 - uvs[:, 1]) * height).astype(int), 0, height - 1)
-    return image[row, column]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from nimbus.datagen.errors import InputError
@@ -79,7 +78,7 @@ class Section(ABC):
 
     def button(self, text: str, act: Callable[[], None], *, hint: str = "") -> Any:
         """A button; what it does is undone as one."""
-        button = self.keep(self.gui.add_button(text, hint=hint or None))
+        button = self.keep(self.gui.add_button(text, hint=hint or None, color="gray"))
         button.on_click(lambda _: self.change(act))
         return button
 
@@ -104,7 +103,7 @@ class Section(ABC):
     def field(self, handle: Any, take: Callable[[Any], None]) -> Any:
         """A field whose value goes into the task as it changes."""
         self.keep(handle)
-        handle.on_update(lambda event: self._typed(lambda: take(event.target.value)))
+        handle.on_update(lambda event: self._typed(handle, lambda: take(event.target.value)))
         return handle
 
     def choice(
@@ -124,17 +123,13 @@ class Section(ABC):
             else:
                 self._complain("")
 
-    def _typed(self, act: Callable[[], None]) -> None:
-        with self._lock, self._as_typed():
-            self.change(act)
-
-    @contextmanager
-    def _as_typed(self) -> Iterator[None]:
-        self._typing = True
-        try:
-            yield
-        finally:
-            self._typing = False
+    def _typed(self, handle: Any, act: Callable[[], None]) -> None:
+        with self._lock:
+            self._typing = handle in self._handles  # else the fields were made anew meanwhile, and must show this too
+            try:
+                self.change(act)
+            finally:
+                self._typing = False
 
 
 def free_name(stem: str, taken: Container[str]) -> str:
