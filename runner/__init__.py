@@ -30,7 +30,7 @@ cli.py                the command line; ask_flags.py, data_flags.py and usd_flag
 
                       datasets, whoever wrote them
   export.py             in a format that training code reads; export_usd.py as a stage; convert.py between versions
-  filter.py             the episodes that meet a condition
+  filter.py             the episodes that meet a condition; made.py tells what came of it, and of the others
   qa.py                 whether it is fit to train on; card.py writes that down
   view.py               in rerun_view.py's viewer, or on sheet.py's contact sheet
 

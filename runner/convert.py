@@ -6,16 +6,12 @@ import argparse
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from nimbus.datagen.convert.convert import Converted, convert
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.json_text import to_json
 from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
-from nimbus.runner.tidy import tidy
+from nimbus.runner.made import print_made, tell
 
 
 def command(args: argparse.Namespace) -> int:
@@ -34,33 +30,9 @@ def command(args: argparse.Namespace) -> int:
 
 def print_converted(made: Converted, wall_seconds: float) -> None:
     """Show what a LeRobot dataset holds that was made from another one."""
-    table = Table(show_header=False, box=None)
-    table.add_row("format", made.format)
-    table.add_row("episodes", f"{made.episode_count}")
-    table.add_row("frames", f"{made.frame_count}")
-    table.add_row("files", f"{made.file_count}")
-    table.add_row("bytes", f"{made.byte_count:,}")
-    if made.extra:
-        table.add_row("taken along", f"{_few(made.extra)}")
-    table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: it stood here already, and is whole")
-    console = Console()
-    with tidy(console):
-        console.print(table)
-    if made.left_out:
-        what = f"left out, for no episode names them: {_few(made.left_out)}"
-        console.print(what, style="yellow", soft_wrap=True, markup=False, highlight=False)
-    print_place(made.out, console)
-
-
-def print_place(out: Path, console: Console) -> None:
-    """Say where it is."""
-    console.print(f"dataset: {out}", soft_wrap=True, markup=False, highlight=False)
-
-
-def tell(left: int) -> None:
-    """Say on a terminal how much is yet to come."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{left} left \x1b[K" if left else "\r\x1b[K")
+    further = {"taken along": _few(made.extra)} if made.extra else {}
+    warning = f"left out, for no episode names them: {_few(made.left_out)}" if made.left_out else ""
+    print_made(made, wall_seconds, further=further, warning=warning)
 
 
 def _few(names: tuple[str, ...]) -> str:

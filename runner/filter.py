@@ -14,7 +14,8 @@ from nimbus.datagen.filter.expression import Condition
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
 from nimbus.runner import libraries as libraries  # one thread each
-from nimbus.runner.convert import print_converted, print_place, tell
+from nimbus.runner.convert import print_converted
+from nimbus.runner.made import print_place, tell
 
 
 def command(args: argparse.Namespace) -> int:
