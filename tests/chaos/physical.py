@@ -18,8 +18,10 @@ _GAP = 10.0
 """[s] Deadline without a stamp, the usual one: SIGSTOP is noticed by it."""
 _NOTED = 2.0
 """[s] until a fault is in the ledger for good: a supervisor that is killed sooner takes its row along."""
-_PATIENCE = 8
-"""Strikes after which something must come of the run before the next: else a slow machine never gets to a result."""
+_MOST = 8
+"""Strikes at one episode: after twice as many in a row it would rightly be taken for poison, which is another scenario."""
+_FRESH = 0.7
+"""[s] An older status says where a worker was, not where it is."""
 _SLICE = 20
 """Episodes by which a run grows that ended before every fault was there."""
 
@@ -33,7 +35,7 @@ def physics(lab: Lab) -> Result:
     others: Counter[str] = Counter()
     with lab.scenario("physics") as result:
         folder = lab.folder / "physics"
-        hits = strikes = results = 0
+        hits = 0
         while True:
             run = cells.start(cells.physics(folder, episodes=episodes, workers=(1, 1)))
             while not run.is_over and hits < wanted:
@@ -41,12 +43,8 @@ def physics(lab: Lab) -> Result:
                 if others.total() < wanted // 25 and random.random() < 0.05:
                     time.sleep(_GAP + _NOTED)
                     others[_strike_other(run, random)] += 1
-                elif (made := _results(run)) != results or strikes < _PATIENCE:
-                    strikes = 0 if made != results else strikes
-                    results = made
-                    struck = _strike_worker(run, random, spared={fault["pid"] for fault in sent})
-                    strikes += len(struck)
-                    sent += struck
+                else:
+                    sent += _strike_worker(run, random, before=sent)
                 hits = _hits(folder)
             ended, error = run.end()
             for fault in sent:
@@ -69,18 +67,20 @@ def physics(lab: Lab) -> Result:
     return result
 
 
-def _strike_worker(run: cells.Run, random: Any, *, spared: set[int]) -> list[dict[str, Any]]:
+def _strike_worker(run: cells.Run, random: Any, *, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Send a signal to a worker that is in the middle of a phase; what was done, if anything.
 
-    One that was struck is spared: a process that is stopped takes no other signal.
+    One that was struck is spared, for a process that is stopped takes no other signal, and so is one that leaves.
     """
-    workers = [worker for worker in run.status().get("workers", ()) if worker["pid"] not in {0, *spared}]
-    busy = [worker for worker in workers if worker["phase"] in _PHASES]
-    if not busy:
+    status = run.status()
+    spared, strikes = {0, *(fault["pid"] for fault in before)}, Counter(fault["at"] for fault in before)
+    workers = [worker for worker in status.get("workers", ()) if worker["pid"] not in spared and not worker["retiring"]]
+    busy = [worker for worker in workers if worker["phase"] in _PHASES and strikes[worker["index"]] < _MOST]
+    if not busy or time.time() - status["updated"] > _FRESH:
         return []
     worker = random.choice(busy)
     name = random.choices(SIGNALS, weights=(8, 6, 6, 1))[0]
-    told = {"kind": name, "idx": -1, "pid": worker["pid"], "time": time.time()}
+    told = {"kind": name, "idx": -1, "pid": worker["pid"], "at": worker["index"], "time": time.time()}
     return [told] if cells.parent(worker["pid"]) and cells.kill(worker["pid"], getattr(signal, name)) else []
 
 
@@ -94,12 +94,6 @@ def _strike_other(run: cells.Run, random: Any) -> str:
     zygote = cells.zygote(run)
     cells.kill(supervisor if name == "supervisor" or not zygote else zygote)
     return f"{name}_sigkill"
-
-
-def _results(run: cells.Run) -> int:
-    """Attempts that failed or were stored in this run."""
-    status = run.status()
-    return status.get("attempts", 0) + status.get("stored", 0)
 
 
 def _hits(folder: Any) -> int:
