@@ -19,7 +19,7 @@ _GAP = 10.0
 _NOTED = 2.0
 """[s] until a fault is in the ledger for good: a supervisor that is killed sooner takes its row along."""
 _MOST = 8
-"""Strikes at one episode: after twice as many in a row it would rightly be taken for poison, which is another scenario."""
+"""Strikes at one episode: after twice as many in a row it would rightly be taken for poison."""
 _FRESH = 0.7
 """[s] An older status says where a worker was, not where it is."""
 _SLICE = 20
