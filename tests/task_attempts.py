@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from pathlib import Path
 
 from nimbus.datagen.discover import discover_components
 from nimbus.datagen.execute.planner import run_attempt
@@ -14,6 +15,19 @@ from nimbus.datagen.trajectory import Trajectory
 from nimbus.datagen.usd.loader import SceneAssets, load_assets
 
 discover_components()
+
+
+_ELSEWHERE = """robot: {robot}
+scene: table
+regions:
+  start: {{on: table, center: [{x}, 0.1], size: [0.12, 0.12]}}
+  goal: {{on: table, center: [{x}, -0.12], size: [0.12, 0.12]}}
+objects:
+  block: {{library: blocks, kinds: [red_cube, blue_cube], region: start}}
+steps: [pick: block, place: {{object: block, on: goal}}]
+success: [on: {{object: block, support: goal}}, gripper_clear]
+instructions: ["Put {{block}} elsewhere."]
+"""
 
 
 @lru_cache
@@ -29,6 +43,23 @@ def attempt(name: str, *, index: int = 0) -> Trajectory:
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     streams = partial(stream, 0, index, "attempt", 0)
     return run_attempt(task, simulation, layout, streams=streams, planner="ompl")
+
+
+def elsewhere(robot: str, x: float, folder: Path) -> Trajectory:
+    """A robot picks a block that lies ``x`` ahead [m] and puts it 22 cm to the right: the first of three that succeeds.
+
+    Args:
+        robot: Name or path.
+        x: Of the regions' middles, from the scene's place for robots [m].
+        folder: Where the task file goes.
+    """
+    path = folder / "elsewhere.yaml"
+    path.write_text(_ELSEWHERE.format(robot=robot, x=x))
+    tried = attempt(str(path))
+    for index in (1, 2):
+        if not tried.outcome.success:
+            tried = attempt(str(path), index=index)
+    return tried
 
 
 def successes(name: str, *, wanted: int = 1, layouts: int = 2) -> int:

@@ -3,8 +3,8 @@
 Run it as ``python tests/benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task all that come with Nimbus.
 Attempts that the file of records holds are kept, so that a long measurement can be made in pieces; ``--anew`` forgets
 those of the named tasks, ``--episodes 0`` only writes the pages: docs/task-table.md, and the table of skills in
-docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is known by its task, seed 0
-and the index under which ``tests/benchmarks/task_table.json`` has its outcome, and ``nimbus run --task TASK --seed 0``
+docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is known by its task, seed
+0 and the index under which ``tests/benchmarks/task_table.json`` has its outcome; ``nimbus run --task TASK --seed 0``
 makes the same layouts and first attempts again, with pictures, into a folder.
 """
 

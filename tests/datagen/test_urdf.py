@@ -14,7 +14,6 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.robot import Piece
 from nimbus.datagen.rotations import pose, rotation_about
 from nimbus.datagen.urdf import (
-    _set_origin,
     assemble,
     child_of,
     joint_inertias,
@@ -23,6 +22,7 @@ from nimbus.datagen.urdf import (
     origin_of,
     parent_of,
     read_urdf,
+    set_origin,
 )
 
 ARM = """<robot name="arm">
@@ -101,7 +101,7 @@ def test_a_locked_joint_stays_where_it_was_put(shoulder: float, elbow: float):
 def test_an_origin_is_written_as_it_is_read(axis: tuple[float, float, float], angle: float):
     matrix = pose((0.1, -0.2, 0.3), rotation_about(axis, angle))
     element = ElementTree.Element("joint")
-    _set_origin(element, matrix)
+    set_origin(element, matrix)
     assert np.allclose(origin_of(element), matrix, atol=1e-6)
 
 

@@ -18,6 +18,9 @@ FAMILIES = [
     "insert_peg",
     "wipe_table",
     "conveyor_pick",
+    "follow_thing",
+    "put_in_drawer",
+    "pour_beads",
 ]
 
 

@@ -21,7 +21,7 @@ from nimbus.datagen.usd.loader import UsdSceneLoader, load_assets
 discover_components()
 
 
-@pytest.mark.parametrize("name", ["handover_block", "lift_tray_together"])
+@pytest.mark.parametrize("name", ["handover_block", "lift_tray_together", "hold_and_stack"])
 def test_two_arms_do_their_task(name: str):
     task = load_task(name)
     assets = load_assets(task)

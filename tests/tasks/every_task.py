@@ -1,9 +1,14 @@
-"""Every task that comes with Nimbus, for real: some layouts are planned and executed. Run by ``make test-tasks``."""
+"""Every task and robot that comes with Nimbus, for real: some layouts are planned and executed, nothing is rendered.
+
+Run by ``make test-tasks``.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from task_attempts import successes
+from task_attempts import elsewhere, successes
 
 from nimbus.datagen.task import task_names
 
@@ -11,3 +16,8 @@ from nimbus.datagen.task import task_names
 @pytest.mark.parametrize("task", task_names())
 def test_most_first_attempts_succeed(task: str):
     assert successes(task, wanted=2, layouts=4) == 2
+
+
+@pytest.mark.parametrize(("robot", "x"), [("ur10", 0.5), ("dual_panda", 0.45)])
+def test_the_other_robots_put_a_block_elsewhere(robot: str, x: float, tmp_path: Path):
+    assert elsewhere(robot, x, tmp_path).outcome.success

@@ -58,7 +58,7 @@ class Gripper(StrictModel):
     fingers: tuple[str, str] = Field(description="links with the pads")
     open: float = Field(description="position of the first joint when open [m, rad]")
     closed: float = Field(description="position of the first joint when closed on nothing [m, rad]")
-    opening: float | None = Field(None, gt=0, description="distance between the open pads; default: both slide [m]")
+    opening: float | None = Field(None, gt=0, description="distance between the open pads [m]; default: both slide")
     effort_limit: float = Field(gt=0, description="of each joint [N, N m]")
     stiffness: float = Field(gt=0, description="[N/m, N m/rad]")
     damping: float = Field(ge=0, description="[N s/m, N m s/rad]")

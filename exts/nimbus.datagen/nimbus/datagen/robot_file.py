@@ -82,7 +82,7 @@ class RobotFile(ArmEntry):
     name: str
     description: str = ""
     package: str = Field("", description="Python package that carries the URDF; empty: urdf is a path seen from here.")
-    urdf: str = Field("", description="Path inside the package's data folder, or seen from this file.")
+    urdf: str = Field("", description="URDF or MJCF: path inside the package's data folder, or seen from this file.")
     place: Place = Field(Place(), description="Where the robot's base stands, seen from the scene's place for robots.")
     locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
     arms: dict[str, WholeArm] = Field({}, description="Arms by name, of a robot with several.")

@@ -45,14 +45,16 @@ def package_folder(package: str) -> Path:
 
 
 def piece_path(piece: Piece, *, robot: str) -> Path:
-    """The URDF file of a piece.
+    """The URDF file of a piece; of an MJCF file the one that it is converted to.
 
     Raises:
         InputError: There is none.
     """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
     if path.is_file():
-        return path
+        from nimbus.datagen.mjcf import as_urdf, is_mjcf
+
+        return as_urdf(path) if is_mjcf(path) else path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
     raise InputError(what, where=f"robot {robot}: urdf")
 
@@ -161,7 +163,7 @@ def _fixed_joint(name: str, parent: str, child: str, parent_T_child: Float) -> E
     joint = Element("joint", name=name, type="fixed")
     joint.append(Element("parent", link=parent))
     joint.append(Element("child", link=child))
-    _set_origin(joint, parent_T_child)
+    set_origin(joint, parent_T_child)
     return joint
 
 
@@ -181,11 +183,11 @@ def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
         for tag in ("limit", "mimic", "axis", "dynamics", "safety_controller", "origin"):
             for element in joint.findall(tag):
                 joint.remove(element)
-        _set_origin(joint, at @ moved)
+        set_origin(joint, at @ moved)
 
 
-def _set_origin(element: Element, matrix: Float) -> None:
-    """URDF turns about fixed x, y, z: the matrix is Rz Ry Rx."""
+def set_origin(element: Element, matrix: Float) -> None:
+    """Add an ``origin`` (4, 4); URDF turns about fixed x, y, z: the matrix is Rz Ry Rx."""
     pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
     if abs(matrix[2, 0]) < 1.0 - 1e-9:
         roll, yaw = np.arctan2(matrix[2, 1], matrix[2, 2]), np.arctan2(matrix[1, 0], matrix[0, 0])

@@ -1,0 +1,147 @@
+"""Robots described for MuJoCo: the URDF made of them moves alike, and such a robot picks a block."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nimbus.datagen.discover import discover_components
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.mjcf import as_urdf
+from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.robot import load_robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.streams import stream
+from nimbus.datagen.task import load_task
+from nimbus.datagen.urdf import limit_of, ratio_of, read_urdf
+from nimbus.datagen.usd.loader import load_assets
+
+discover_components()
+
+ODD = """<mujoco>
+  <compiler angle="degree"/>
+  <worldbody>
+    <geom type="plane" size="2 2 0.1"/>
+    <body name="base" pos="0 0 0.1" euler="0 0 30">
+      <geom type="cylinder" size="0.05 0.1"/>
+      <body name="one" pos="0.1 0 0.2" euler="20 0 0">
+        <joint name="a" axis="0 0 1" range="-100 100"/>
+        <joint name="b" axis="0 1 0" pos="0.02 0 0.05" range="-90 90" ref="15"/>
+        <geom type="capsule" size="0.03" fromto="0 0 0 0 0 0.2"/>
+        <body name="two" pos="0 0 0.3">
+          <joint name="c" type="slide" axis="0 0 1" range="0 0.2"/>
+          <geom type="box" size="0.02 0.03 0.04" pos="0 0.1 0" quat="1 1 0 0"/>
+          <body name="three" pos="0 0.1 0"><joint name="d" axis="1 0 0" pos="0 0 0.1"/>
+            <geom type="sphere" size="0.03"/></body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <equality><joint joint1="d" joint2="a" polycoef="0 0.5 0 0 0"/></equality>
+  <actuator><motor joint="a" gear="20" forcerange="-3 3"/></actuator>
+</mujoco>"""
+
+ARM = """<mujoco>
+  <default><geom type="box" rgba="0.7 0.7 0.75 1" density="600"/>
+    <joint axis="0 1 0" range="-2.9 2.9" limited="true"/></default>
+  <compiler angle="radian"/>
+  <worldbody>
+    <body name="base"><geom size="0.05 0.05 0.05" pos="0 0 0.05"/>
+     <body name="a" pos="0 0 0.12"><joint name="j1" axis="0 0 1"/><geom size="0.035 0.035 0.1" pos="0 0 0.1"/>
+      <body name="b" pos="0 0 0.25"><joint name="j2"/><geom size="0.03 0.03 0.18" pos="0 0 0.18"/>
+       <body name="c" pos="0 0 0.42"><joint name="j3"/><geom size="0.03 0.03 0.15" pos="0 0 0.15"/>
+        <body name="d" pos="0 0 0.34"><joint name="j4" axis="0 0 1"/><geom size="0.025 0.025 0.05" pos="0 0 0.05"/>
+         <body name="e" pos="0 0 0.14"><joint name="j5"/><geom size="0.025 0.025 0.04" pos="0 0 0.04"/>
+          <body name="palm" pos="0 0 0.12"><joint name="j6" axis="0 0 1"/><geom size="0.025 0.07 0.02" pos="0 0 0.02"/>
+           <body name="finger_l" pos="0 0.005 0.05"><joint name="left" type="slide" range="0 0.04"/>
+            <geom size="0.01 0.005 0.025" pos="0 0 0.025"/></body>
+           <body name="finger_r" pos="0 -0.005 0.05"><joint name="right" type="slide" axis="0 -1 0" range="0 0.04"/>
+            <geom size="0.01 0.005 0.025" pos="0 0 0.025"/></body>
+          </body></body></body></body></body></body></body>
+  </worldbody>
+</mujoco>"""
+FILE = """name: of_mjcf
+urdf: arm.xml
+arm: {joints: [j1, j2, j3, j4, j5, j6], home: [0, 0.4, 1.3, 0, 1.4, 0]}
+tool: {link: palm, position: [0.0, 0.0, 0.09]}
+gripper:
+  {joints: [left, right], links: [palm, finger_l, finger_r], fingers: [finger_l, finger_r], open: 0.04, closed: 0.0,
+   effort_limit: 15.0, stiffness: 1500.0, damping: 40.0, armature: 0.2,
+   pad_width: 0.02, pad_height: 0.02, finger_thickness: 0.01, finger_depth: 0.05}
+"""
+TASK = """robot: of_mjcf.yaml
+scene: table
+regions:
+  start: {on: table, center: [0.5, 0.1], size: [0.1, 0.1]}
+  goal: {on: table, center: [0.5, -0.12], size: [0.12, 0.12]}
+objects:
+  block: {library: blocks, kinds: [red_cube], region: start}
+steps: [pick: block, place: {object: block, on: goal}]
+success: [on: {object: block, support: goal}]
+instructions: ["Put {block} elsewhere."]
+"""
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[mujoco.MjModel, mujoco.MjModel]:
+    """An odd robot as MuJoCo reads it, and as it reads the URDF made of it."""
+    path = tmp_path_factory.mktemp("mjcf") / "odd.xml"
+    path.write_text(ODD)
+    return mujoco.MjModel.from_xml_path(str(path)), mujoco.MjModel.from_xml_path(str(as_urdf(path)))
+
+
+@given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4))
+def test_bodies_are_where_they_are_in_mjcf_at_all_joint_positions(
+    pair: tuple[mujoco.MjModel, mujoco.MjModel], values: list[float]
+):
+    places, tips = [], []
+    for model in pair:
+        data = mujoco.MjData(model)
+        for name, value in zip("abcd", values, strict=True):
+            data.joint(name).qpos[0] = value
+        mujoco.mj_kinematics(model, data)
+        places.append(np.append(data.body("two").xpos, data.body("two").xmat))
+        tips.append(data.geom_xpos[-1])
+    np.testing.assert_allclose(places[0], places[1], atol=1e-6)
+    np.testing.assert_allclose(tips[0], tips[1], atol=1e-6)
+
+
+def test_limits_and_ties_of_joints_come_along(pair: tuple[mujoco.MjModel, mujoco.MjModel], tmp_path: Path):
+    for name in "abc":
+        np.testing.assert_allclose(pair[1].joint(name).range, pair[0].joint(name).range, atol=1e-6)
+    assert not pair[1].jnt_limited[pair[1].joint("d").id]
+    (tmp_path / "odd.xml").write_text(ODD)
+    joints = {joint.get("name", ""): joint for joint in read_urdf(as_urdf(tmp_path / "odd.xml")).findall("joint")}
+    assert ratio_of(joints["d"]) == 0.5 and limit_of(joints["a"], "effort") == 60.0
+
+
+def test_a_robot_of_an_mjcf_file_picks_a_block_and_puts_it_elsewhere(tmp_path: Path):
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "of_mjcf.yaml").write_text(FILE)
+    (tmp_path / "task.yaml").write_text(TASK)
+    task = load_task(tmp_path / "task.yaml")
+    assets = load_assets(task)
+    done = []
+    for index in range(2):
+        layout = draw_physical(task, assets, seed=0, index=index)
+        simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+        streams = partial(stream, 0, index, "attempt", 0)
+        done.append(run_attempt(task, simulation, layout, streams=streams, planner="ompl").outcome)
+        if done[-1].success:
+            return
+    raise AssertionError(done)
+
+
+def test_what_mujoco_cannot_read_is_one_line(tmp_path: Path):
+    (tmp_path / "arm.xml").write_text(ARM.replace('type="slide"', 'type="screw"', 1))
+    (tmp_path / "of_mjcf.yaml").write_text(FILE)
+    with pytest.raises(InputError) as error:
+        load_robot(str(tmp_path / "of_mjcf.yaml"))
+    assert "of_mjcf.yaml:2:7: urdf: not an MJCF that MuJoCo reads" in str(error.value) and "\n" not in str(error.value)
