@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -19,7 +20,7 @@ from websockets.sync.client import connect
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 _TOOLS = """
 const shown = (kind, text) => [...document.querySelectorAll(kind)]
-  .filter(one => one.innerText.trim() === text && one.getClientRects().length);
+  .filter(one => one.innerText.trim().replace(/\\s+/g, ' ') === text && one.getClientRects().length);
 const around = (label, kind) => {
   let one = label && label.parentElement;
   while (one && !one.querySelector(kind)) one = one.parentElement;
@@ -46,7 +47,7 @@ class Browser:
         self._process = subprocess.Popen(
             words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(folder)}
         )
-        port = _soon(lambda: (profile / "DevToolsActivePort").read_text().splitlines()[0], within=60)
+        port = _soon(lambda: (profile / "DevToolsActivePort").read_text().splitlines()[0], within=300)
         pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
         page = next(page for page in pages if page["type"] == "page")
         self._stack = ExitStack()
@@ -63,7 +64,7 @@ class Browser:
         self._count += 1
         self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=120))
+            answer = json.loads(self._socket.recv(timeout=300))
             if answer.get("method") == "Runtime.exceptionThrown":
                 self.errors.append(str(answer["params"]["exceptionDetails"].get("exception", {}).get("description")))
             if answer.get("id") == self._count:
@@ -86,9 +87,9 @@ class Browser:
 
     def text(self) -> str:
         """All that can be read."""
-        return self.run("document.body ? document.body.innerText : ''")
+        return re.sub(r"[^\S\n]+", " ", self.run("document.body ? document.body.innerText : ''"))
 
-    def wait_for(self, text: str, *, within: float = 60.0) -> None:
+    def wait_for(self, text: str, *, within: float = 300.0) -> None:
         """Until a text can be read [s]."""
         _soon(lambda: text in self.text() or None, within=within, what=lambda: f"'{text}' in:\n{self.text()[:3000]}")
 
@@ -96,29 +97,39 @@ class Browser:
         """Press what reads like that."""
         nth = f"shown({json.dumps(kind)}, {json.dumps(text)}).at({-1 if last else 0})"
         script = f"(one => {{ if (!one) return null; one.click(); return true; }})({nth})"
-        _soon(lambda: self.find(script), within=60, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
+        _soon(lambda: self.find(script), within=300, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
 
     def drag(self, start: tuple[float, float], stop: tuple[float, float], *, steps: int = 8) -> None:
         """Hold the mouse button down from one place to another [px]."""
         self._mouse("mouseMoved", *start)
         time.sleep(0.3)
-        self._mouse("mousePressed", *start)
+        self.press(*start)
         for step in range(1, steps + 1):
-            self._mouse("mouseMoved", *(a + (b - a) * step / steps for a, b in zip(start, stop, strict=True)))
+            self.hold(*(a + (b - a) * step / steps for a, b in zip(start, stop, strict=True)))
             time.sleep(0.05)
-        self._mouse("mouseReleased", *stop)
+        self.release(*stop)
 
-    def _mouse(self, kind: str, x: float, y: float) -> None:
-        button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
-        held = {"buttons": 1} if kind == "mousePressed" else {}
-        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button, **held)
+    def press(self, x: float, y: float) -> None:
+        """Push the mouse button down [px]."""
+        self._mouse("mousePressed", x, y, button="left", clickCount=1, buttons=1)
+
+    def hold(self, x: float, y: float) -> None:
+        """Move with the button down [px]."""
+        self._mouse("mouseMoved", x, y, button="left", buttons=1)
+
+    def release(self, x: float, y: float) -> None:
+        """Let the button go [px]."""
+        self._mouse("mouseReleased", x, y, button="left", clickCount=1)
+
+    def _mouse(self, kind: str, x: float, y: float, **options: Any) -> None:
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **options)
 
     def enter(self, label: str, *, nth: int = 0) -> None:
         """Put the cursor into a field, the one with a number of those that share a label."""
         kind = "'input:not([type=hidden]), textarea'"
         field = f"around(shown('label', {json.dumps(label)})[0], {kind})?.querySelectorAll({kind})[{nth}]"
         script = f"(one => {{ if (!one) return null; one.focus(); one.click(); one.select(); return true; }})({field})"
-        _soon(lambda: self.find(script), within=60, what=lambda: f"field '{label}' in:\n{self.text()[:3000]}")
+        _soon(lambda: self.find(script), within=300, what=lambda: f"field '{label}' in:\n{self.text()[:3000]}")
 
     def fill(self, label: str, text: str, *, nth: int = 0) -> None:
         """Type into a field in place of what it says."""
@@ -131,7 +142,7 @@ class Browser:
         self.enter(label)
         words = json.dumps(option)
         place_of = f"shown('[role=option]', {words}).slice(0, 1).map(one => one.click()).length || null"
-        _soon(lambda: self.find(place_of), within=60, what=lambda: f"option '{option}' in:\n{self.text()[:3000]}")
+        _soon(lambda: self.find(place_of), within=300, what=lambda: f"option '{option}' in:\n{self.text()[:3000]}")
 
     def unfold(self, title: str) -> None:
         """Open a folder, or close it."""
@@ -143,7 +154,7 @@ class Browser:
         self.run("document.querySelectorAll('.mantine-Notification-closeButton').forEach(e => e.click())")
         time.sleep(0.5)
 
-    def settle(self, text: str, *, gone: bool = False, within: float = 120.0) -> None:
+    def settle(self, text: str, *, gone: bool = False, within: float = 300.0) -> None:
         """Until a text has been there (or gone) for a while [s]."""
         time.sleep(1.0)
         _soon(lambda: (text in self.text()) != gone or None, within=within, what=self.text)
@@ -167,7 +178,7 @@ class Browser:
         """End it."""
         self._stack.close()
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(300)
 
 
 def _soon(ask: Callable[[], Any], *, within: float, what: Callable[[], str] = lambda: "") -> Any:

@@ -32,7 +32,7 @@ def served(folder: Path, *words: str) -> Iterator[str]:
             [sys.executable, "-c", COMMAND, "studio", *words], cwd=folder, env=env, stdout=output, stderr=output
         )
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not (found := re.search(r"^http://\S+$", log.read_text(), re.MULTILINE)):
             assert process.poll() is None and time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
@@ -41,7 +41,7 @@ def served(folder: Path, *words: str) -> Iterator[str]:
         assert "Traceback" not in log.read_text(), log.read_text()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)
 
 
 @contextmanager
