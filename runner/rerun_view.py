@@ -49,6 +49,7 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
         InputError: Rerun is not installed, there is no such episode, or one is damaged.
     """
     rerun, wanted, shown = load_rerun(), set(numbers), []
+    panels: list[Any] = []
     for clip in view.clips():
         if isinstance(clip, Finding):
             continue
@@ -58,9 +59,11 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
             rerun.init(f"nimbus: {folder.resolve().name}", spawn=save is None)
             if save:
                 rerun.save(str(save))
-        _log(rerun, clip, view)
         if view.format == "nimbus":
             _log_poses(rerun, folder, clip)
+        _log(rerun, clip, view)
+        panels.append(_panel(clip, has_world=view.format == "nimbus"))
+        rerun.send_blueprint(_blueprint(panels))
         shown.append(clip.number)
         if wanted == set(shown):
             break
@@ -68,6 +71,35 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
         what = f"no readable episode {missing[0]}; there are {view.episode_count}"
         raise InputError(what, where=str(folder), instead="see what 'nimbus qa' says")
     return shown
+
+
+def _blueprint(panels: list[Any]) -> Any:
+    """An episode a tab; what tells of a selection is folded away."""
+    import rerun.blueprint as layout  # pyright: ignore[reportMissingImports]
+
+    return layout.Blueprint(layout.Tabs(*panels), layout.SelectionPanel(state="collapsed"))
+
+
+def _panel(clip: Clip, *, has_world: bool) -> Any:
+    """Space and cameras above, joints and actions below; beside them what the robot is told and does."""
+    import rerun.blueprint as layout  # pyright: ignore[reportMissingImports]
+
+    root = f"episode_{clip.number}"
+    seen = [layout.Spatial2DView(origin=f"{root}/cameras/{name}", name=name) for name in clip.images]
+    drawn = [layout.TimeSeriesView(origin=f"{root}/{name}", name=name) for name in ("state", "action")]
+    if not has_world:
+        return layout.Vertical(layout.Horizontal(*seen), layout.Horizontal(*drawn), name=clip.name)
+    space = layout.Spatial3DView(
+        origin=f"{root}/world",
+        name="space",
+        eye_controls=layout.EyeControls3D(position=(1.7, -1.1, 1.1), look_target=(0.35, 0.0, 0.2)),
+    )
+    told = [layout.TextDocumentView(origin=f"{root}/instruction", name="instruction")]
+    told += [layout.TextLogView(origin=f"{root}/skill", name="skills")]
+    above = layout.Horizontal(
+        space, layout.Vertical(*seen), layout.Vertical(*told, row_shares=[1, 4]), column_shares=[3, 2, 2]
+    )
+    return layout.Vertical(above, layout.Horizontal(*drawn), row_shares=[2, 1], name=clip.name)
 
 
 def _log(rerun: Any, clip: Clip, view: View) -> None:
@@ -101,6 +133,7 @@ def _log_poses(rerun: Any, folder: Path, clip: Clip) -> None:
         names, rate = episode.texts("names/bodies"), episode.rate
         positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
         times = [rerun.TimeColumn("time", duration=np.arange(len(positions)) / rate)]
+        things = set(episode.labels.instance_bodies) if episode.labels else set()
         for row, name in enumerate(names):
             rerun.send_columns(
                 f"{root}/world/{name}",
@@ -109,9 +142,8 @@ def _log_poses(rerun: Any, folder: Path, clip: Clip) -> None:
                     translation=positions[:, row], quaternion=np.roll(wxyz[:, row], -1, axis=1)
                 ),
             )
-            rerun.log(
-                f"{root}/world/{name}", rerun.Points3D([[0.0, 0.0, 0.0]], radii=0.012, labels=[name]), static=True
-            )
+            point = rerun.Points3D([[0.0, 0.0, 0.0]], radii=0.012, labels=[name], show_labels=name in things)
+            rerun.log(f"{root}/world/{name}", point, static=True)
         for camera in episode.cameras:
             _log_camera(rerun, f"{root}/world/camera_{camera}", episode, camera, times)
         for step, text in _skills(episode):
@@ -128,7 +160,8 @@ def _log_camera(rerun: Any, path: str, episode: EpisodeFile, camera: str, times:
         columns=rerun.Transform3D.columns(translation=poses[:, :3, 3], mat3x3=poses[:, :3, :3]),
     )
     matrix = episode.array(f"observations/intrinsics/{camera}")
-    rerun.log(path, rerun.Pinhole(image_from_camera=matrix, resolution=[width, height]), static=True)
+    shape = rerun.Pinhole(image_from_camera=matrix, resolution=[width, height], image_plane_distance=0.12)
+    rerun.log(path, shape, static=True)
 
 
 def _skills(episode: EpisodeFile) -> Iterator[tuple[int, str]]:

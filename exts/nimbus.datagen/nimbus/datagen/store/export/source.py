@@ -117,6 +117,7 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
         ledger.close()
     if not stored:
         raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+    inside = Inside(folder)
     return Source(
         folder=folder,
         task=info.task,
@@ -126,17 +127,16 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
         joint_names=info.joint_names,
         action_names=info.action_names,
         items=tuple(
-            _item(folder, position, attempt)
+            _item(inside, position, attempt)
             for position, attempt in enumerate([*stored, *sorted(failed, key=_address)])
         ),
     )
 
 
-def _item(folder: Path, position: int, attempt: Attempt) -> Item:
+def _item(inside: Inside, position: int, attempt: Attempt) -> Item:
     kept = attempt.failure
-    inside = Inside(folder)
     path = inside.path(kept.path if kept else attempt.path)
-    if not (has_size(path, kept.byte_count) if kept else attempt.is_in(folder)):
+    if not (has_size(path, kept.byte_count) if kept else attempt.is_in(inside.root)):
         instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
         raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
     return Item(
