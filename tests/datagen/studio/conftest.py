@@ -32,6 +32,8 @@ def studio(served_studio: Any) -> Iterator[Any]:
     while studio.draft.can_undo:
         studio.draft.undo()
     if studio.draft is not home:
+        studio.draft.save(over_others=True)
+        (studio._folder / "sort_trash.yaml").unlink(missing_ok=True)
         studio.open("sort_trash")
     assert studio.errands.wait(timeout=300)
     studio.complain("")
