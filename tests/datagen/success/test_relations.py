@@ -15,7 +15,7 @@ from nimbus.datagen.execute.touch import WORLD, gap, rests_on
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.rotations import rotation_about
+from nimbus.datagen.rotations import from_matrix, multiply, rotation_about
 from nimbus.datagen.skill import Predicate
 from nimbus.datagen.streams import stream
 from nimbus.datagen.success.aligned import Aligned
@@ -31,7 +31,9 @@ from nimbus.datagen.success.on import On
 from nimbus.datagen.success.open_by import OpenBy
 from nimbus.datagen.success.poured_fraction import PouredFraction
 from nimbus.datagen.success.stacked import Stacked
+from nimbus.datagen.success.turned_by import TurnedBy
 from nimbus.datagen.success.upright import Upright
+from nimbus.datagen.success.wiped import Wiped
 from nimbus.datagen.task_file import Region
 from nimbus.datagen.trajectory import Reason
 
@@ -231,3 +233,32 @@ def test_a_drawer_is_open_and_closed_by_its_joint_and_contains_things():
     put(cell.simulation, "can", (cell.part_pose("cabinet", drawer) @ np.append((low + high) / 2, 1))[:3])
     assert reason(cell, inside) == Reason.NONE
     assert reason(cell, inside.model_copy(update={"cavity": "lid"})) == Reason.NOT_IN_BIN
+
+
+@pytest.mark.parametrize(
+    ("axis", "angle", "holds"), [((0, 0, 1), 170, True), ((1, 0, 0), 180, True), ((1, 0, 0), 90, False)]
+)
+def test_turned_by_counts_the_angle_about_any_axis(axis: tuple[int, int, int], angle: float, holds: bool):
+    cell = cell_of(thing())
+    start = cell.start_poses["items_0"]
+    turn = rotation_about(axis, float(np.radians(angle)))
+    put(cell.simulation, "items_0", start[:3, 3], multiply(turn, from_matrix(start[:3, :3])))
+    assert (make(TurnedBy, object="items_0").failure(cell) is None) == holds
+
+
+def test_wiped_is_what_was_under_the_thing_while_it_touched():
+    cell = cell_of(thing())
+    cell.regions = {"spot": Region(on="table", center=(0.5, 0.0), size=(0.02, 0.02)), "wide": START}
+    cell.wait(1)
+    assert make(Wiped, region="spot", object="items_0").failure(cell) is None
+    failure = make(Wiped, region="wide", object="items_0").failure(cell)
+    assert failure is not None and failure.reason == Reason.NOT_WIPED
+
+
+def test_what_hovers_wipes_nothing():
+    cell = cell_of(thing())
+    cell.regions = {"spot": Region(on="table", center=(0.5, 0.0), size=(0.02, 0.02))}
+    raised = cell.pose("items_0")[:3, 3] + (0, 0, 0.05)
+    put(cell.simulation, "items_0", raised)
+    cell.wait(1)
+    assert make(Wiped, region="spot", object="items_0").failure(cell) is not None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.execute.contacts import ContactMeter
+from nimbus.datagen.rotations import pose
 from nimbus.datagen.trajectory import Outcome, SkillSegment, Trajectory
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class Recorder:
         for arm, reading in enumerate(readings):
             rows[f"slip/{arm}"].append(np.asarray(reading["held_slip"], dtype=float))
         self._labels.append((skill, target, phase))
+
+    def path(self, body: str) -> list[Float]:
+        """``world_T_body`` (4, 4) of a body in each row so far."""
+        place = self._simulation.body_names.index(body)
+        rows = zip(self._rows["body_positions"], self._rows["body_wxyz"], strict=True)
+        return [pose(positions[place], wxyz[place]) for positions, wxyz in rows]
 
     def largest(self, measure: str) -> float:
         """Largest value so far of a contact measure."""

@@ -128,6 +128,10 @@ class Workcell(Surroundings):
         """The step and phase that the robot is in, for people."""
         return " ".join(part for part in self._label() if part)
 
+    def path(self, name: str) -> list[Float]:
+        """``world_T_body`` (4, 4) of an object, a fixture or a robot link at each record of the attempt so far."""
+        return self._recorder.path(name)
+
     def tool_pose(self) -> Float:
         """``world_T_tool`` (4, 4)."""
         tool = self.robot.tool

@@ -1,0 +1,62 @@
+"""Wiped: an object went over a region, touching it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.spatial import ConvexHull
+
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.registry import register
+from nimbus.datagen.skill import ObjectReference, Predicate, RegionReference
+from nimbus.datagen.trajectory import Outcome, Reason
+
+_TOUCH = 0.002
+"""[m] What is so near to the surface touches it."""
+_RIM = 0.005
+"""[m] Of an object's underside what is higher does not wipe."""
+_GRID = 0.01
+"""[m] Between points of the region that are looked at."""
+
+
+@register("predicate", "wiped")
+class Wiped(Predicate):
+    """The underside of the object has been on at least 90 % of the region, at some time of the attempt."""
+
+    main = "region"
+    region: RegionReference = Field(description="What must be wiped.")
+    object: ObjectReference = Field(description="The sponge, cloth or the like.")
+    at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the region.")
+
+    def failure(self, world: Workcell) -> Outcome | None:
+        """Too much of it was left out."""
+        region = world.regions[self.region]
+        surface = world.stage.surfaces[region.on].upper[2]
+        axes = (
+            center + np.arange(-size / 2, size / 2 + 1e-9, _GRID)
+            for center, size in zip(region.center, region.size, strict=True)
+        )
+        points = np.array(list(itertools.product(*axes)))
+        wiped = np.zeros(len(points), dtype=bool)
+        vertices = world.model(self.object).vertices
+        for pose in world.path(self.object):
+            if not wiped.all():
+                wiped |= _under(vertices @ pose[:3, :3].T + pose[:3, 3], surface, points)
+        if wiped.mean() >= self.at_least:
+            return None
+        detail = f"{self.object} went over {wiped.mean():.0%} of {self.region}"
+        return Outcome(success=False, reason=Reason.NOT_WIPED, detail=detail)
+
+
+def _under(vertices: NDArray[np.float64], surface: float, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which points (N, 2) of a surface are under an object that touches it."""
+    lowest = vertices[:, 2].min()
+    base = vertices[vertices[:, 2] < lowest + _RIM, :2]
+    if lowest > surface + _TOUCH or len(base) < 3:
+        return np.zeros(len(points), dtype=bool)
+    sides = ConvexHull(base).equations
+    return np.asarray((points @ sides[:, :2].T + sides[:, 2] <= 0.0).all(axis=1))
