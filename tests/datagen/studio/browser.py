@@ -25,6 +25,11 @@ const around = (label, kind) => {
   let one = label && label.parentElement;
   while (one && !one.querySelector(kind)) one = one.parentElement;
   return one; };
+const middle = one => {
+  if (!one) return null;
+  one.scrollIntoView({block: 'center'});
+  const box = one.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2]; };
 """
 """What the scripts below need to find their places."""
 _FLAGS = (
@@ -98,6 +103,13 @@ class Browser:
         nth = f"shown({json.dumps(kind)}, {json.dumps(text)}).at({-1 if last else 0})"
         script = f"(one => {{ if (!one) return null; one.click(); return true; }})({nth})"
         _soon(lambda: self.find(script), within=300, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
+
+    def tab(self, title: str) -> None:
+        """Show a tab; tabs want a mouse."""
+        script = f"middle(shown('[role=tab]', {json.dumps(title)})[0])"
+        x, y = _soon(lambda: self.find(script), within=300, what=lambda: f"tab '{title}' in:\n{self.text()[:3000]}")
+        self.press(x, y)
+        self.release(x, y)
 
     def drag(self, start: tuple[float, float], stop: tuple[float, float], *, steps: int = 8) -> None:
         """Hold the mouse button down from one place to another [px]."""

@@ -42,7 +42,7 @@ def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
         browser.click("Save")
         browser.wait_for("Nothing to save")
         check_changes((tmp_path / "sort_trash.yaml").read_text())
-        browser.click("Layouts")
+        browser.tab("Layouts")
         browser.click("Sample 50")
         browser.wait_for("50 layouts in", within=300)
         browser.click("This one")
@@ -100,7 +100,7 @@ def check_changes(text: str) -> None:
 
 def run_two(browser: Browser, name: str) -> None:
     """Run two episodes, to their end."""
-    browser.click("Run")
+    browser.tab("Run")
     browser.fill("episodes", "2")
     browser.click("Run", kind="button:not([role=tab])")
     browser.wait_for("done, 2 of 2 episodes", within=900)
@@ -108,7 +108,7 @@ def run_two(browser: Browser, name: str) -> None:
 
 def replay(browser: Browser) -> None:
     """Open the dataset of the run, and an episode of it."""
-    browser.click("Data")
+    browser.tab("Data")
     browser.click("Open dataset")
     browser.wait_for("stored.", within=300)
     browser.click("Replay")
@@ -125,7 +125,7 @@ def test_a_new_task_is_made_in_the_browser_and_runs_headless_unchanged(tmp_path:
         browser.click("Save")
         browser.wait_for("Nothing to save")
         assert path.read_text() == PACK_BLOCKS
-        browser.click("Layouts")
+        browser.tab("Layouts")
         browser.click("Sample 50")
         browser.wait_for("50 layouts in", within=300)
         browser.click("Reach")
