@@ -13,6 +13,7 @@ from typing import NoReturn
 import nimbus
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.spec import CellSpec, Instances
+from nimbus.runner.isaac_memory import remove_shared_memory
 
 ROOT_WORD = "--portable-root"
 """Kit keeps settings, caches and logs below the folder that follows; noticed only as a word of its own."""
@@ -89,6 +90,7 @@ def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors
     """
     place = place_of(spec.instances, number)
     place.root.mkdir(parents=True, exist_ok=True)
+    remove_shared_memory(place.root)  # of the instance that had this root before, and is dead
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer

@@ -18,6 +18,8 @@ from nimbus.datagen.simulate.kit_app import start
 from nimbus.runner.cell.processes import die_with_parent, leave_stopping_to_the_supervisor
 from nimbus.runner.cell.spec import CellSpec, Instances
 from nimbus.runner.cell.stamps import StampPage
+from nimbus.runner.isaac_instance import ROOT_WORD
+from nimbus.runner.isaac_memory import note_shared_memory
 
 
 def main(words: list[str]) -> NoReturn:
@@ -40,6 +42,8 @@ def main(words: list[str]) -> NoReturn:
         app = start(gpu=gpu, on_update=liveness.progress)
     except InputError as error:
         app, refusal = None, error
+    else:
+        note_shared_memory(Path(kits[kits.index(ROOT_WORD) + 1]))
     spec = _spec(text)
     _add_libraries(spec.instances)
     code = _work(spec, handover, refusal, seat=seat, descriptors=descriptors)

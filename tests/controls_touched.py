@@ -32,6 +32,10 @@ CHOICES = {
     "objects.*.library": "blocks",
     "objects.*.region": "other",
     "randomize": "small",
+    "vary also": "mass",
+    "no longer": "materials",
+    "steps for each of": "items",
+    "success for each of": "items",
 }
 """New choice of each field."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -31,6 +33,16 @@ def test_everything_that_nimbus_uses_of_kit_is_in_the_contract():
 @pytest.mark.parametrize("wrong", PLANTED)
 def test_a_planted_mistake_is_found(tmp_path: Path, wrong: str):
     assert [finding for finding in findings(tmp_path, PLANTED[wrong]) if wrong in finding.what]
+
+
+def test_the_figures_are_printed_by_a_command():
+    words = [sys.executable, str(Path(__file__).with_name("count.py"))]
+    done = subprocess.run(words, capture_output=True, text=True)
+    figures = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (figures["unknown"], figures["deprecated"]) == ("0", "0")
+    assert figures["names used"] == figures["names checked"]
+    assert figures["planted mistakes found"] == figures["mistakes planted"] == str(len(PLANTED))
 
 
 def test_right_code_has_no_findings(tmp_path: Path):

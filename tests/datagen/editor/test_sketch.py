@@ -12,12 +12,14 @@ import pytest
 
 from nimbus.datagen.editor.sketch import Sketch
 from nimbus.datagen.task import Task, load_task
+from nimbus.runner.libraries import prepare_libraries
 
 TINY = Path(__file__).parents[2] / "runner/tiny.yaml"
 
 
 @pytest.fixture(scope="module")
 def task() -> Task:
+    prepare_libraries()
     return load_task(TINY)
 
 

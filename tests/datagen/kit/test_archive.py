@@ -44,16 +44,42 @@ def test_the_rooms_are_real_folders_with_all_their_files(unpacked: Path):
     assert (unpacked / "docs/CHANGELOG.md").read_bytes() == (ROOT / "CHANGELOG.md").read_bytes()
 
 
-def test_the_panel_loads_from_it_without_our_dependencies(unpacked: Path):
-    code = f"""
+BLOCKER = f"""
 import sys
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {BLOCKED!r}:
             raise ImportError("blocked: " + name)
 sys.meta_path.insert(0, Blocker())
+"""
+
+
+def test_the_panel_loads_from_it_without_our_dependencies(unpacked: Path):
+    code = f"""{BLOCKER}
 import nimbus.datagen.panel.model as model
+import nimbus.datagen.editor.desk, nimbus.datagen.editor.link
 print(model.__file__)
+"""
+    done = run(unpacked, code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(done.stdout.strip()).is_relative_to(unpacked)
+
+
+def test_the_extension_starts_from_it_in_kit_without_our_dependencies(unpacked: Path):
+    code = f"""{BLOCKER}
+sys.path.append({str(ROOT / "tests")!r})
+from contract.kit_behaviour import Kit
+from contract.names import Contract
+from contract.standin import StandIn
+kit, standin = Kit(), StandIn(Contract.load(), {{}})
+standin.behaviour.update(kit.behaviour(standin.make))
+with standin.installed():
+    import nimbus.datagen.kit
+    extension = nimbus.datagen.kit.NimbusExtension()
+    extension.on_startup("nimbus.datagen-0.1.0")
+    kit.show("Tools/Replicator/Nimbus")
+    print(nimbus.datagen.kit.__file__)
+    extension.on_shutdown()
 """
     done = run(unpacked, code)
     assert (done.returncode, done.stderr) == (0, "")

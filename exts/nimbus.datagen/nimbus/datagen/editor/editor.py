@@ -47,6 +47,7 @@ class Editor:
         self._outlined: Any = None
         self._seed = self._index = 0
         self._source = ""
+        self._parsed: tuple[tuple[Path, str], Task] | None = None
         self._activity = self._said = ""
         self.errands: Errands | None = None
         """Set before anything is done."""
@@ -57,7 +58,7 @@ class Editor:
         """All there is to show, as plain data."""
         with self._lock:
             draft = self._draft
-            problems = [*draft.problems(), *self._found] if draft else []
+            problems = [*self._problems(draft), *self._found] if draft else []
             return {
                 "path": str(draft.path) if draft else "",
                 "source": self._source,
@@ -137,8 +138,8 @@ class Editor:
         if draft is not None:
             hint = "another path, ending with .yaml"
             controls += [
-                button("save", "Save", draft.save),
                 Control(id="save as", kind="text", label="save as", hint=hint, act=partial(self._save_as, draft)),
+                button("save", "Save", draft.save),
                 button("reload", "Reload", draft.reload, hint="takes over what is on disk"),
                 button("save over", "Save over", partial(draft.save, over_others=True), hint="over what others wrote"),
                 button("undo", "Undo", draft.undo),
@@ -220,7 +221,18 @@ class Editor:
 
     def _task(self) -> Task:
         with self._lock:
-            return self._the_draft().task()
+            draft = self._the_draft()
+            if self._parsed is None or self._parsed[0] != (draft.path, draft.text):
+                self._parsed = None
+                self._parsed = (draft.path, draft.text), draft.task()
+            return self._parsed[1]
+
+    def _problems(self, draft: TaskDraft) -> list[Problem]:
+        try:
+            self._task()
+        except InputError:
+            return draft.problems()
+        return []
 
     def _the_draft(self) -> TaskDraft:
         if self._draft is None:

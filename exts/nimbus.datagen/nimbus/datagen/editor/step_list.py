@@ -25,12 +25,13 @@ class StepList:
         self._kind, self._key, self._title = kind, key, title
         self._selected, self._skill = 0, ""
         self._typed: dict[str, str] = {}
+        self._forms: dict[str, SkillForm] = {}
 
     def section(self, draft: TaskDraft) -> Section:
         """The controls as the task stands now."""
         rows = self._rows(draft)
         self._selected = min(self._selected, max(0, len(rows) - 1))
-        forms = {form.name: form for form in skill_forms(kind=self._kind)}
+        self._forms = forms = self._forms or {form.name: form for form in skill_forms(kind=self._kind)}
         row = rows[self._selected] if rows else None
         if self._skill not in forms:
             self._skill = row.name if row and row.is_skill else next(iter(forms))
@@ -38,6 +39,17 @@ class StepList:
         controls = [self._list(rows)]
         for how in ("up", "down", "remove"):
             controls.append(button(f"{key} {how}", how, lambda how=how: self._reorder(draft, how)))
+        controls.append(
+            Control(
+                id=f"{key} for each of",
+                kind="choice",
+                label="for each of",
+                value="",
+                options=("", *(draft.value("objects") or ())),
+                hint="puts the selected one into a loop over a group",
+                act=lambda group: self._wrap(draft, group) if group else None,
+            )
+        )
         controls.append(
             Control(
                 id=f"{key} {self._kind}",
@@ -69,11 +81,12 @@ class StepList:
         for one in form.parameters:
             value = values.get(one.name, "")
             hint = one.meaning + (f" Default: {one.default}." if one.default else "")
+            hint += "" if one.required else " May be empty."
             controls.append(
                 Control(
                     id=f"{self._key} . {one.name}",
                     kind="choice" if one.choices else "text",
-                    label=one.name if one.required else f"{one.name} (may be empty)",
+                    label=one.name,
                     value=value,
                     options=tuple(dict.fromkeys(["", *one.choices, value])) if one.choices else (),
                     hint=hint,
@@ -121,7 +134,23 @@ class StepList:
             draft.move(tuple(around), int(index), to)
             self._follow(draft, (*around, to))
 
+    def _wrap(self, draft: TaskDraft, group: str) -> None:
+        keys = self._rows(draft)[self._selected].keys
+        one = group[:-1] if group.endswith("s") and len(group) > 2 else "one"
+        draft.set(keys, {f"for {one} in {group}": [_renamed(draft.value(*keys), group, one)]})
+        self._skill = ""
+        self._typed.clear()
+
     def _follow(self, draft: TaskDraft, keys: Keys) -> None:
         """Select the entry that stands there."""
         self._selected = next(number for number, row in enumerate(self._rows(draft)) if row.keys == keys)
         self._typed.clear()
+
+
+def _renamed(entry: Any, old: str, new: str) -> Any:
+    """An entry in which a group is called by the name that a loop gives to each of its objects."""
+    if isinstance(entry, dict):
+        return {name: _renamed(value, old, new) for name, value in entry.items()}
+    if isinstance(entry, list | tuple):
+        return [_renamed(value, old, new) for value in entry]
+    return new if entry == old else entry

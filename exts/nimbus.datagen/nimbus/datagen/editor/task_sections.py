@@ -9,7 +9,7 @@ from typing import Any
 from nimbus.datagen.editor.screen import Control, Section
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import TaskDraft
-from nimbus.datagen.panel.forms import RangeField, range_fields, read_value
+from nimbus.datagen.panel.forms import RangeField, addable, range_fields, read_value, written_out
 from nimbus.datagen.panel.yaml_write import write_flow
 from nimbus.datagen.presets import expand_cameras, presets
 from nimbus.datagen.scene_files import scene_names
@@ -145,8 +145,7 @@ def _ranges(draft: TaskDraft) -> tuple[Control, ...]:
     preset = said if isinstance(said, str) else _OWN
 
     def choose(chosen: str) -> None:
-        if chosen in presets("randomizations"):
-            draft.set(("randomize",), chosen)
+        draft.set(("randomize",), chosen if chosen != _OWN else written_out(draft.data))
 
     options = (*sorted(presets("randomizations")), _OWN)
     found = [Control(id="randomize", kind="choice", label="how much", value=preset, options=options, act=choose)]
@@ -162,7 +161,20 @@ def _ranges(draft: TaskDraft) -> tuple[Control, ...]:
                 act=partial(_set_range, draft, one),
             )
         )
-    return tuple(found)
+    used, more = written_out(draft.data), addable(draft.data)
+    kept = {name: {other: used[other] for other in used if other != name} for name in used}
+    added = {name: {**used, name: more[name]} for name in more}
+    return (*found, _kinds(draft, "vary also", added), _kinds(draft, "no longer", kept))
+
+
+def _kinds(draft: TaskDraft, name: str, settings: dict[str, Any]) -> Control:
+    """Adds or takes away one kind of randomization; all the settings are then as chosen."""
+
+    def choose(kind: str) -> None:
+        if kind in settings:
+            draft.set(("randomize",), settings[kind])
+
+    return Control(id=name, kind="choice", label=name, value="", options=("", *settings), act=choose)
 
 
 def _set_range(draft: TaskDraft, one: RangeField, value: Any) -> None:

@@ -10,8 +10,8 @@ import omni.ui as ui
 LABEL_WIDTH = 130
 ROW_HEIGHT = 24
 _LINES_HEIGHT, _MOST_LINES = 18, 16
-_IN_A_ROW = 4
-_RED = {"color": 0xFF5050E0}
+_IN_A_ROW = 3
+RED = {"color": 0xFF5050E0}
 """Colours are ABGR."""
 
 Act = Callable[[str, Any], None]
@@ -44,7 +44,7 @@ class Controls:
             buttons = []
             _KINDS[control["kind"]](self, control)
             if control.get("problem"):
-                ui.Label(control["problem"], word_wrap=True, style=_RED, identifier=f"{control['id']} problem")
+                ui.Label(control["problem"], word_wrap=True, style=RED, identifier=f"{control['id']} problem")
         self._draw_buttons(buttons)
 
     def _draw_buttons(self, buttons: Sequence[dict[str, Any]]) -> None:

@@ -30,13 +30,13 @@ class StageMarks:
 
     def draw(self, stage: Any, marks: dict[str, Any] | None = None) -> None:
         """Draw them anew; without marks those of the last time, as on a stage that was just opened."""
-        from pxr import Usd, UsdGeom
-
         self._marks = self._marks if marks is None else marks
         self._drawn.clear()
         self._seen.clear()
         if stage is None:
             return
+        from pxr import Usd, UsdGeom
+
         with Usd.EditContext(stage, stage.GetSessionLayer()):
             stage.RemovePrim(ROOT)
             UsdGeom.Scope.Define(stage, ROOT)

@@ -9,7 +9,7 @@ from typing import Any
 import omni.ui as ui
 
 from nimbus.datagen.editor.desk import Desk
-from nimbus.datagen.kit.controls import LABEL_WIDTH, ROW_HEIGHT, Controls
+from nimbus.datagen.kit.controls import LABEL_WIDTH, RED, ROW_HEIGHT, Controls
 from nimbus.datagen.panel.model import MOST_EPISODES
 
 _OPEN_AT_FIRST = ("Task", "Steps", "Layouts", "Run")
@@ -71,8 +71,10 @@ class PanelWindow(ui.Window):
         desk = self._desk
         self._text_row("task", desk.task, desk.set_task, "A task's name, or the path of its file")
         self._button("open", "Open", desk.open)
-        for name in ("file", "activity", "said", "problems", "problem"):
+        for name in ("file", "activity", "said"):
             self._label(name)
+        for name in ("problems", "problem"):
+            self._labels[name] = ui.Label("", word_wrap=True, identifier=name, style=RED)
 
     def _build_section(self, section: dict[str, Any]) -> None:
         title = section["title"]
