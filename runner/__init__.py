@@ -36,8 +36,9 @@ cli.py                the command line; ask_flags.py, data_flags.py and usd_flag
 
                       Isaac Sim
   isaac_find.py         where it is; isaac_gpu.py: what it can render on
-  isaac_instance.py     how an instance is started
+  isaac_instance.py     how an instance is started; isaac_memory.py removes what a killed one left behind
   isaac_worker.py       a worker inside it, with the job of isaac_job.py
+  editor.py             the task editor of its panel, as a process
   verify_isaacsim.py    what works with the one of this machine; isaac_compare.py compares renderings
 
 tidy.py               tables without spaces at the ends of their lines
