@@ -21,6 +21,8 @@ _ABOVE = 0.04
 """[m] Height at which it comes to the region."""
 _SLID = 0.012
 """[m] What moved further in the hand while it wiped is not held well."""
+_ROUND = 0.005
+"""[m] Of the edges of what wipes, which do not touch."""
 _FIRM = 0.6
 """Share of the strokes at whose end it must touch the surface."""
 
@@ -70,12 +72,11 @@ class Wipe(Skill):
         """Where the strokes end (2,) [m], along the longer side of the region."""
         region = arm.regions[self.region]
         middle, size = np.array(region.center), np.array(region.size)
-        lower, upper = arm.bounds(name)
-        footprint = (upper - lower)[:2]
+        footprint = _width(arm, name) - 2 * _ROUND
         along = int(size[1] > size[0])
         reach = np.maximum(size - footprint, 0.0) / 2
         across = 1 - along
-        step = footprint[across] * (1.0 - self.overlap)
+        step = footprint * (1.0 - self.overlap)
         count = max(1, int(np.ceil(2 * reach[across] / step)) + 1)
         corners = []
         for row, shift in enumerate(np.linspace(-1.0, 1.0, count) * reach[across] if count > 1 else [0.0]):
@@ -91,3 +92,10 @@ class Wipe(Skill):
         pose = arm.tool_pose()
         pose[:3, 3] = np.append(corner, height) + offset
         return pose
+
+
+def _width(arm: Workcell, name: str) -> float:
+    """The least width of an object from above, in whatever direction [m]: however it is turned, it covers that."""
+    points = arm.model(name).vertices @ arm.pose(name)[:2, :3].T
+    turns = np.radians(np.arange(0, 180, 10))
+    return float(np.ptp(points @ np.stack([np.cos(turns), np.sin(turns)]), axis=0).min())
