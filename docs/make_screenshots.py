@@ -1,4 +1,4 @@
-"""Makes the pictures of ``docs/studio.md`` by visiting the studio in a headless Chromium."""
+"""Makes the pictures of ``docs/studio.md`` and of the README by visiting the studio in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = {
-    "1_task": "studio_task",
-    "2_region": "studio_region",
-    "3_steps": "studio_steps",
-    "4_range": "studio_ranges",
+    "new_1_empty": "studio_new",
+    "new_2_regions": "studio_regions",
+    "new_3_objects": "studio_objects",
+    "new_4_steps": "studio_steps",
+    "new_5_ranges": "studio_ranges",
+    "new_6_layouts": "studio_layouts",
+    "new_7_plan": "studio_plan",
+    "new_8_run": "studio_run",
+    "sort_2_region": "studio_region",
 }
 QUALITY = 85
 
 
 def main() -> int:
-    """Run the test that visits the studio, and shrink what it saw."""
+    """Run the tests that visit the studio, and shrink what they saw; with a folder, take its pictures."""
+    if len(sys.argv) > 1:
+        return shrink_all(Path(sys.argv[1]))
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | {"NIMBUS_SCREENSHOTS": folder}
         test = ROOT / "tests/datagen/studio/test_browser.py"
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", str(test)], env=env, cwd=ROOT)
-        if done.returncode:
-            return done.returncode
-        for shot, name in NAMES.items():
-            shrink(Path(folder) / f"{shot}.png", ROOT / "docs/images" / f"{name}.jpg")
+        return done.returncode or shrink_all(Path(folder))
+
+
+def shrink_all(folder: Path) -> int:
+    """Save every screenshot of a folder under its name in the docs."""
+    for shot, name in NAMES.items():
+        shrink(folder / f"{shot}.png", ROOT / "docs/images" / f"{name}.jpg")
     return 0
 
 

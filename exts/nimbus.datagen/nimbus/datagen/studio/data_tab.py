@@ -55,7 +55,7 @@ class DataTab:
         self._list = found = DatasetList.open(folder)
         stored = len(found.filtered(outcome=STORED))
         reasons = ", ".join(f"{reason} {len(found.filtered(reason=reason))}" for reason in found.reasons)
-        lines = [f"{folder}: {len(found.attempts)} attempts, {stored} stored."]
+        lines = [f"{folder.resolve().name}: {len(found.attempts)} attempts, {stored} stored."]
         lines += [f"Failed: {reasons}."] if reasons else []
         with self._lock:
             self._summary.content = "  \n".join(lines)
