@@ -1,7 +1,7 @@
 """What whole runs show of the promises made about them: forecasts, replays, flags. A row a task.
 
 Run it as ``python tests/benchmarks/whole_runs.py --out DIR [TASK ...] [--episodes N]``. Each task is run in one
-process, as ``nimbus run --serial`` does, without its cameras; a folder that holds a run is continued. Then
+process, as ``nimbus run --serial`` does, with one small camera; a folder that holds a run is continued. Then
 
 - forecast: what ``nimbus estimate`` says of N episodes from the first five, against what all N took. Seconds are CPU,
   so that the figure holds on a machine that others use too; pictures would only make episodes more alike.
@@ -36,19 +36,22 @@ from nimbus.runner.replay import replay  # noqa: E402
 from nimbus.runner.serial import run_serial  # noqa: E402
 
 Figures = dict[str, Any]
+_CAMERA = (
+    "cameras: {front: {position: [1.5, 0, 0.95], look_at: [0.4, 0, 0.14], vertical_fov: 45 deg, size: [32, 24]}}\n"
+)
 _CAMERAS = re.compile(r"^cameras:.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 
 
-def without_cameras(name: str, folder: Path) -> Path:
-    """A copy of a task that makes no pictures: physics is what is looked at here."""
+def with_small_pictures(name: str, folder: Path) -> Path:
+    """A copy of a task with one small camera: physics is what is looked at here."""
     path = folder / f"{name}.yaml"
-    path.write_text(_CAMERAS.sub("", scene_file("tasks", name, kind="task").read_text()))
+    path.write_text(_CAMERAS.sub(_CAMERA, scene_file("tasks", name, kind="task").read_text()))
     return path
 
 
 def measure(name: str, folder: Path, episodes: int, *, replays: int) -> Figures:
     """Run a task, then look at what its ledger and its files say."""
-    path = without_cameras(name, folder)
+    path = with_small_pictures(name, folder)
     run_serial(CellSpec(folder=str(folder / name), task=str(path), episodes=episodes))
     ledger = Ledger(folder / name, read_only=True)
     try:
