@@ -6,7 +6,7 @@ import pytest
 from benchmarks import stacked_tasks
 
 
-@pytest.mark.parametrize("task", ["open_drawer", "so101_block"])
+@pytest.mark.parametrize("task", ["open_drawer"])
 def test_regions_side_by_side_show_what_each_shows_alone(task: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stacked_tasks, "SIZE", (24, 18))
     (row,) = stacked_tasks.compare(task, [2])
