@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import tempfile
 import threading
 from pathlib import Path
@@ -64,13 +65,13 @@ class Studio:
         for name in ("viser", "websockets"):
             logging.getLogger(name).setLevel(logging.ERROR)
         try:
+            socket.create_server((host, 0)).close()  # viser tries one port after the other, whatever the reason
             self.server = viser.ViserServer(
                 host=host, port=port, label=f"nimbus studio: {self.draft.name}", verbose=False
             )
         except OSError as error:
-            raise InputError(
-                f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", instead="give another --port"
-            ) from None
+            what, instead = f"cannot listen: {error.strerror or error}", "give another --host or --port"
+            raise InputError(what, where=f"{host}:{port}", instead=instead) from None
         self.server.gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
         self.server.gui.main_panel.dock_right()
         self._logs = contextlib.ExitStack()
