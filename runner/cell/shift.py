@@ -104,6 +104,8 @@ class Shift:
         self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
         self.status = CellStatus(self.progress, self.dispatcher, self.aftermath, self.watchdog)
         self._next_flush = 0.0
+        self._vacant = False
+        """Somebody has gone since workers were last hired."""
         self.staff = Staff(spec, self.crew, self.dispatcher, split=split)
         self._disk_was_full = False
         self._drained_at: float | None = None
@@ -140,7 +142,8 @@ class Shift:
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
-        if is_tick and self.zygote and self._drained_at is None and not self.disk.is_full:
+        if (is_tick or self._vacant) and self.zygote and self._drained_at is None and not self.disk.is_full:
+            self._vacant = False
             with self.disk.guard(now):
                 self.staff.hire(self.zygote, now)
         self._employ()
@@ -234,6 +237,7 @@ class Shift:
 
     def _gone(self, member: Member, how: str) -> None:
         now = time.monotonic()
+        self._vacant = True
         trouble = member.trouble
         if isinstance(trouble, Trouble) and trouble.sort == "storage":
             self.disk.full(now, trouble.line)
