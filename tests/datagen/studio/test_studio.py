@@ -100,7 +100,7 @@ def test_a_port_that_is_no_address_of_this_machine_is_one_line(tmp_path: Path):
 
 
 def test_a_task_that_is_not_saved_is_not_left(studio: Any):
-    studio.draft.set(("rate",), 10)
+    studio.draft.set(("rate",), 12)
     with pytest.raises(InputError, match="not saved"):
         studio.open("stack_blocks")
 
