@@ -58,8 +58,9 @@ def drawn(kit: Kit) -> tuple[Any, Any]:
 def move(stage: Any, place: str, position: tuple[float, float, float]) -> None:
     from pxr import Gf, Usd, UsdGeom
 
+    mark: Any = UsdGeom.Xformable(stage.GetPrimAtPath(place))
     with Usd.EditContext(stage, stage.GetSessionLayer()):
-        UsdGeom.Xformable(stage.GetPrimAtPath(place)).GetOrderedXformOps()[0].Set(Gf.Vec3d(*position))
+        mark.GetOrderedXformOps()[0].Set(Gf.Vec3d(*position))
 
 
 def test_marks_are_in_the_session_layer_alone(drawn: Any):
