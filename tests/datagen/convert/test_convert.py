@@ -176,6 +176,14 @@ def link_out(folder: Path) -> None:
     path.symlink_to(folder.parent / "elsewhere.parquet")
 
 
+def as_pipe(name: str) -> Callable[[Path], object]:
+    def plant(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return plant
+
+
 def drop_column(folder: Path) -> None:
     path = folder / "data/chunk-000/episode_000002.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["timestamp"]), path)
@@ -216,6 +224,10 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("a link to elsewhere", link_out, "leads out of the dataset"),
     ("no times", drop_column, "no column timestamp"),
     ("rows of another task", wrong_task, "task 7 of its rows is not the episode's"),
+    ("splits of nothing", edit_info(splits=5), "splits: no object"),
+    ("half a letter", edit_info(robot_type="\ud800"), "info.json: cannot be read"),
+    ("a pipe", as_pipe("meta/episodes.jsonl"), "cannot be read: it is no file"),
+    ("a pipe for all", as_pipe("meta/info.json"), "no meta/info.json here"),
     ("no json", lambda folder: (folder / "meta/info.json").write_text("{"), "info.json: cannot be read"),
 ]
 

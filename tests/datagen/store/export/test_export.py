@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -81,6 +82,25 @@ def test_a_strangers_file_in_an_export_is_not_thrown_away(data: Path, tmp_path: 
     with pytest.raises(InputError, match=r"holds 'notes.txt', which no export wrote; choose another --out"):
         export(data, tmp_path / "out", options=Options(episode_size=1))
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_an_export_of_another_kind_is_not_replaced(data: Path, tmp_path: Path):
+    export(data, tmp_path / "out", to="shards")
+    before = tree(tmp_path / "out")
+    with pytest.raises(InputError, match="holds an export to shards; choose another --out"):
+        export(data, tmp_path / "out", to="lerobot")
+    assert tree(tmp_path / "out") == before
+
+
+def test_an_export_into_a_folder_of_the_run_is_refused(data: Path):
+    with pytest.raises(InputError, match="lies in a folder of the dataset itself"):
+        export(data, data / "episodes" / "out")
+
+
+def test_both_versions_of_lerobot_say_which_variant_an_episode_is(data: Path, tmp_path: Path):
+    export(data, tmp_path / "out", to="lerobot-v2.1")
+    rows = [json.loads(line) for line in (tmp_path / "out/meta/episodes.jsonl").read_text().splitlines()]
+    assert all({"index_in_run", "variant", "attempt"} <= row.keys() for row in rows)
 
 
 def test_what_cannot_be_exported_is_said_in_one_line(tmp_path: Path):

@@ -142,6 +142,8 @@ def test_shards_are_tar_files_in_which_the_manifest_finds_every_byte(root: Path)
 
 
 def test_a_manifest_is_filtered_before_anything_else_is_read(root: Path) -> None:
+    with pytest.raises(InputError, match="no column 'lenght'; did you mean 'length'"):
+        ShardManifest(root / "video_shards", where=[("lenght", ">", 15)])
     manifest = ShardManifest(root / "video_shards", where=[("length", ">", 15), ("success", "=", True)])
     assert manifest.column("length").tolist() == [20, 41]
     frames = ShardFrames(root / "video_shards", where=[("index", "=", 2)])
@@ -227,5 +229,7 @@ def test_unknown_features_and_empty_windows_are_refused(root: Path) -> None:
         Reader(root / "video", features=["acton"])
     with pytest.raises(ValueError, match="has no offsets"):
         Reader(root / "video", windows={"action": []})
+    with Reader(root / "video") as reader, pytest.raises(IndexError, match="episode -1 of"):
+        reader.sample(-1, 0)
     with Reader(root / "video") as reader, pytest.raises(IndexError):
         reader.sample(0, 20)

@@ -105,7 +105,7 @@ def convert(
         shutil.rmtree(stage_of(out), ignore_errors=True)
         return _converted(out, plan, before, extra, left_out, is_new=False)
     if before:
-        refuse_strangers(out, before)
+        refuse_strangers(out, before, manifest)
     with staging(out, key) as stage:
         WRITERS[to](plan, stage, options, workers=workers, tell=tell)
         with disk(stage):

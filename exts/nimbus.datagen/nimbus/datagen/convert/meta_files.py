@@ -26,10 +26,11 @@ def read_info(folder: Path) -> dict[str, Any]:
     path = within(folder, INFO)
     if (folder / "dataset.json").exists():
         raise InputError("a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
-    if not path.exists():
+    if not path.is_file():
         raise InputError(f"no {INFO} here", where=str(folder), instead="give the folder of a LeRobot dataset")
     try:
         info = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(info, ensure_ascii=False).encode()  # half a surrogate pair can be read, and never written
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from None
     version = info.get("codebase_version") if isinstance(info, dict) else None
@@ -39,6 +40,8 @@ def read_info(folder: Path) -> dict[str, Any]:
     for name, kind in _TYPES.items():
         if not isinstance(info.get(name), kind):
             raise InputError(f"{name}: missing, or no {kind.__name__}", where=str(path), instead="add it")
+    if not isinstance(info.get("splits") or {}, dict):
+        raise InputError("splits: no object", where=str(path), instead='write such as {"train": "0:50"}')
     if any(not isinstance(told, dict) for told in info["features"].values()):
         raise InputError("features: each is an object with dtype and shape", where=str(path))
     fps = info.get("fps")

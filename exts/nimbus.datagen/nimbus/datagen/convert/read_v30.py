@@ -9,11 +9,13 @@ from nimbus.datagen.convert.lerobot_set import Clip, Item, LeRobotSet
 from nimbus.datagen.convert.meta_files import INFO, RESTORE, check_numbers, check_tasks
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.finding import Unreadable
-from nimbus.datagen.qa.tables import read_table, wordings_of
+from nimbus.datagen.qa.tables import check_columns, read_table, wordings_of
 from nimbus.datagen.store.within import Inside, fill, within
 
 _TASKS = "meta/tasks.parquet"
 _OWN_COLUMNS = ("episode_index", "length", "tasks", "dataset_from_index", "dataset_to_index")
+_KINDS = dict.fromkeys(_OWN_COLUMNS, "whole") | {"tasks": "texts"}
+_ENDS = {"/chunk_index": "whole", "/file_index": "whole", "/from_timestamp": "time", "/to_timestamp": "time"}
 _OWN_GROUPS = ("data/", "videos/", "stats/", "meta/")
 
 
@@ -24,7 +26,7 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
         InputError: Something in its tables is missing, damaged, or does not fit together.
     """
     names = sorted(path.relative_to(folder).as_posix() for path in (folder / "meta/episodes").rglob("*.parquet"))
-    rows = [row for name in names for row in _table(folder, name).to_pylist()]
+    rows = [row for name in names for row in _episodes(folder, name)]
     where = folder / "meta/episodes"
     for number, row in enumerate(rows):
         if lacking := [key for key in _OWN_COLUMNS if row.get(key) is None]:
@@ -74,11 +76,20 @@ def _stats(row: dict[str, Any], feature: str) -> dict[str, Any]:
     return {name.removeprefix(mark): value for name, value in row.items() if name.startswith(mark)}
 
 
-def _table(folder: Path, name: str) -> Any:
+def _episodes(folder: Path, name: str) -> list[dict[str, Any]]:
     try:
-        return read_table(within(folder, name))
+        table = read_table(within(folder, name))
+        check_columns(table, {column: kind for column in table.column_names if (kind := _kind(column))})
+        return table.to_pylist()
     except Unreadable as error:
         raise InputError(error.what, where=str(folder / name), instead=RESTORE) from None
+
+
+def _kind(column: str) -> str:
+    """Of what a column must be; empty when anything will do."""
+    if column in _KINDS or column.startswith("stats/"):
+        return _KINDS.get(column, "")
+    return next((kind for end, kind in _ENDS.items() if column.endswith(end)), "")
 
 
 def _wordings(folder: Path) -> dict[int, str]:

@@ -12,8 +12,9 @@ from nimbus.datagen.convert.lerobot_set import NEEDED, Item
 from nimbus.datagen.convert.plan import Plan
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.finding import Unreadable
-from nimbus.datagen.qa.tables import read_table
+from nimbus.datagen.qa.tables import check_columns, read_table
 
+_KINDS = dict.fromkeys(NEEDED, "whole") | {"timestamp": "time"}
 _SEE_QA = "see what 'nimbus qa' says"
 
 
@@ -68,6 +69,7 @@ class Rows:
         if self._file != item.rows:
             try:
                 self._table = read_table(item.rows)
+                check_columns(self._table, _KINDS)
             except Unreadable as error:
                 raise InputError(error.what, where=str(item.rows), instead="restore it from a copy") from None
             if lacking := [name for name in NEEDED if name not in self._table.column_names]:

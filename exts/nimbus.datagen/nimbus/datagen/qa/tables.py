@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -19,11 +21,46 @@ def read_table(path: Path) -> Any:
     Raises:
         Unreadable: It is missing or damaged.
     """
+    _refuse_what_is_no_file(path)
     try:
         # A dataset's folders may be named like partitions; only this file is wanted.
         return pq.ParquetFile(path, pre_buffer=False).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise Unreadable(_short(path), f"cannot be read: {error}") from None
+
+
+def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
+    """Refuse columns of another type, or with gaps; those that are not there are passed over.
+
+    Args:
+        table: An Arrow table.
+        wanted: ``whole`` (numbers), ``time`` (finite numbers) or ``texts`` (a list of them), by name.
+
+    Raises:
+        Unreadable: There is one.
+    """
+    for name in (name for name in table.column_names if name in wanted):
+        values, kind = table.column(name), wanted[name]
+        if not _TYPES[kind](values.type):
+            raise Unreadable(name, f"column {name} holds {values.type}, expected {_WORDS[kind]}")
+        if values.null_count:
+            raise Unreadable(name, f"column {name} has rows without a value")
+        if kind == "time" and not np.isfinite(values.to_numpy()).all():
+            raise Unreadable(name, f"column {name} has values that are no numbers")
+
+
+def _is_list_of_texts(kind: Any) -> bool:
+    return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and (
+        pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
+    )
+
+
+_TYPES = {
+    "whole": pa.types.is_integer,
+    "time": lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind),
+    "texts": _is_list_of_texts,
+}
+_WORDS = {"whole": "whole numbers", "time": "numbers", "texts": "lists of texts"}
 
 
 def column(table: Any, name: str) -> NDArray[Any]:
@@ -49,6 +86,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     Raises:
         Unreadable: It is missing or damaged.
     """
+    _refuse_what_is_no_file(path)
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
@@ -67,6 +105,12 @@ def wordings_of(path: Path) -> dict[int, Any]:
     numbers = column(table, "task_index").tolist()
     texts = table.column(names[0]).to_pylist() if names else list(range(len(numbers)))
     return dict(zip(numbers, texts, strict=True))
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """A pipe would be waited for."""
+    if path.exists() and not path.is_file():
+        raise Unreadable(_short(path), "cannot be read: it is no file")
 
 
 def _short(path: Path) -> str:

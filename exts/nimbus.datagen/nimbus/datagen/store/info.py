@@ -48,6 +48,8 @@ def read_info(folder: Path) -> DatasetInfo:
         InputError: The folder holds no dataset, or one of another format.
     """
     path = folder / INFO_NAME
+    if path.exists() and not path.is_file():
+        raise InputError("is no file", where=str(path))
     try:
         info = from_json(DatasetInfo, path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):

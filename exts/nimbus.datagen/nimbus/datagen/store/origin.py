@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -46,8 +47,13 @@ def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -
     for name in sorted({*found.inputs, *wanted.inputs}):
         then, now = (inputs.get(name) or "none" for inputs in (found.inputs, wanted.inputs))
         if then != now:
-            what = f"holds a dataset made with another {name} ({then[:16]}, now {now[:16]})"
+            what = f"holds a dataset made with another {name} ({_short(then)}, now {_short(now)})"
             raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
+
+
+def _short(content: str) -> str:
+    """The beginning of a hash, or what else is said as a whole."""
+    return content[:16] if re.fullmatch("[0-9a-f]{32,}", content) else content
 
 
 def refuse_foreign(folder: Path) -> None:

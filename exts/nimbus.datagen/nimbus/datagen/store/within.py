@@ -57,6 +57,14 @@ def within(root: Path, name: str) -> Path:
     return Inside(root).path(name)
 
 
+def _as_text(name: str, root: Path) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"a file name that is no UTF-8: {name!a}", where=str(root), instead="rename it") from None
+    return name
+
+
 def fill(template: str, **values: int | str) -> str:
     """A path template such as ``chunk-{chunk_index:03d}`` with its fields filled in; other braces stay as they are."""
 
@@ -82,4 +90,4 @@ def files_under(root: Path) -> Iterator[str]:
             if os.path.islink(path):
                 inside.path(relative)
             if os.path.isfile(path):
-                yield relative
+                yield _as_text(relative, root)

@@ -12,6 +12,7 @@ from typing import Any
 
 from nimbus.datagen.certificates.record import FILE_NAME as CERTIFICATES
 from nimbus.datagen.certificates.record import carried
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.export.crew import prepare
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.parts import Parts
@@ -25,6 +26,7 @@ from nimbus.datagen.store.export.publication import (
     staging,
 )
 from nimbus.datagen.store.export.source import Source, open_source
+from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
@@ -37,6 +39,8 @@ FORMATS = {
     "shards": "tar_shards",
 }
 """Module by name of the format."""
+_OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
+"""Folders that a run has in its dataset."""
 _REVISION = 2
 """Grows when an export of the same episodes becomes another one."""
 
@@ -89,6 +93,8 @@ def export(
     options = options or Options()
     writer = check_format(to)
     folder, out = folder.absolute(), out.absolute()
+    if any(out.resolve().is_relative_to(folder.resolve() / name) for name in _OWN):
+        raise InputError("lies in a folder of the dataset itself", where=f"--out {out}", instead=OTHER_OUT)
     before = published(out)
     source = open_source(folder, keep_failures=keep_failures)
     origin = {
@@ -108,7 +114,7 @@ def export(
         _drop(stage_of(out))
         return _exported(out, source, before, is_new=False)
     if before:
-        refuse_strangers(out, before)
+        refuse_strangers(out, before, manifest)
     with staging(out, settings) as stage:
         if writer.NEEDS_PARTS:
             prepare(source, stage / "parts", workers=workers, tell=tell)

@@ -51,7 +51,8 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
             item = part.item
             row = {"episode_index": position, "tasks": [part.signals.instruction], "length": count}
             row |= {"success": item.success, "seed": item.seed, "reason": item.reason, "phase": item.phase}
-            row |= {"episode_id": item.episode_id}
+            row |= {"episode_id": item.episode_id, "index_in_run": item.index}
+            row |= {"variant": item.variant, "attempt": item.attempt}
             episodes.write(to_json(row) + "\n")
             start += count
     lines = [to_json({"task_index": number, "task": wording}) + "\n" for number, wording in enumerate(tasks)]

@@ -71,12 +71,21 @@ def is_whole(out: Path, manifest: Manifest) -> bool:
     return all((out / path).is_file() and (out / path).stat().st_size == size for path, size in sizes.items())
 
 
-def refuse_strangers(out: Path, manifest: Manifest) -> None:
-    """Refuse to replace a folder that somebody put something into.
+def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
+    """Refuse to replace a folder that somebody put something into, or that holds something else.
+
+    Args:
+        out: The folder.
+        manifest: What it says of itself.
+        wanted: What is to take its place.
 
     Raises:
-        InputError: It holds a file that the export did not write.
+        InputError: It holds a file that the export did not write, or was made from something else.
     """
+    if manifest.format != wanted.format:
+        raise InputError(f"holds an export to {manifest.format}", where=str(out), instead=OTHER_OUT)
+    if any(manifest.origin.get(name) != wanted.origin.get(name) for name in ("task", "source")):
+        raise InputError("holds what was made from another dataset", where=str(out), instead=OTHER_OUT)
     known = {NAME, *manifest.files}
     if is_own_card(out / CARD):
         known |= {CARD, CARD_PICTURE}

@@ -78,6 +78,8 @@ class Reader:
 
     def samples(self, episode: int, frames: Sequence[int] | NDArray[np.int64]) -> list[Sample]:
         """Samples of frames of an episode, in that order; images from the first to the last are decoded once."""
+        if not 0 <= episode < len(self.frames.lengths):
+            raise IndexError(f"episode {episode} of {len(self.frames.lengths)}")
         length = int(self.frames.lengths[episode])
         wanted = np.asarray(frames, np.int64)
         if wanted.min() < 0 or wanted.max() >= length:

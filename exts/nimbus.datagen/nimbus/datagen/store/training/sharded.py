@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.store.export.source import Signals, Source, read_signals
 from nimbus.datagen.store.export.tar_shards import FORMAT, MANIFEST, SHARD
 from nimbus.datagen.store.read import EpisodeFile
@@ -35,10 +35,13 @@ class ShardManifest:
         InputError: It cannot be read, or is of another format.
     """
 
-    def __init__(self, folder: Path, *, where: list[tuple[str, str, Any]] | None = None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str, *, where: list[tuple[str, str, Any]] | None = None) -> None:
+        self.folder = folder = Path(folder)
         path = folder / MANIFEST
         try:
+            names = pq.read_schema(path).names
+            if lost := next((name for name, *_ in where or () if name not in names), None):
+                raise InputError(f"no column '{lost}'", where=f"where of {path}", instead=nearest(lost, names))
             self.table: Any = pq.read_table(path, filters=where)
             told = json.loads((self.table.schema.metadata or {})[b"nimbus"])
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
