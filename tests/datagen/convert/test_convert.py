@@ -26,6 +26,7 @@ from nimbus.datagen.qa.finding import Level
 from nimbus.datagen.qa.tables import wordings_of
 from nimbus.datagen.qa.view import open_view
 from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.store.export.publication import CARD_MARK
 from nimbus.runner.cli import main
 
 LENGTHS = (20, 13, 27, 16)
@@ -98,6 +99,14 @@ def test_extra_files_come_along(out: Path):
     assert (out / "README.md").read_text() == "# mine\n"
     assert (out / "meta/modality.json").read_text() == '{"state": {}}'
     assert not (out / "meta/episodes.jsonl").exists()
+
+
+def test_a_card_that_tells_of_the_source_stays_there(source: Path, tmp_path: Path):
+    folder = shutil.copytree(source, tmp_path / "data")
+    (folder / "README.md").write_text(f"{CARD_MARK}\n# data\n")
+    (folder / "card.png").write_bytes(b"picture")
+    convert(folder, tmp_path / "out")
+    assert not list((tmp_path / "out").glob("README.md")) + list((tmp_path / "out").glob("card.png"))
 
 
 def test_back_again_the_rows_and_pictures_are_the_same(source: Path, out: Path, tmp_path: Path):

@@ -17,8 +17,11 @@ from nimbus.datagen.convert.write_v30 import made
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.export.options import Options
 from nimbus.datagen.store.export.publication import (
+    CARD,
+    CARD_PICTURE,
     NAME,
     Manifest,
+    is_own_card,
     is_whole,
     publish,
     published,
@@ -129,7 +132,8 @@ def check_apart(folder: Path, out: Path) -> None:
 
 def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the dataset holds beside its own files: what is kept, and what cannot be."""
-    names = [name for name in files if name not in source.own_files and name != NAME]
+    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # of the source, and true of it alone
+    names = [name for name in files if name not in source.own_files and name not in {NAME, *told}]
     left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
     return tuple(name for name in names if name not in set(left_out)), left_out
 
