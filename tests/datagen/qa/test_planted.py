@@ -81,6 +81,19 @@ def exchange_cameras(folder: Path) -> None:
     (folder / "kept.mp4").rename(other)
 
 
+def edit_table(change: Callable[[Any], Any]) -> Plant:
+    def plant(folder: Path) -> None:
+        path = folder / "data/chunk-000/episode_000002.parquet"
+        pq.write_table(change(pq.read_table(path)), path)
+
+    return plant
+
+
+def wider(rows: Any) -> Any:
+    values = [[*row, 0.0] for row in rows.column("action").to_pylist()]
+    return rows.set_column(rows.schema.get_field_index("action"), "action", pa.array(values, pa.list_(pa.float32())))
+
+
 def copy_motion(folder: Path) -> None:
     """Episode 3 moves as episode 1 does, in another split."""
     rows = pq.read_table(folder / "data/chunk-000/episode_000001.parquet")
@@ -177,6 +190,10 @@ PLANTED: list[tuple[str, str, Plant]] = [
         "a joint elsewhere for a row",
         edit_episode(5, lambda columns: columns["observation.state"].__setitem__((9, 2), 6.0)),
     ),
+    ("files", "a column that is lost", edit_table(lambda rows: rows.drop_columns(["action"]))),
+    ("files", "a row with a value more", edit_table(wider)),
+    ("files", "a line that is none", lambda folder: (folder / "meta/tasks.jsonl").open("a").write("3\n")),
+    ("files", "statistics of nothing", lambda folder: (folder / "meta/stats.json").write_text("[]")),
     (
         "balance",
         "a task without episodes",

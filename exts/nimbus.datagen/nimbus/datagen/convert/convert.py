@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from nimbus.datagen.certificates.record import FILE_NAME as CERTIFICATES
 from nimbus.datagen.convert import write_v21, write_v30
 from nimbus.datagen.convert.lerobot_set import LeRobotSet
 from nimbus.datagen.convert.open import open_set
@@ -100,6 +101,8 @@ def convert(
     plan = Plan(source=source, items=tuple(source.items[number] for number in chosen))
     names = list(files_under(folder))
     extra, left_out = _others(source, names)
+    if choose:
+        extra = tuple(name for name in extra if name != CERTIFICATES)  # they are of all its episodes
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
     episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
     key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])

@@ -17,6 +17,7 @@ from nimbus.datagen.qa.video import VideoPictures
 from nimbus.datagen.qa.view import Clip
 from nimbus.datagen.store.within import Inside, files_under, fill
 
+_NO_NUMBERS = ("video", "image", "string")
 _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "data_path")
 
 
@@ -88,11 +89,12 @@ class LeRobotView:
         path = self._path(fill(self._info["data_path"], **self._place(row, "data")))
         table = self._table(path)
         mine = column(table, "episode_index") == number
-        columns = {
-            name: column(table, name)[mine]
-            for name, told in self._info["features"].items()
-            if told.get("dtype") not in ("video", "image", "string") and name in table.column_names
-        }
+        declared = [name for name, told in self._info["features"].items() if told.get("dtype") not in _NO_NUMBERS]
+        if lacking := [name for name in declared if name not in table.column_names]:
+            raise Unreadable(
+                f"episode {number}", f"its table has no column {lacking[0]}, which meta/info.json declares"
+            )
+        columns = {name: column(table, name)[mine] for name in declared}
         images = {key.removeprefix("observation.images."): self._video(row, key) for key in self.cameras}
         return Clip(
             number=number,
@@ -159,13 +161,19 @@ class LeRobotView:
     def _read_wordings(self) -> dict[int, Any]:
         if self._is_v3:
             return wordings_of(self._folder / "meta/tasks.parquet")
-        return {row["task_index"]: row["task"] for row in read_rows(self._folder / "meta/tasks.jsonl")}
+        rows = read_rows(self._folder / "meta/tasks.jsonl")
+        if any(not isinstance(row.get("task_index"), int) or "task" not in row for row in rows):
+            raise Unreadable("meta/tasks.jsonl", "a line lacks task_index or task")
+        return {row["task_index"]: row["task"] for row in rows}
 
     def _read_episode_stats(self) -> dict[int, Any]:
         path = self._folder / "meta/episodes_stats.jsonl"
         if self._is_v3 or not path.exists():
             return {}
-        return {row["episode_index"]: row["stats"] for row in read_rows(path) if "episode_index" in row}
+        rows = read_rows(path)
+        if any(not isinstance(row.get("episode_index"), int) or not isinstance(row.get("stats"), dict) for row in rows):
+            raise Unreadable("meta/episodes_stats.jsonl", "a line lacks episode_index or stats")
+        return {row["episode_index"]: row["stats"] for row in rows}
 
     def _read_splits(self) -> Iterator[tuple[str, range]]:
         for name, text in (self._info.get("splits") or {}).items():
@@ -176,9 +184,12 @@ class LeRobotView:
     def _read_stats(self) -> dict[str, Any]:
         path = self._folder / "meta/stats.json"
         try:
-            return json.loads(path.read_text()) if path.exists() else {}
+            stats = json.loads(path.read_text()) if path.exists() else {}
         except (OSError, ValueError) as error:
             raise Unreadable("meta/stats.json", f"cannot be read: {error}") from None
+        if not isinstance(stats, dict) or not all(isinstance(told, dict) for told in stats.values()):
+            raise Unreadable("meta/stats.json", "no object of a feature's statistics each")
+        return stats
 
 
 def _plan_of(row: dict[str, Any]) -> str:

@@ -67,9 +67,13 @@ class SignalChecks:
             if bad.any():
                 yield fail("finite", clip.name, f"{name}: row {int(np.argmax(bad))} holds a number that is not finite")
                 continue
+            known = self.totals.setdefault(name, {"count": 0, "sum": 0.0, "low": np.inf, "high": -np.inf})
+            if known["count"] and rows.shape[1] != len(known["sum"]):
+                what = f"{name}: {rows.shape[1]} values a row, {len(known['sum'])} in the episodes before"
+                yield fail("files", clip.name, what)
+                continue
             good[name] = rows
             yield from self._compare(rows, clip.stats.get(name, {}), f"{clip.name}, {name}")
-            known = self.totals.setdefault(name, {"count": 0, "sum": 0.0, "low": np.inf, "high": -np.inf})
             known["count"] += len(rows)
             known["sum"] = known["sum"] + rows.sum(axis=0)
             known["low"] = np.minimum(known["low"], rows.min(axis=0))

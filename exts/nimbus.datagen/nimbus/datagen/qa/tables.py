@@ -88,9 +88,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """
     _refuse_what_is_no_file(path)
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
         raise Unreadable(_short(path), f"cannot be read: {error}") from None
+    if odd := next((number for number, row in enumerate(rows, start=1) if not isinstance(row, dict)), 0):
+        raise Unreadable(_short(path), f"line {odd} is no object")
+    return rows
 
 
 def wordings_of(path: Path) -> dict[int, Any]:
