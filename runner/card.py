@@ -30,9 +30,12 @@ def command(args: argparse.Namespace) -> int:
     path = args.out or args.folder / CARD
     if path.exists() and not is_own_card(path):
         raise InputError("a card that somebody wrote", where=str(path), instead="give --out FILE")
+    picture = path.with_name(CARD_PICTURE)
+    if picture.exists() and not is_own_card(path):
+        raise InputError("a picture that somebody made", where=str(picture), instead="give --out in another folder")
     found = examine(view, Thresholds(pictures=_PICTURES))
     with disk(path):
-        has_picture = write_sheet(view, path.with_name(CARD_PICTURE))
+        has_picture = write_sheet(view, picture)
     replace_text(path, card(args.folder, view, found, license=args.license, has_picture=has_picture))
     sys.stdout.write(f"card: {path}\n")
     return 0

@@ -15,6 +15,8 @@ from synthetic import failure, make_labels, make_observations, make_rendered, wr
 
 from nimbus.datagen.convert.convert import convert
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.filter.expression import Condition
+from nimbus.datagen.filter.lerobot import filter_lerobot
 from nimbus.datagen.qa.checks import check
 from nimbus.datagen.qa.finding import Level
 from nimbus.datagen.qa.view import open_view
@@ -41,6 +43,14 @@ def data(tmp_path: Path) -> Path:
     items = [make_rendered(row, steps=steps) for row, steps in enumerate((20, 60, 33))]
     write_dataset(tmp_path / "data", [*items, make_rendered(3, outcome=failure())])
     return tmp_path / "data"
+
+
+def test_another_choice_does_not_replace_the_first(foreign: dict[str, Path], tmp_path: Path):
+    source, out = foreign["v2.1"], tmp_path / "out"
+    filter_lerobot(source, out, Condition("index == 1"))
+    assert not filter_lerobot(source, out, Condition("index == 1")).is_new
+    with pytest.raises(InputError, match="holds another choice of episodes; choose another --out"):
+        filter_lerobot(source, out, Condition("index == 2"))
 
 
 @pytest.mark.parametrize("version", ["v2.1", "v3.0"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -31,7 +32,6 @@ from nimbus.datagen.store.export.publication import (
     staging,
 )
 from nimbus.datagen.store.folder import OTHER_OUT
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.within import files_under
 from nimbus.datagen.version import nimbus_version
@@ -112,6 +112,8 @@ def convert(
         return _converted(out, plan, before, extra, left_out, is_new=False)
     if before:
         refuse_strangers(out, before, manifest)
+        if choose and before.episodes != episodes:
+            raise InputError("holds another choice of episodes", where=str(out), instead=OTHER_OUT)
     with staging(out, key) as stage:
         WRITERS[to](plan, stage, options, workers=workers, tell=tell)
         with disk(stage):
@@ -174,4 +176,5 @@ def _versions() -> dict[str, str]:
 
 
 def _sum(value: object) -> str:
-    return hashlib.sha256(to_json(value).encode()).hexdigest()
+    # Columns of one's own may hold what JSON has no form for, such as dates.
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr).encode()).hexdigest()

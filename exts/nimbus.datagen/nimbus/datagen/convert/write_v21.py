@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def write(
             for feature in plan.source.videos:
                 _write_video(plan, position, feature, tree / fill(VIDEO_V21, video_key=feature, **place))
             row = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
-            episodes.write(to_json(dict(item.extra) | row) + "\n")
+            told_of = dict(item.extra) | row  # dates and the like as text
+            episodes.write(json.dumps(told_of, sort_keys=True, ensure_ascii=False, default=str) + "\n")
             told.write(to_json({"episode_index": position, "stats": _stats(plan, position, table, totals)}) + "\n")
             tell(len(plan.items) - position - 1)
     texts = [to_json({"task_index": number, "task": text}) + "\n" for number, text in plan.wordings.items()]
