@@ -107,11 +107,13 @@ _VICTIMS: dict[str, Callable[[cells.Run], None]] = {
 
 def pauses(lab: Lab) -> Result:
     """The supervisor, the launcher, or all processes are stopped for a while: nobody may be killed for that."""
-    seconds = 2.0 if lab.short else 20.0
+    seconds = 5.0 if lab.short else 20.0
+    limits = dict.fromkeys(cells.LIMITS, (2.5, 10.0))  # a worker that a busy machine wakes late is no fault either
     episodes = min(lab.episodes, 400)
     with lab.scenario("pauses", episodes=episodes) as result:
         folder = lab.folder / "pauses"
-        run = cells.start(cells.light(folder, episodes=episodes, plan_seconds=0.03, render_seconds=0.03))
+        spec = cells.light(folder, episodes=episodes, plan_seconds=0.03, render_seconds=0.03, deadlines=limits)
+        run = cells.start(spec)
         for name in ("supervisor", "launcher", "all"):
             stored = run.status().get("stored", 0)
             status = run.wait_for(lambda now, least=stored + 5: now.get("stored", 0) >= least)
