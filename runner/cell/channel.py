@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import is_dataclass
 from typing import Any, TypeAlias
 
+from pydantic_core import from_json
+
 Received: TypeAlias = tuple[dict[str, Any], list[int]]
 """A message and the descriptors that came with it; they are the receiver's to close."""
 
@@ -182,8 +184,8 @@ def _decode(content: memoryview, *, whole: bool) -> dict[str, Any]:
     if not whole:
         raise ChannelError(f"a message of more than {LONGEST} bytes or {MOST_DESCRIPTORS} descriptors")
     try:
-        message = json.loads(str(content, "utf-8"))
-    except (ValueError, RecursionError) as error:
+        message = from_json(bytes(content))
+    except ValueError as error:
         raise ChannelError(f"not a message: {error}") from None
     if not isinstance(message, dict):
         raise ChannelError(f"not a message: a {type(message).__name__}")

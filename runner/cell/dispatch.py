@@ -108,22 +108,33 @@ class Dispatcher:
             return solo
         if not self.has_planner:
             return self.work.next_render(member.number)
+        plans = member.role == Role.PLANNER
+        if own := self._next_plan(member) if plans else self.work.next_render(member.number):
+            return own
         switch = 0.0 if len(member.roles) > 1 else self.pace.switch_seconds
         choice = choose(Worker(Role(member.role), switch, switch_once=True), self.snapshot())
         if choice is Choice.PLAN:
-            return self.work.next_plan(member.number)
+            return self._next_plan(member)
         return self.work.next_render(member.number) if choice is Choice.RENDER else None
+
+    def _next_plan(self, member: Member) -> Lease | None:
+        return self.work.next_plan(member.number) if self._plan_places > 0 else None
+
+    @property
+    def _plan_places(self) -> int:
+        """Where further plans can go."""
+        spill = self.spec.resources.spill - self.places.spilled_count if self.spec.resources.fixed_roles else 0
+        return self.places.free_count + max(0, spill)
 
     def snapshot(self) -> Snapshot:
         """The cell as the schedule sees it."""
         counts = self.work.counts
         roles = [member.role for member in self.crew if not member.stopped]
-        spill = self.spec.resources.spill - self.places.spilled_count if self.spec.resources.fixed_roles else 0
         return Snapshot(
             pending=counts.pending,
             planning=counts.planning,
             ready=counts.planned,
-            free_slots=self.places.free_count + max(0, spill),
+            free_slots=self._plan_places,
             slots=self.places.slot_count,
             planners=roles.count(Role.PLANNER),
             renderers=roles.count(Role.RENDERER),
@@ -151,8 +162,6 @@ class Dispatcher:
         match message:
             case Idle():
                 self._take_idle(member, message)
-            case PlanMade():
-                self._take_plan(member, message)
             case Recorded():
                 self.intake.record(member, message)
             case Written():
@@ -162,6 +171,8 @@ class Dispatcher:
 
     def _take_idle(self, member: Member, message: Idle) -> None:
         self._take_times(member, message)
+        if message.plan:
+            self._take_plan(member, message.plan)
         if message.done < member.orders:
             return  # said before the last order came
         member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles

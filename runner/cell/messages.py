@@ -59,24 +59,26 @@ class Times:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Idle(Times):
-    """Ready for something to do."""
-
-    done: int
-    """Orders carried out so far: an answer to an older state is not taken for a new one."""
-    flushing: bool = False
-    """What was rendered last is still being written."""
-    roles: tuple[str, ...] = ()
-    """Halves of the chain that this worker has used: taking such a role again costs nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class PlanMade:
     """A plan lies in its slot, or in the file."""
 
     index: int
     lease: int
     spilled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle(Times):
+    """Ready for something to do."""
+
+    done: int
+    """Orders carried out so far: an answer to an older state is not taken for a new one."""
+    plan: PlanMade | None = None
+    """What the last order led to, if that was a plan."""
+    flushing: bool = False
+    """What was rendered last is still being written."""
+    roles: tuple[str, ...] = ()
+    """Halves of the chain that this worker has used: taking such a role again costs nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +177,7 @@ _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Plan, Render, Stop),
-        *(Idle, PlanMade, Recorded, Written, Times, Trouble),
+        *(Idle, Recorded, Written, Times, Trouble),
         *(Spawn, Spawned, Loaded, Ready, Beat, Ended),
     )
 }

@@ -45,6 +45,8 @@ from nimbus.runner.cell.stamps import Stamp, StampPage
 from nimbus.runner.cell.trouble import LostPlanError, trouble_of
 from nimbus.runner.libraries import load_kernels
 
+_TIMES_PERIOD = 0.1
+"""[s] Between two times that it tells where the time went: the shortest orders take a hundredth of that."""
 _FLUSH_POLL = 0.02
 """[s] between two looks at what is being written in the background, while there is nothing else to do."""
 
@@ -69,6 +71,8 @@ class Worker:
         self._load = self._chain.stages[0]
         self._roles: list[str] = []
         self._done = 0
+        self._plan_made: PlanMade | None = None
+        self._times_due = 0.0
 
     def run(self) -> None:
         """Work until told to stop, or until the supervisor is gone."""
@@ -98,7 +102,9 @@ class Worker:
     def _next_order(self) -> Any:
         """Ask for the next order and wait for it; what is written in the background goes on meanwhile."""
         flushing = self._pending()
-        self._say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles), **self._times()))
+        times = self._times() if time.monotonic() >= self._times_due else {}
+        made, self._plan_made = self._plan_made, None
+        self._say(Idle(done=self._done, plan=made, flushing=flushing, roles=tuple(self._roles), **times))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
@@ -164,7 +170,7 @@ class Worker:
                 file.writelines(parts)
         else:
             self._slab.write(order.slot, order.generation, parts)
-        self._say(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
+        self._plan_made = PlanMade(index=order.index, lease=order.lease, spilled=spilled)
 
     def _render(self, order: Render) -> None:
         self._take_role(Role.RENDERER)
@@ -200,6 +206,7 @@ class Worker:
 
     def _times(self) -> dict[str, Any]:
         """Where the time went since this was asked last."""
+        self._times_due = time.monotonic() + _TIMES_PERIOD
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
         return {"spans": tuple(self._stamp.take_spans()), "gaps": gaps}
 

@@ -290,3 +290,27 @@ def test_a_broken_page_in_the_middle_is_one_line(tmp_path: Path, table: str) -> 
     with pytest.raises(InputError, match=r"not a ledger: .*; restore this file from a copy"):
         (reader.attempts if table == "attempts" else reader.spans)()
     reader.close()
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 1), st.sampled_from(["record", "defer", "reopen"])), max_size=8
+    )
+)
+def test_an_episode_stands_where_was_last_said_also_when_the_ledger_is_opened_again(
+    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[int, int, str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("ledger")
+    ledger, expected = Ledger(folder), {}
+    for lease, (index, variant, how) in enumerate(said):
+        if how == "reopen":
+            ledger.flush()
+            ledger.close()
+            ledger = Ledger(folder)
+            continue
+        state = State.DONE if lease % 3 == 0 else State.LEASED
+        row = expected[index, variant] = EpisodeState(idx=index, variant=variant, state=state, lease=lease)
+        ledger.record(row) if how == "record" else ledger.defer(row)
+    assert all(ledger.episode(*key) == expected.get(key) for key in [(i, v) for i in range(5) for v in range(2)])
+    ledger.close()

@@ -35,6 +35,8 @@ _KNOWN = """
 SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last
 UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last
 """
+_NO_INDEX = 1 << 62
+"""Above all indices and variants."""
 _STORED_COUNT = """
 SELECT COUNT(*) FROM (SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < ? AND variant < ?)
 """
@@ -60,6 +62,8 @@ class Ledger:
         self._deferred_states: dict[tuple[int, int], EpisodeState] = {}
         self._open: dict[tuple[int, int], EpisodeState] = {}
         """Where episodes stand that are not settled, as far as this process wrote of them."""
+        self._last = (_NO_INDEX, 0) if read_only else (self._last_index(), _NO_INDEX)
+        """No index and variant beyond this one has a row: what is new need not be looked up."""
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -222,6 +226,8 @@ class Ledger:
             key = (index, variant)
             if known := self._deferred_states.get(key) or self._open.get(key):
                 return known
+            if key > self._last:
+                return None
             return next(iter(self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)), None)
 
     def episodes(self, *states: State) -> list[EpisodeState]:
@@ -250,10 +256,15 @@ class Ledger:
     def _remember(self, rows: Iterable[Row]) -> None:
         for row in rows:
             if isinstance(row, EpisodeState):
+                self._last = max(self._last, (row.idx, row.variant))
                 if row.state in (State.PENDING, State.LEASED, State.INTENT):
                     self._open[row.idx, row.variant] = row
                 else:
                     self._open.pop((row.idx, row.variant), None)
+
+    def _last_index(self) -> int:
+        with reading(self.path):
+            return self._connection.execute("SELECT COALESCE(MAX(idx), -1) FROM episodes").fetchone()[0]
 
     def _read(self, table: Table[T], rest: str, *values: str | int) -> list[T]:
         with self._lock, reading(self.path):
