@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from nimbus.datagen.certificates.record import MEANING, read_certificates, summary_of
+from nimbus.datagen.certificates.record import MEANING, summary_of
+from nimbus.datagen.certificates.subject import certificates_of
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checks import Examination, examine
 from nimbus.datagen.qa.thresholds import Thresholds
@@ -122,7 +122,7 @@ def _proof(folder: Path, found: Examination) -> Iterator[str]:
     faults = sorted({finding.check for finding in found.findings})
     verdict = "found nothing" if not faults else f"found: {', '.join(faults)}"
     yield f"`nimbus qa` {verdict} ({seen})."
-    certificates: Any = read_certificates(folder)
+    certificates = certificates_of(folder)
     if certificates:
         yield ""
         yield "| certificate | | |"

@@ -10,6 +10,8 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from nimbus.datagen.store.export.publication import NAME as EXPORT_NAME
+from nimbus.datagen.store.export.publication import read_manifest
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
@@ -23,6 +25,8 @@ def command(args: argparse.Namespace) -> int:
     """Print what was read and every problem; 1 when there is one."""
     if not (args.folder / INFO_NAME).exists() and (args.folder / "manifest.parquet").is_file():
         return _shards(args)
+    if not (args.folder / INFO_NAME).exists() and (args.folder / EXPORT_NAME).is_file():
+        return _export(args)
     found = verify(args.folder)
     damaged = {problem.partition(": ")[0] for problem in found.problems}
     with _saying(args.recompute):
@@ -41,13 +45,25 @@ def _shards(args: argparse.Namespace) -> int:
     from nimbus.datagen.store.training.sharded import ShardManifest
 
     manifest = ShardManifest(args.folder)
-    problems = list(check_shards(manifest))
+    return _tell(args, "shards", len(manifest), list(check_shards(manifest)))
+
+
+def _export(args: argparse.Namespace) -> int:
+    from nimbus.datagen.qa.checksums import check_sums
+
+    manifest = read_manifest(args.folder)
+    problems = [f"{finding.where}: {finding.what}" for finding in check_sums(args.folder)]
+    return _tell(args, manifest.format, len(manifest.episodes), problems)
+
+
+def _tell(args: argparse.Namespace, kind: str, episode_count: int, problems: list[str]) -> int:
+    """What came of a folder that is no dataset of a run."""
     if args.json:
-        sys.stdout.write(to_json({"episode_count": len(manifest), "problems": problems}, indent=2) + "\n")
+        sys.stdout.write(to_json({"episode_count": episode_count, "problems": problems}, indent=2) + "\n")
     else:
         sys.stdout.writelines(f"{problem}\n" for problem in problems)
         verdict = "all is well" if not problems else f"{len(problems)} problem{'s' * (len(problems) > 1)}"
-        sys.stdout.write(f"shards, {len(manifest)} episodes: {verdict}\n")
+        sys.stdout.write(f"{kind}, {episode_count} episodes: {verdict}\n")
     return 1 if problems else 0
 
 

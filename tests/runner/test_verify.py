@@ -14,6 +14,7 @@ from runs import sound
 from synthetic import write_dataset
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.export.export import export
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.rehash import content_hash
 from nimbus.runner.cli import main
@@ -267,3 +268,17 @@ def test_what_was_made_with_another_version_is_said_and_is_no_fault(
     printed = capsys.readouterr().out
     assert "not made again: " in printed and "made with another mujoco (0.0.1, now " in printed
     assert "all is well" in printed
+
+
+@pytest.mark.parametrize("to", ["lerobot", "robomimic", "aloha"])
+def test_an_export_is_read_again_against_its_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
+    write_dataset(tmp_path / "data")
+    export(tmp_path / "data", tmp_path / "out", to=to)
+    assert main(["verify", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == f"{to}, 2 episodes: all is well\n"
+    path = next(path for path in sorted((tmp_path / "out").rglob("*")) if path.suffix in (".parquet", ".hdf5"))
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+    assert main(["verify", str(tmp_path / "out")]) == 1
+    assert f"{path.relative_to(tmp_path / 'out')}: changed since it was exported" in capsys.readouterr().out

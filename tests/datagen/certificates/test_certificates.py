@@ -17,6 +17,7 @@ from nimbus.datagen.certificates.accounting import account
 from nimbus.datagen.certificates.labels import LabelCheck, check_labels
 from nimbus.datagen.certificates.page import render_certificates
 from nimbus.datagen.certificates.record import FILE_NAME, MEANING, carried, read_certificates
+from nimbus.datagen.convert.convert import convert
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.qa.checks import check
 from nimbus.datagen.qa.view import open_view
@@ -126,3 +127,14 @@ def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
     path.write_text("{")
     with pytest.raises(InputError, match="give 'nimbus certify' again"):
         read_certificates(copy)
+    assert render_certificates(copy) == ""
+
+
+def test_a_card_tells_of_certificates_only_where_they_are_of_its_episodes(copy: Path, tmp_path: Path):
+    export(copy, tmp_path / "v21", to="lerobot-v2.1")
+    convert(tmp_path / "v21", tmp_path / "v3")
+    told = {}
+    for folder in (copy, tmp_path / "v21", tmp_path / "v3"):
+        assert main(["card", str(folder)]) == 0
+        told[folder.name] = "| replay | holds |" in (folder / "README.md").read_text()
+    assert told == {"data": True, "v21": True, "v3": False}

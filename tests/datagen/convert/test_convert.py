@@ -269,6 +269,17 @@ def test_a_column_with_cells_that_are_empty_in_some_row_groups_only_is_one_line(
     assert not (tmp_path / "many_groups").exists()
 
 
+def test_a_column_with_cells_that_are_empty_in_some_files_only_is_one_line(source: Path, tmp_path: Path):
+    folder = shutil.copytree(source, tmp_path / "data")
+    for episode, length in enumerate(LENGTHS):
+        path = folder / f"data/chunk-{episode // 3:03d}/episode_{episode:06d}.parquet"
+        cells = pa.array([None if episode == 2 and row == 5 else 0.5 for row in range(length)], pa.float32())
+        pq.write_table(pq.read_table(path).append_column("reward", cells), path)
+    with pytest.raises(InputError, match="column reward has empty cells, or is wider, in some of episodes 2 to 2"):
+        convert(folder, tmp_path / "out", options=Options(episode_size=1))
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_output_in_the_source_is_refused(source: Path, tmp_path: Path):
     with pytest.raises(InputError, match="lies in the dataset"):
         convert(source, source / "v3")

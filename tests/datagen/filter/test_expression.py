@@ -98,3 +98,8 @@ def test_values_that_do_not_compare_are_one_line(text: str):
 def test_texts_are_not_multiplied_into_the_memory():
     with pytest.raises(InputError, match="is no number"):
         Condition("task * 999999999 == task")(ROW)
+
+
+def test_what_does_not_compare_is_told_with_what_an_episode_lacks():
+    with pytest.raises(InputError, match="'speed': None"):
+        Condition("length > 'a' or speed > 1")({"length": 60})

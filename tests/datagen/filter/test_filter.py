@@ -17,6 +17,7 @@ from nimbus.datagen.convert.convert import convert
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.filter.expression import Condition
 from nimbus.datagen.filter.lerobot import filter_lerobot
+from nimbus.datagen.filter.native import filter_native
 from nimbus.datagen.qa.checks import check
 from nimbus.datagen.qa.finding import Level
 from nimbus.datagen.qa.view import open_view
@@ -155,10 +156,36 @@ def test_a_video_that_is_cut_short_is_not_passed_on(foreign: dict[str, Path], tm
     assert main([*words[:3], "length != 27", *words[4:]]) == 0
 
 
-def test_kept_failures_of_the_episodes_come_along(tmp_path: Path):
+@pytest.fixture
+def with_failure(tmp_path: Path) -> Path:
+    """Episode 0 after a failed attempt that was kept, and episode 1."""
     shown = {"labels": make_labels(), "observations": make_observations(20)}
     items = [make_rendered(0, outcome=failure(), final=False, **shown), make_rendered(0, attempt=1), make_rendered(1)]
     write_dataset(tmp_path / "data", items, keep_failures=True)
-    assert main(["filter", str(tmp_path / "data"), "--where", "index == 0", "--out", str(tmp_path / "out")]) == 0
+    return tmp_path / "data"
+
+
+def test_kept_failures_of_the_episodes_come_along(with_failure: Path, tmp_path: Path):
+    assert main(["filter", str(with_failure), "--where", "index == 0", "--out", str(tmp_path / "out")]) == 0
     found = verify(tmp_path / "out")
     assert (found.problems, found.episode_count, found.kept_count) == ((), 1, 1)
+
+
+def test_a_kept_failure_that_is_not_as_it_was_is_not_passed_on(
+    with_failure: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["filter", str(with_failure), "--out", str(tmp_path / "out"), "--where"]
+    path = next((with_failure / "failures").iterdir())
+    path.write_bytes(path.read_bytes()[:-1])
+    assert main([*words, "index == 0"]) == 2
+    assert f"{path}: is missing, or not as large as the ledger says" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main([*words, "index == 1"]) == 0
+
+
+def test_what_has_lost_a_file_since_does_not_stand_there_already(data: Path, tmp_path: Path):
+    made = filter_native(data, tmp_path / "out", Condition("success"))
+    assert made.is_new and not filter_native(data, tmp_path / "out", Condition("success")).is_new
+    next((tmp_path / "out/episodes").glob("*.hdf5")).unlink()
+    with pytest.raises(InputError, match="is not empty"):
+        filter_native(data, tmp_path / "out", Condition("success"))

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from nimbus.datagen.certificates.record import MEANING, Certificates, read_certificates, summary_of
+from nimbus.datagen.certificates.record import MEANING, Certificates, summary_of
+from nimbus.datagen.certificates.subject import certificates_of
 from nimbus.datagen.errors import InputError
 
 
 def render_certificates(folder: Path) -> str:
-    """A table of a dataset's certificates; empty where there are none that can be read."""
+    """A table of a dataset's certificates; empty where there are none of its episodes that can be read."""
     try:
-        found = read_certificates(folder)
+        found = certificates_of(folder)
     except InputError:
         return ""
     return _table(found) if found else ""

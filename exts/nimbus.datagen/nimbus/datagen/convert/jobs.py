@@ -106,7 +106,7 @@ class Jobs:
                 found = {name: values.shape[1] for name, values in numbers.items()}
                 sizes = found if sizes is None else sizes
                 if found != sizes:
-                    raise self._uneven(positions, found.items() ^ sizes.items())
+                    raise self.uneven(positions, found.items() ^ sizes.items())
                 every, first = side_by_side(numbers), starts[positions[0]]
                 stats += [episode_stats(every[starts[one] - first : starts[one + 1] - first]) for one in positions]
         finally:
@@ -122,7 +122,13 @@ class Jobs:
                 yield range(first, stop)
                 first = stop
 
-    def _uneven(self, positions: range, odd: Iterable[tuple[str, int]]) -> InputError:
+    def uneven(self, positions: range, odd: Iterable[tuple[str, int]]) -> InputError:
+        """Why some episodes cannot be with the others.
+
+        Args:
+            positions: Of the episodes.
+            odd: Columns that are not as elsewhere, and their sizes.
+        """
         name = min(odd)[0]
         what = f"column {name} has empty cells, or is wider, in some of episodes {positions[0]} to {positions[-1]}"
         where = str(self._plan.source.folder)

@@ -47,14 +47,18 @@ def write(
     tree = stage / "tree"
     columns: dict[str, list[Any]] = {}
     made = [(job, jobs.read(job)) for job in todo]
-    _place_rows(plan, tree, [(job, found) for job, found in made if not job.feature], columns)
+    rows = [(job, found) for job, found in made if not job.feature]
+    for job, found in rows:
+        if found.sizes != rows[0][1].sizes:
+            raise jobs.uneven(job.positions, found.sizes.items() ^ rows[0][1].sizes.items())
+    _place_rows(plan, tree, rows, columns)
     for feature in plan.source.videos:
         _place_videos(plan, tree, feature, [(job, found) for job, found in made if job.feature == feature], columns)
     _write_episodes(plan, tree, columns, options.episode_size)
     texts = plan.wordings
     names = {"task_index": (list(texts), INT), "task": (list(texts.values()), TEXT)}
     write_index(tree / "meta/tasks.parquet", names, index="task")
-    stats = _dataset_stats(plan, [path for job, found in made if not job.feature for path in found.files])
+    stats = _dataset_stats(plan, [path for _, found in rows for path in found.files])
     (tree / "meta/stats.json").write_text(to_json(stats, indent=1) + "\n")
     (tree / "meta/info.json").write_text(to_json(_info(plan, options), indent=1) + "\n")
 

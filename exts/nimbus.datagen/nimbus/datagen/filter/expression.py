@@ -80,7 +80,7 @@ class Condition:
         except _Missing:
             return False
         except (TypeError, ZeroDivisionError) as error:
-            told = {name: row[name] for name in sorted(self.names)}
+            told = {name: row.get(name) for name in sorted(self.names)}
             what = f"'{self.text}': {error}; the columns are {told}"
             raise InputError(what, where="--where", instead="compare numbers with numbers, texts with texts") from None
 

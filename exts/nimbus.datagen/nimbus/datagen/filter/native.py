@@ -14,7 +14,7 @@ from nimbus.datagen.convert.write_v30 import link
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.filter.expression import Condition
 from nimbus.datagen.filter.lerobot import no_episode
-from nimbus.datagen.store.attempt import Attempt
+from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.export.publication import stage_of, staging
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
@@ -76,12 +76,13 @@ def filter_native(
         byte_count=info.byte_count,
         is_new=True,
     )
-    if out.exists() and any(out.iterdir()):
-        if (out / INFO_NAME).exists() and read_info(out) == info:
-            return replace(made, is_new=False)
-        raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
     addresses = {(one.idx, one.variant) for one in chosen}
     kept = [one for one in attempts if (one.idx, one.variant) in addresses]
+    if out.exists() and any(out.iterdir()):
+        if (out / INFO_NAME).exists() and read_info(out) == info and not _lost(out, kept):
+            return replace(made, is_new=False)
+        raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
+    _refuse_lost(folder, kept)
     done = [state for state in states if (state.idx, state.variant) in addresses]
     with staging(out, mark.hexdigest()) as stage:
         _write(folder, stage / "tree", info, kept, [replace(state, owner="", stage="") for state in done], tell)
@@ -116,16 +117,28 @@ def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[A
     chosen = [one for one in stored if condition(columns_of(one) | _told(folder, one, condition))]
     if not chosen:
         raise no_episode(condition, len(stored))
-    inside = Inside(folder)
+    _refuse_lost(folder, chosen)
     for attempt in chosen:
-        if not attempt.is_in(folder):
-            what = "is missing, or not as large as the ledger says"
-            raise InputError(what, where=str(folder / attempt.path), instead="see what 'nimbus verify' says")
-        for path in attempt.files:
-            inside.path(path)
         with EpisodeFile(folder / attempt.path) as episode:
             episode.trajectory()  # refuses what is damaged, in another file, or needs a plug-in
     return chosen
+
+
+def _refuse_lost(folder: Path, attempts: list[Attempt]) -> None:
+    if lost := _lost(folder, attempts):
+        what = "is missing, or not as large as the ledger says"
+        raise InputError(what, where=str(folder / lost), instead="see what 'nimbus verify' says")
+
+
+def _lost(folder: Path, attempts: list[Attempt]) -> str:
+    """The first file of attempts, kept failures among them, that is not there as the ledger says; empty for none."""
+    inside = Inside(folder)
+    for attempt in attempts:
+        sizes = attempt.files if attempt.path else {}
+        sizes |= {attempt.failure.path: attempt.failure.byte_count} if attempt.failure else {}
+        if lost := next((name for name, size in sizes.items() if not has_size(inside.path(name), size)), ""):
+            return lost
+    return ""
 
 
 def _told(folder: Path, attempt: Attempt, condition: Condition) -> dict[str, str]:

@@ -69,7 +69,7 @@ class NativeView:
                     inside.path(path)
             except InputError as error:
                 yield fail("files", attempt.path, error.what)
-        yield from check_certificates(self._folder, ((one.episode_id, one.sha256) for one in self._stored))
+        yield from check_certificates(self._folder)
 
     def clips(self) -> Iterator[Clip | Finding]:
         """Every episode in order."""

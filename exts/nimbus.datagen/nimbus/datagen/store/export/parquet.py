@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 Columns = Mapping[str, tuple[Any, Any]]
 """By name: the values, and their pyarrow type."""
-VERSION: str = pa.__version__
 GROUP_ROWS = 1024
 """Rows of a row group at least, whole episodes each: tables of tiny groups are slow to read, and larger by half."""
 INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
