@@ -54,7 +54,7 @@ class Thing:
                 return getter(self)
         members = [member for key in keys if (member := self._contract.member(key, name)) is not None]
         if members and any("returns" in member for member in members):
-            raise NotImplementedError(f"nobody plays {type(self).__name__}.{name}")
+            raise _nobody_plays(f"{type(self).__name__}.{name}")
         if members:
             return None
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}' in the contract")
@@ -164,7 +164,11 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 raise TypeError(f"{key}: {wrong}")
             play = self.behaviour.get(key)
             if play is None:
-                raise NotImplementedError(f"nobody plays {key}")
+                raise _nobody_plays(key)
             return play(*args, **kwargs)
 
         return call
+
+
+def _nobody_plays(what: str) -> NotImplementedError:
+    return NotImplementedError(f"nobody plays {what} here: it must not pass for done")
