@@ -14,6 +14,9 @@ TEXTS = {
     "objects.*.yaw": "[-30 deg, 30 deg]",
     "objects.*.lying": "20 %",
     "objects.*.scale": "[90 %, 95 %]",
+    "objects.*.distinct": "true",
+    "objects.*.anchored": "true",
+    "objects.*.joints": "{door: 30 %}",
     "cameras": "front",
     "cameras.*.mount": "hand",
     "cameras.*.position": "[1.1, 0.2, 0.8]",
@@ -62,7 +65,7 @@ BY_THEMSELVES = (
     *("steps", "steps up", "steps skill", "steps change", "success", "success up", "success down"),
     *("success predicate", "success change"),
 )
-"""Those that have a test of their own in ``test_editor.py`` or ``test_extension.py``."""
+"""Those that have a test of their own among the tests of the extension in Kit."""
 
 
 def pattern(name: str) -> str:

@@ -6,10 +6,12 @@ import asyncio
 import inspect
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from contract.standin import Behaviour
+from contract.names import Contract
+from contract.standin import Behaviour, StandIn
 
 _UI = "omni.ui"
 _MENU = "omni.kit.menu.utils.extension_window_helper_full:MenuHelperExtensionFull"
@@ -234,6 +236,16 @@ class Kit:
         for name in ("string", "int", "float", "bool"):
             played[f"{model}.get_value_as_{name}"] = lambda self: self.played_value
         return played
+
+
+@contextmanager
+def played_kit() -> Iterator[Kit]:
+    """A Kit that imports find, for as long as this lasts."""
+    kit = Kit()
+    standin = StandIn(Contract.load(), {})
+    standin.behaviour.update(kit.behaviour(standin.make))
+    with standin.installed():
+        yield kit
 
 
 def _below(widget: Any) -> Iterator[Any]:

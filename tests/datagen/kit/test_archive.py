@@ -68,12 +68,8 @@ print(model.__file__)
 def test_the_extension_starts_from_it_in_kit_without_our_dependencies(unpacked: Path):
     code = f"""{BLOCKER}
 sys.path.append({str(ROOT / "tests")!r})
-from contract.kit_behaviour import Kit
-from contract.names import Contract
-from contract.standin import StandIn
-kit, standin = Kit(), StandIn(Contract.load(), {{}})
-standin.behaviour.update(kit.behaviour(standin.make))
-with standin.installed():
+from contract.kit_behaviour import played_kit
+with played_kit() as kit:
     import nimbus.datagen.kit
     extension = nimbus.datagen.kit.NimbusExtension()
     extension.on_startup("nimbus.datagen-0.1.0")

@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from contract.kit_behaviour import Kit
-from contract.names import Contract
-from contract.standin import StandIn
 
 MARKS: dict[str, Any] = {
     "regions": [
@@ -30,16 +27,6 @@ MARKS: dict[str, Any] = {
     ],
     "spots": [{"kind": "reached", "position": [0.5, 0.0, 0.0], "size": 0.04}],
 }
-
-
-@pytest.fixture
-def kit() -> Iterator[Kit]:
-    """``nimbus.datagen.kit`` imports Kit's modules."""
-    kit = Kit()
-    standin = StandIn(Contract.load(), {})
-    standin.behaviour.update(kit.behaviour(standin.make))
-    with standin.installed():
-        yield kit
 
 
 @pytest.fixture

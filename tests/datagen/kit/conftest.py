@@ -1,0 +1,51 @@
+"""The extension in a Kit that is played by the contract: what is not in the contract raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.kit_behaviour import Kit, played_kit
+from desks import Jobs, LocalChannel
+from started_extension import MENU, TASK, Started
+
+
+@pytest.fixture
+def kit() -> Iterator[Kit]:
+    """``nimbus.datagen.kit`` imports Kit's modules."""
+    with played_kit() as kit:
+        kit.settings |= {"/exts/nimbus.datagen/task": "sort_trash", "/exts/nimbus.datagen/poll_period": 0.0}
+        yield kit
+
+
+@pytest.fixture
+def started(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Started]:
+    from nimbus.datagen.kit import NimbusExtension, extension
+
+    jobs, channels = Jobs(), []
+
+    def channel(*_: Any) -> LocalChannel:
+        channels.append(LocalChannel(tmp_path))
+        return channels[-1]
+
+    monkeypatch.setattr(extension, "ProcessLauncher", lambda *_, **__: jobs)
+    monkeypatch.setattr(extension, "ProcessChannel", channel)
+    monkeypatch.chdir(tmp_path)
+    made = NimbusExtension()
+    made.on_startup("nimbus.datagen-0.1.0")
+    kit.show(MENU)
+    yield Started(made, kit, jobs, channels)
+    if kit.menus:
+        made.on_shutdown()
+
+
+@pytest.fixture
+def opened(started: Started, tmp_path: Path) -> Started:
+    """The same with a task open that has one of everything."""
+    (tmp_path / "mine.yaml").write_text(TASK)
+    started.edit("StringField", "task", str(tmp_path / "mine.yaml"))
+    started.press("open")
+    assert started.said("problems") == "", started.said("problems")
+    return started

@@ -1,0 +1,30 @@
+"""The editor's process: one that dies is followed by another, one that cannot be started is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from started_extension import TASK, Started
+
+
+def test_an_editor_that_dies_is_followed_by_another_with_the_same_text(opened: Started):
+    opened.edit("StringField", "rate", "30")
+    opened.channel.dead = "the editor ended: Killed"
+    opened.look()
+    opened.look()
+    assert len(opened.channels) == 2 and opened.channels[0].closed == 1
+    assert opened.text == TASK + "rate: 30\n"
+    assert "Killed" in opened.said("problem")
+
+
+def test_an_editor_that_cannot_be_started_is_one_line(started: Started, monkeypatch: pytest.MonkeyPatch):
+    from nimbus.datagen.errors import InputError
+    from nimbus.datagen.kit import extension
+
+    def missing(*_: Any) -> Any:
+        raise InputError("no Python with Nimbus's dependencies was found", instead="make one")
+
+    monkeypatch.setattr(extension, "ProcessChannel", missing)
+    started.press("open")
+    assert started.said("problem") == "no Python with Nimbus's dependencies was found; make one"

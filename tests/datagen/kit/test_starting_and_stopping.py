@@ -1,0 +1,48 @@
+"""The extension starts nothing by itself, and leaves nothing when it is shut down."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from contract.kit_behaviour import Kit
+from started_extension import MENU, Started
+
+
+def test_starting_adds_one_menu_entry_and_opens_nothing(kit: Kit):
+    from nimbus.datagen.kit import NimbusExtension
+
+    extension = NimbusExtension()
+    extension.on_startup("nimbus.datagen-0.1.0")
+    assert (list(kit.menus), kit.windows, kit.stage, len(kit.observers)) == ([MENU], [], "", 1)
+    extension.on_shutdown()
+    assert (kit.menus, len(kit.observers)) == ({}, 0)
+
+
+def test_nothing_is_started_before_somebody_asks(started: Started):
+    assert (started.channels, started.jobs) == ([], [])
+    assert started.kit.find("StringField", "task").model.get_value_as_string() == "sort_trash"
+
+
+def test_shutting_down_leaves_nothing(opened: Started):
+    opened.press("run")
+    kit, extension = opened.kit, opened.extension
+    window, desk = weakref.ref(kit.windows[0]), extension._desk
+    extension.on_shutdown()
+    kit.widgets.clear()
+    gc.collect()
+    assert (kit.menus, kit.windows, len(kit.observers), len(kit.edits)) == ({}, [], 0, 0)
+    assert window() is None
+    assert desk._observers == [] and desk.panel._observers == []
+    assert opened.channel.closed == 1
+    assert opened.jobs[-1].cancelled == 0, "a run goes on"
+    assert kit.settings["/persistent/exts/nimbus.datagen/task"].endswith("mine.yaml")
+
+
+def test_a_hot_reload_starts_afresh_with_the_task_of_before(started: Started):
+    started.edit("StringField", "task", "other")
+    started.extension.on_shutdown()
+    started.extension.on_startup("nimbus.datagen-0.1.0")
+    started.kit.show(MENU)
+    assert started.kit.find("StringField", "task").model.get_value_as_string() == "other"
+    assert (list(started.kit.menus), len(started.kit.observers)) == ([MENU], 1)

@@ -1,0 +1,68 @@
+"""The viewport: the layout that is chosen, its stage and motion, what is moved in it, and pictures of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from started_extension import Started
+
+
+def test_seed_and_episode_say_which_layout_is_drawn(opened: Started):
+    opened.edit("IntDrag", "seed", 7)
+    opened.edit("IntDrag", "episode", 4)
+    opened.press("this one")
+    assert ("show_layout", {"seed": 7, "index": 4}) in opened.channel.sketch.asked
+    assert opened.said("said") == "show_layout done"
+
+
+def test_a_stage_is_opened_and_its_motion_played(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), number=1, duration=4.0)
+    opened.press("plan")
+    assert opened.kit.stage == str(tmp_path / "plan.usda")
+    assert opened.kit.played == [("set_end_time", (4.0,)), ("set_current_time", (0.0,)), ("play", ())]
+    opened.kit.stage = ""
+    opened.press("reach")
+    assert opened.kit.stage == "", "the same stage is not opened again"
+
+
+def test_unsaved_changes_of_the_open_stage_are_not_lost(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    opened.kit.has_pending_edit = True
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), number=1, duration=0.0)
+    opened.press("this one")
+    assert opened.kit.stage == ""
+    assert "not saved" in opened.said("problem")
+
+
+def test_a_region_and_a_camera_that_are_moved_in_the_viewport_are_moved_in_the_task(opened: Started):
+    from pxr import Gf, Usd, UsdGeom
+
+    from nimbus.datagen.editor.screen import Frustum, Marks, Region
+
+    opened.kit.usd_stage = Usd.Stage.CreateInMemory()
+    region = Region(id="regions.start.center", name="start", center=(0.5, 0.0, 0.0), size=(0.3, 0.4))
+    camera = Frustum(
+        id="cameras.front.pose", name="front", position=(1.5, 0, 0.9), wxyz=(1, 0, 0, 0), vertical_fov=0.7, aspect=1.3
+    )
+    opened.channel.sketch.marks = Marks(regions=(region,), cameras=(camera,))
+    opened.edit("StringField", "rate", "30")
+    with Usd.EditContext(opened.kit.usd_stage, opened.kit.usd_stage.GetSessionLayer()):
+        plate: Any = UsdGeom.Xformable(opened.kit.usd_stage.GetPrimAtPath("/NimbusMarks/region_start"))
+        plate.GetOrderedXformOps()[0].Set(Gf.Vec3d(0.42, 0.1, 0.002))
+        eye: Any = UsdGeom.Xformable(opened.kit.usd_stage.GetPrimAtPath("/NimbusMarks/camera_front"))
+        eye.GetOrderedXformOps()[0].Set(Gf.Vec3d(1.2, 0.3, 0.8))
+    for _ in range(3):
+        opened.look()
+    assert "center: [0.42, 0.1]" in opened.text
+    assert "position: [1.2, 0.3, 0.8]" in opened.text
+
+
+def test_pictures_are_shown_below_the_controls(opened: Started, tmp_path: Path):
+    opened.channel.sketch.pictures = {"front": str(tmp_path / "front.png")}
+    opened.press("pictures")
+    (image,) = [widget for widget in opened.kit.widgets if type(widget).__name__ == "Image"]
+    assert image.played_args == (str(tmp_path / "front.png"),)
