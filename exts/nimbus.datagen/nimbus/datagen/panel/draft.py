@@ -9,7 +9,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel import yaml_edit
 from nimbus.datagen.panel.blank import begun
-from nimbus.datagen.panel.forms import RangeField, written_out
+from nimbus.datagen.panel.forms import RangeField, named_cameras, written_out
 from nimbus.datagen.panel.problem import Problem, problem_of
 from nimbus.datagen.panel.safe_file import alone_in, decoded, digest, read_content, replace_content
 from nimbus.datagen.presets import expand_cameras
@@ -124,10 +124,7 @@ class TaskDraft:
 
     def place_camera(self, name: str, position: Sequence[float], wxyz: Sequence[float]) -> None:
         """Put a camera elsewhere: its pose in the frame of its mount [m]; presets are written out first."""
-        cameras = self.value("cameras")
-        names = tuple(part.strip() for part in cameras.split("+")) if isinstance(cameras, str) else cameras
-        if not isinstance(names, dict):
-            names = {entry: entry for entry in names or ("front", "wrist")}
+        names = named_cameras(self.data)
         kept = {key: value for key, value in expand_cameras(names)[name].items() if key not in ("look_at", "up")}
         pose = {"position": _rounded(position), "wxyz": _rounded(wxyz)}
         self.set(("cameras",), names | {name: kept | pose})

@@ -32,6 +32,11 @@ class Parameter:
     choices: tuple[str, ...] = ()
     """All that it can be, where they are few."""
 
+    @property
+    def hint(self) -> str:
+        """What to type into its field."""
+        return self.meaning + (f" Default: {self.default}." if self.default else "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SkillForm:
@@ -73,6 +78,26 @@ class RangeField:
     unit: str
     is_pair: bool
     """Else one number, such as the largest distance from the middle."""
+
+    @property
+    def name(self) -> str:
+        """Below ``randomize``: ``light.intensity``."""
+        return ".".join(map(str, self.keys[1:]))
+
+    @property
+    def label(self) -> str:
+        """Its name and unit, for people."""
+        return self.name + (f" [{self.unit}]" if self.unit else "")
+
+    @property
+    def limits(self) -> tuple[float, float, float]:
+        """Least and most that a slider offers, and its step: round figures around what is written."""
+        reach = max(abs(self.low), abs(self.high), 1e-6)
+        unit = 10.0 ** len(str(int(reach))) / 10.0 if reach >= 1 else 0.1
+        while unit > reach:
+            unit /= 10.0
+        most = unit * (2 * int(reach / unit) + 2)
+        return (-most if self.low < 0 else 0.0), most, unit / 100.0
 
     def written(self, low: float, high: float) -> Any:
         """New bounds as they stand in the file."""
@@ -159,6 +184,16 @@ def read_value(text: str) -> Any:
         InputError: It is no YAML.
     """
     return parse(f"value: {text.strip()}\n", "the field").data["value"]
+
+
+def named_cameras(data: Any) -> dict[str, Any]:
+    """Cameras by name, each with what the file says of it; presets get their own names."""
+    said = data.get("cameras") if isinstance(data, dict) else None
+    if isinstance(said, dict):
+        return said
+    words = said.split("+") if isinstance(said, str) else said if isinstance(said, tuple) else ()
+    names = [word.strip() for word in words if isinstance(word, str) and word.strip()]
+    return {name: name for name in names or ("front", "wrist")}
 
 
 def written_out(data: Any) -> dict[str, Any]:
