@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from nimbus.datagen.editor.screen import Control, Section
-from nimbus.datagen.editor.task_sections import as_text, button
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.editor.task_sections import button
+from nimbus.datagen.panel import step_edits
 from nimbus.datagen.panel.draft import TaskDraft
-from nimbus.datagen.panel.forms import SkillForm, StepRow, read_value, skill_forms, step_entry, step_rows
+from nimbus.datagen.panel.fields import as_text, named
+from nimbus.datagen.panel.forms import SkillForm, StepRow, skill_forms, step_rows
 from nimbus.datagen.strict_yaml import Keys
 
 
@@ -45,8 +46,8 @@ class StepList:
                 kind="choice",
                 label="for each of",
                 value="",
-                options=("", *(draft.value("objects") or ())),
-                hint="puts the selected one into a loop over a group",
+                options=("", *named(draft, "objects")),
+                hint=step_edits.LOOP_HINT,
                 act=lambda group: self._wrap(draft, group) if group else None,
             )
         )
@@ -80,8 +81,6 @@ class StepList:
         controls = []
         for one in form.parameters:
             value = values.get(one.name, "")
-            hint = one.meaning + (f" Default: {one.default}." if one.default else "")
-            hint += "" if one.required else " May be empty."
             controls.append(
                 Control(
                     id=f"{self._key} . {one.name}",
@@ -89,7 +88,7 @@ class StepList:
                     label=one.name,
                     value=value,
                     options=tuple(dict.fromkeys(["", *one.choices, value])) if one.choices else (),
-                    hint=hint,
+                    hint=one.hint + ("" if one.required else " May be empty."),
                     act=lambda typed, name=one.name: self._typed.__setitem__(name, str(typed)),
                 )
             )
@@ -105,15 +104,12 @@ class StepList:
         self._typed.clear()
 
     def _entry(self) -> Any:
-        typed = {name: read_value(text) for name, text in (self._values | self._typed).items() if text.strip()}
-        return step_entry(self._skill, typed, kind=self._kind)
+        return step_edits.typed_entry(self._skill, self._values | self._typed, kind=self._kind)
 
     def _add(self, draft: TaskDraft) -> None:
         rows = self._rows(draft)
         keys: Keys = rows[self._selected].keys if rows else (self._key, -1)
-        index = int(keys[-1]) + 1
-        draft.insert(keys[:-1], index, self._entry())
-        self._follow(draft, (*keys[:-1], index))
+        self._follow(draft, step_edits.add_after(draft, keys, self._entry()))
 
     def _change(self, draft: TaskDraft) -> None:
         draft.set(self._rows(draft)[self._selected].keys, self._entry())
@@ -124,20 +120,17 @@ class StepList:
         if not rows:
             return
         keys = rows[self._selected].keys
-        (*around, index), count = keys, len(draft.value(*keys[:-1]))
-        if how == "remove":
-            if count == 1:
-                raise InputError("the last one cannot be removed", instead="change it, or add another first")
-            draft.remove(keys)
+        after = step_edits.reorder(draft, keys, how)
+        if after is None:
             self._skill = ""
-        elif 0 <= (to := int(index) + (1 if how == "down" else -1)) < count:
-            draft.move(tuple(around), int(index), to)
-            self._follow(draft, (*around, to))
+        elif after != keys:
+            self._follow(draft, after)
 
     def _wrap(self, draft: TaskDraft, group: str) -> None:
-        keys = self._rows(draft)[self._selected].keys
-        one = group[:-1] if group.endswith("s") and len(group) > 2 else "one"
-        draft.set(keys, {f"for {one} in {group}": [_renamed(draft.value(*keys), group, one)]})
+        rows = self._rows(draft)
+        if not rows:
+            return
+        step_edits.wrap(draft, rows[self._selected].keys, group)
         self._skill = ""
         self._typed.clear()
 
@@ -145,12 +138,3 @@ class StepList:
         """Select the entry that stands there."""
         self._selected = next(number for number, row in enumerate(self._rows(draft)) if row.keys == keys)
         self._typed.clear()
-
-
-def _renamed(entry: Any, old: str, new: str) -> Any:
-    """An entry in which a group is called by the name that a loop gives to each of its objects."""
-    if isinstance(entry, dict):
-        return {name: _renamed(value, old, new) for name, value in entry.items()}
-    if isinstance(entry, list | tuple):
-        return [_renamed(value, old, new) for value in entry]
-    return new if entry == old else entry

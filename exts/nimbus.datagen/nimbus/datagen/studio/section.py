@@ -9,6 +9,8 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import TaskDraft
+from nimbus.datagen.panel.fields import as_text, free_name, put
+from nimbus.datagen.strict_yaml import Keys
 
 _NOTHING = object()
 
@@ -106,6 +108,11 @@ class Section(ABC):
         handle.on_update(lambda event: self._typed(handle, lambda: take(event.target.value)))
         return handle
 
+    def entry(self, keys: Keys, label: str, hint: str) -> Any:
+        """A field of the file as text; nothing typed takes it out."""
+        text = self.gui.add_text(label, as_text(self.draft.value(*keys)), hint=hint)
+        return self.field(text, lambda typed: put(self.draft, keys, typed, typing=True))
+
     def choice(
         self, label: str, value: str, options: Sequence[str], take: Callable[[str], None], hint: str = ""
     ) -> Any:
@@ -130,9 +137,3 @@ class Section(ABC):
                 self.change(act)
             finally:
                 self._typing = False
-
-
-def free_name(stem: str, taken: Container[str]) -> str:
-    """A name that is not taken yet."""
-    names = (stem, *(f"{stem}_{number}" for number in range(2, 1000)))
-    return next(name for name in names if name not in taken)

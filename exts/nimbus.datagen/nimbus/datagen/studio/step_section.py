@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.panel.forms import SkillForm, StepRow, read_value, skill_forms, step_entry, step_rows
+from nimbus.datagen.panel import step_edits
+from nimbus.datagen.panel.fields import as_text, named
+from nimbus.datagen.panel.forms import SkillForm, StepRow, skill_forms, step_rows
 from nimbus.datagen.strict_yaml import Keys
 from nimbus.datagen.studio.section import Section
-from nimbus.datagen.studio.task_sections import as_text
-
-_LOOP_HINT = "Does the selected one for every object of a group, one after the other"
 
 
 class StepSection(Section):
@@ -53,8 +51,8 @@ class StepSection(Section):
         self.keep(self.gui.add_markdown(lines))
         order = self.keep(self.gui.add_button_group("move", ("up", "down", "remove")))
         order.on_click(lambda event: self.change(lambda: self._reorder(event.target.value)))
-        groups = [name for name in self.draft.value("objects") or ()]
-        loop = self.keep(self.gui.add_dropdown("for each of", ["", *groups], initial_value="", hint=_LOOP_HINT))
+        groups = ["", *named(self.draft, "objects")]
+        loop = self.keep(self.gui.add_dropdown("for each of", groups, initial_value="", hint=step_edits.LOOP_HINT))
         loop.on_update(lambda event: event.target.value and self.change(lambda: self._wrap(event.target.value)))
         row = rows[self._selected]
         self._skill = self._skill or (row.name if row.is_skill else next(iter(forms)))
@@ -74,10 +72,9 @@ class StepSection(Section):
             label = name if parameter.required else f"{name} (may be empty)"
             if parameter.choices:
                 options = list(dict.fromkeys(["", *parameter.choices, value]))
-                field = self.gui.add_dropdown(name, options, initial_value=value, hint=parameter.meaning)
+                field = self.gui.add_dropdown(name, options, initial_value=value, hint=parameter.hint)
             else:
-                hint = parameter.meaning + (f" Default: {parameter.default}." if parameter.default else "")
-                field = self.gui.add_text(label, value, hint=hint)
+                field = self.gui.add_text(label, value, hint=parameter.hint)
             self.keep(field)
             field.on_update(lambda event, name=name: self._values.__setitem__(name, event.target.value))
 
@@ -92,51 +89,30 @@ class StepSection(Section):
             self.rebuild()
 
     def _reorder(self, how: str) -> None:
-        keys = self.rows[self._selected].keys
-        (*around, index), count = keys, len(self.draft.value(*keys[:-1]))
-        if how == "remove":
-            if count == 1:
-                raise InputError("the last step cannot be removed", instead="change it, or add another first")
-            self.draft.remove(keys)
-            return
-        to = int(index) + (1 if how == "down" else -1)
-        if 0 <= to < count:
-            moved = (*around, to)
-            self._selected = next(n for n, row in enumerate(self.rows) if row.keys == moved)
-            self.draft.move(tuple(around), int(index), to)
-            self._selected = next(n for n, row in enumerate(self.rows) if row.keys == moved)
-            self.rebuild()
+        keys = self.selected_row.keys
+        after = step_edits.reorder(self.draft, keys, how)
+        if after not in (None, keys):
+            self._follow(after)
 
     def _wrap(self, group: str) -> None:
-        keys = self.rows[self._selected].keys
-        variable = group[:-1] if group.endswith("s") and len(group) > 2 else "one"
-        entry = _renamed(self.draft.value(*keys), group, variable)
-        self.draft.set(keys, {f"for {variable} in {group}": [entry]})
+        step_edits.wrap(self.draft, self.selected_row.keys, group)
 
     def _entry(self) -> Any:
-        typed = {name: read_value(text) for name, text in self._values.items() if text.strip()}
-        return step_entry(self._skill, typed, kind=self.kind)
+        return step_edits.typed_entry(self._skill, self._values, kind=self.kind)
 
     def _add(self) -> None:
-        keys: Keys = self.rows[self._selected].keys
-        index = int(keys[-1]) + 1
-        entry, skill = self._entry(), self._skill
-        self.draft.insert(keys[:-1], index, entry)
-        self._selected = next(n for n, row in enumerate(self.rows) if row.keys == (*keys[:-1], index))
+        skill = self._skill
+        added = step_edits.add_after(self.draft, self.selected_row.keys, self._entry())
         self._skill = skill
-        self.rebuild()
+        self._follow(added)
 
     def _replace(self) -> None:
-        self.draft.set(self.rows[self._selected].keys, self._entry())
+        self.draft.set(self.selected_row.keys, self._entry())
 
-
-def _renamed(entry: Any, old: str, new: str) -> Any:
-    """A step in which a group is called by the name that a loop gives to each of its objects."""
-    if isinstance(entry, dict):
-        return {name: _renamed(value, old, new) for name, value in entry.items()}
-    if isinstance(entry, (list, tuple)):
-        return [_renamed(value, old, new) for value in entry]
-    return new if entry == old else entry
+    def _follow(self, keys: Keys) -> None:
+        """Select the entry that stands there."""
+        self._selected = next(number for number, row in enumerate(self.rows) if row.keys == keys)
+        self.rebuild()
 
 
 def _line(row: StepRow, number: int, selected: bool) -> str:
