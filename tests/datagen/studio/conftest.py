@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from runs import run
+
+pytest.register_assert_rewrite("layout_actions", "run_actions", "step_actions", "task_actions")
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +43,29 @@ def studio(served_studio: Any) -> Iterator[Any]:
         studio.open("sort_trash")
     assert studio.errands.wait(timeout=300)
     studio.complain("")
+
+
+@pytest.fixture
+def moving(studio: Any) -> Any:
+    """Shows a motion of thirty steps in which everything rises."""
+    from nimbus.datagen.studio.preview import Plot
+
+    look = studio.player.look
+    rise = np.linspace(0, 0.2, 30)[:, None, None] * (0, 0, 1)
+    motion = replace(
+        look.motion,
+        positions=look.motion.positions[:1] + rise,
+        wxyz=np.repeat(look.motion.wxyz[:1], 30, axis=0),
+        plots=tuple(Plot(title=name, names=("a", "b"), rows=rise[:, 0, :2]) for name in ("one", "other")),
+    )
+    studio.player.show(replace(look, motion=motion), "rising")
+    assert studio.errands.wait(timeout=300)
+    yield studio
+    studio.player.show(look, "")
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    assert run("--episodes", "1", out=folder) == 0
+    return folder

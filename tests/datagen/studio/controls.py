@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,3 +33,16 @@ def use(handle: Any, value: Any = None) -> None:
         handle._impl.value = value
     for call in list(handle._impl.update_cb):
         call(SimpleNamespace(target=handle, client=None, client_id=0))
+
+
+class Actions(dict[Place, Callable[..., None]]):
+    """What uses each control, and sees what comes of it; its parameters without a default are fixtures."""
+
+    def at(self, folder: str, *labels: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Note a function as the one that uses these controls of a folder."""
+
+        def noted(act: Callable[..., None]) -> Callable[..., None]:
+            self.update({(folder, label): act for label in labels})
+            return act
+
+        return noted
