@@ -74,6 +74,16 @@ def test_a_filter_that_is_not_there_is_one_line(tmp_path: Path):
         episode.array("action")
 
 
+def assert_nothing_is_published(folder: Path, *, because: str) -> None:
+    """No export and no filter takes the dataset of a folder, and none leaves anything behind."""
+    for to in FORMATS:
+        with pytest.raises(InputError, match=because):
+            export(folder / "data", folder / "out", to=to)
+    with pytest.raises(InputError, match=because):
+        filter_native(folder / "data", folder / "out", Condition("length > 1"))
+    assert not (folder / "out").exists()
+
+
 def test_nothing_of_a_file_that_reaches_for_another_is_published(tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0)])
     path = next((tmp_path / "data/episodes").glob("*.hdf5"))
@@ -82,12 +92,7 @@ def test_nothing_of_a_file_that_reaches_for_another_is_published(tmp_path: Path)
     ledger = Ledger(tmp_path / "data")
     ledger.record(*(replace(one, byte_count=path.stat().st_size) for one in ledger.stored()))
     ledger.close()
-    for to in FORMATS:
-        with pytest.raises(InputError, match="another file"):
-            export(tmp_path / "data", tmp_path / "out", to=to)
-    with pytest.raises(InputError, match="another file"):
-        filter_native(tmp_path / "data", tmp_path / "out", Condition("length > 1"))
-    assert not (tmp_path / "out").exists()
+    assert_nothing_is_published(tmp_path, because="another file")
 
 
 @pytest.mark.parametrize("name", ["*.hdf5", "*.front.mp4"])
@@ -95,11 +100,6 @@ def test_a_link_out_of_the_dataset_is_told_and_nothing_published(tmp_path: Path,
     write_dataset(tmp_path / "data", [make_rendered(0)], images="video")
     path = next((tmp_path / "data/episodes").glob(name))
     path.symlink_to(path.rename(tmp_path / path.name))
-    for to in FORMATS:
-        with pytest.raises(InputError, match="leads out of the dataset; put a copy of the file in its place"):
-            export(tmp_path / "data", tmp_path / "out", to=to)
-    with pytest.raises(InputError, match="leads out of the dataset"):
-        filter_native(tmp_path / "data", tmp_path / "out", Condition("length > 1"))
-    assert not (tmp_path / "out").exists()
+    assert_nothing_is_published(tmp_path, because="leads out of the dataset; put a copy of the file in its place")
     assert any("leads out of the dataset" in problem for problem in verify(tmp_path / "data").problems)
     assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}
