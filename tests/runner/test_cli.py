@@ -186,14 +186,15 @@ def test_no_arguments_show_the_help(capsys):
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_that_the_caller_closed_are_no_error(closed: str):
-    assert subprocess.run(f"'{sys.executable}' '{RUNNER}' tasks {closed}", shell=True, check=False).returncode == 0
-    assert subprocess.run(f"'{sys.executable}' '{RUNNER}' task {closed}", shell=True, check=False).returncode == 2
+    line = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, str(RUNNER)]
+    assert subprocess.run([*line, "tasks"], check=False).returncode == 0
+    assert subprocess.run([*line, "task"], check=False).returncode == 2
 
 
 def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path):
-    line = f"mkdir gone; cd gone; rmdir ../gone; '{sys.executable}' '{RUNNER}' tasks"
+    line = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", sys.executable, str(RUNNER), "tasks"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it may be relative
-    done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     said = "the current folder: cannot be used: No such file or directory; change to one that is there\n"
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(said) and "Traceback" not in done.stderr
