@@ -11,7 +11,6 @@ supervisor.py    one thread and none of the user's code: waits for whatever happ
   crew.py          the workers: started, heard, ended, reaped
   staff.py         how many workers in which role there should be
   watchdog.py      looks at stamps and memory, ends what hangs
-  pulse.py         tells a machine that stood still from a loop that waited for a disk
   aftermath.py     what a worker's death means: its work goes back, a fault is noted
   disk.py          waits while the disk is full
   status.py        what the status file says

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -121,11 +120,10 @@ class Amnesty:
     def __init__(self, period: float) -> None:
         self._period = period
         self._now: float | None = None
-        self._turn = threading.Lock()
         self._pauses: deque[tuple[float, float]] = deque(maxlen=_PAUSES)
 
     def late(self, now: float) -> float:
-        """Call it at every look, before judging; from other threads too, which know that the machine goes on.
+        """Call it at every look, before judging.
 
         Args:
             now: [s] of the clock that stamps have.
@@ -133,13 +131,12 @@ class Amnesty:
         Returns:
             Seconds by which this look came late, when that is more than two periods; else 0.
         """
-        with self._turn:
-            due = now if self._now is None else self._now + self._period
-            self._now = now if self._now is None else max(now, self._now)
-            if now - due <= _LATE * self._period:
-                return 0.0
-            self._pauses.append((due, now))
-            return now - due
+        due = now if self._now is None else self._now + self._period
+        self._now = now
+        if now - due <= _LATE * self._period:
+            return 0.0
+        self._pauses.append((due, now))
+        return now - due
 
     def forgiven(self, age: float) -> float:
         """How much of an age [s], as of the last look, fell into pauses.
@@ -147,11 +144,10 @@ class Amnesty:
         A stamp made after a pause gets nothing for it, one made before gets all of it, and one made in the middle, by
         a worker that was not paused, a part.
         """
-        with self._turn:
-            if self._now is None:
-                return 0.0
-            since = self._now - age
-            return sum(max(0.0, end - max(begin, since)) for begin, end in self._pauses)
+        if self._now is None:
+            return 0.0
+        since = self._now - age
+        return sum(max(0.0, end - max(begin, since)) for begin, end in self._pauses)
 
 
 class Deadlines:

@@ -112,7 +112,6 @@ class Shift:
         self._leaving_since: float | None = None
         self._ended: Ended | None = None
         self.progress.flush()
-        self.watchdog.pulse.start()
 
     # The loop
 
@@ -123,14 +122,13 @@ class Shift:
             now: [s] of the monotonic clock.
             is_tick: Time to look at everything.
         """
-        if is_tick:
-            self.crew.flush()
-            self.watchdog.look(time.monotonic())  # before a commit, which may take long: everybody was heard just now
         if not self.disk.is_full:
             with self.disk.guard(now):
                 if self.dispatcher.intake.commit():
                     self.disk.worked()
         if is_tick:
+            self.crew.flush()
+            self.watchdog.look(now)
             status = self.progress.status
             self.disk.look(now, needed=2 * len(self.crew) * status.byte_count // max(1, status.stored))
             self.staff.look(now)
@@ -176,7 +174,6 @@ class Shift:
 
     def close(self) -> None:
         """End everybody, and write how the run ended."""
-        self.watchdog.pulse.stop()
         self.crew.close()
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):

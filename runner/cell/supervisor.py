@@ -1,8 +1,7 @@
 """The supervisor: one thread that starts workers, hands out work, commits what comes back, and watches.
 
 It runs none of the user's code and loads no simulator. Everything that it decides follows from the ledger and from what
-workers say; when it dies, the ledger is enough to go on. The one other thread, :mod:`~nimbus.runner.cell.pulse`, does
-nothing but wake.
+workers say; when it dies, the ledger is enough to go on.
 """
 
 from __future__ import annotations
@@ -114,8 +113,6 @@ class Supervisor:
         self.zygote, theirs = pair()
         supervisor = os.getpid()
         self._zygote_log = os.memfd_create("nimbus-zygote-log")
-        if self._shift:
-            self._shift.watchdog.pulse.stop()  # only the thread that forks is there afterwards
         pid = os.fork()
         if pid == 0:
             _become_zygote(self.spec, theirs, log=self._zygote_log, supervisor=supervisor)
@@ -124,7 +121,6 @@ class Supervisor:
         self._zygote_due: float | None = time.monotonic() + _LOADING
         if self._shift:
             self._shift.zygote_pid = pid
-            self._shift.watchdog.pulse.start()
         self._selector.register(self.zygote, selectors.EVENT_READ, self._hear_zygote)
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 

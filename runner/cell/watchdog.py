@@ -7,7 +7,6 @@ from dataclasses import replace
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Amnesty, Deadlines, Verdict
-from nimbus.runner.cell.pulse import Pulse
 
 _MEMORY_PERIOD = 1.0
 """[s]"""
@@ -28,8 +27,6 @@ class Watchdog:
     def __init__(self, crew: Crew, deadlines: Deadlines, *, tick: float, memory_limit: int = 0) -> None:
         self._crew, self.deadlines = crew, deadlines
         self.amnesty = Amnesty(tick)
-        self.pulse = Pulse(tick, self.amnesty.late)
-        """Beats while the supervisor commits: a slow disk stops nobody but itself, and nobody is forgiven for it."""
         self._memory_limit = memory_limit
         self._total_memory = processes.total_memory()
         self._next_memory = 0.0

@@ -127,15 +127,6 @@ def test_after_a_pause_nobody_has_hung_and_who_hangs_is_still_found():
     assert deadlines.judge(Look(71.0, 79.0), amnesty=amnesty) is Verdict.HUNG
 
 
-def test_who_hangs_while_the_loop_waits_for_a_disk_is_not_forgiven():
-    amnesty = Amnesty(0.1)
-    amnesty.late(100.0)
-    for beat in range(1, 20):
-        assert amnesty.late(100.0 + 0.1 * beat) == 0.0  # by the thread beside the loop
-    assert amnesty.late(102.0) == 0.0 and amnesty.late(101.95) == 0.0  # the loop's next looks, one of them overtaken
-    assert amnesty.forgiven(10.0) == 0.0
-
-
 @given(st.floats(0, 300), st.floats(0.3, 100))
 def test_an_age_is_forgiven_what_it_shares_with_the_pause(age: float, pause: float):
     amnesty = Amnesty(0.1)
