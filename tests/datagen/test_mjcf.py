@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import mujoco
@@ -10,20 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from six_joint_robot import robot_file
+from task_attempts import first_success
 
-from nimbus.datagen.discover import discover_components
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.mjcf import as_urdf
-from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.robot import load_robot
-from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import load_task
 from nimbus.datagen.urdf import limit_of, ratio_of, read_urdf
-from nimbus.datagen.usd.loader import load_assets
-
-discover_components()
 
 ODD = """<mujoco>
   <compiler angle="degree"/>
@@ -67,15 +59,7 @@ ARM = """<mujoco>
           </body></body></body></body></body></body></body>
   </worldbody>
 </mujoco>"""
-FILE = """name: of_mjcf
-urdf: arm.xml
-arm: {joints: [j1, j2, j3, j4, j5, j6], home: [0, 0.4, 1.3, 0, 1.4, 0]}
-tool: {link: palm, position: [0.0, 0.0, 0.09]}
-gripper:
-  {joints: [left, right], links: [palm, finger_l, finger_r], fingers: [finger_l, finger_r], open: 0.04, closed: 0.0,
-   effort_limit: 15.0, stiffness: 1500.0, damping: 40.0, armature: 0.2,
-   pad_width: 0.02, pad_height: 0.02, finger_thickness: 0.01, finger_depth: 0.05}
-"""
+FILE = robot_file("of_mjcf", model="arm.xml")
 TASK = """robot: of_mjcf.yaml
 scene: table
 regions:
@@ -126,17 +110,7 @@ def test_a_robot_of_an_mjcf_file_picks_a_block_and_puts_it_elsewhere(tmp_path: P
     (tmp_path / "arm.xml").write_text(ARM)
     (tmp_path / "of_mjcf.yaml").write_text(FILE)
     (tmp_path / "task.yaml").write_text(TASK)
-    task = load_task(tmp_path / "task.yaml")
-    assets = load_assets(task)
-    done = []
-    for index in range(2):
-        layout = draw_physical(task, assets, seed=0, index=index)
-        simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-        streams = partial(stream, 0, index, "attempt", 0)
-        done.append(run_attempt(task, simulation, layout, streams=streams, planner="ompl").outcome)
-        if done[-1].success:
-            return
-    raise AssertionError(done)
+    assert first_success(tmp_path / "task.yaml", layouts=2).outcome.success
 
 
 def test_what_mujoco_cannot_read_is_one_line(tmp_path: Path):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from six_joint_robot import robot_file
 
 from nimbus.datagen.scene_files import scene_folder
 from nimbus.runner.cli import main
@@ -22,15 +23,7 @@ LINK = """<link name="{name}"><inertial><origin xyz="0 0 0.1"/><mass value="{mas
   <collision><origin xyz="0 0 {half}"/><geometry><box size="{size}"/></geometry></collision></link>"""
 JOINT = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>
   <origin xyz="{at}"/><axis xyz="{axis}"/><limit lower="{low}" upper="{high}" velocity="2" effort="60"/></joint>"""
-FILE = """name: mine
-urdf: models/mine.urdf
-arm: {joints: [j1, j2, j3, j4, j5, j6], home: [0, 0.4, 1.3, 0, 1.4, 0]}
-tool: {link: palm, position: [0.0, 0.0, 0.09]}
-gripper:
-  {joints: [left, right], links: [palm, finger_l, finger_r], fingers: [finger_l, finger_r], open: 0.04, closed: 0.0,
-   effort_limit: 15.0, stiffness: 1500.0, damping: 40.0, armature: 0.2,
-   pad_width: 0.02, pad_height: 0.02, finger_thickness: 0.01, finger_depth: 0.05}
-"""
+FILE = robot_file("mine", model="models/mine.urdf")
 
 
 @pytest.fixture
