@@ -31,18 +31,35 @@ instructions: ["Put {{block}} elsewhere."]
 
 
 @lru_cache
-def _loaded(name: str) -> tuple[Task, SceneAssets]:
-    task = load_task(name)
+def _loaded(task_file: str | Path, skills: tuple[Path, ...]) -> tuple[Task, SceneAssets]:
+    task = load_task(task_file, skill_folders=skills)
     return task, load_assets(task)
 
 
-def attempt(name: str, *, index: int = 0) -> Trajectory:
-    """The first attempt at one layout of seed 0, as a run makes it."""
-    task, assets = _loaded(name)
+def attempt(task_file: str | Path, *, index: int = 0, skills: tuple[Path, ...] = ()) -> Trajectory:
+    """The first attempt at one layout of seed 0, as a run makes it.
+
+    Args:
+        task_file: Path, or the name of a task that comes with Nimbus.
+        index: Of the layout.
+        skills: Folders of skills of a user's own.
+    """
+    task, assets = _loaded(task_file, skills)
     layout = draw_physical(task, assets, seed=0, index=index)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     streams = partial(stream, 0, index, "attempt", 0)
     return run_attempt(task, simulation, layout, streams=streams, planner="ompl")
+
+
+def first_success(task_file: str | Path, *, layouts: int = 3, skills: tuple[Path, ...] = ()) -> Trajectory:
+    """The first attempt that succeeds, at one layout after the other; none raises with what became of each."""
+    outcomes = []
+    for index in range(layouts):
+        tried = attempt(task_file, index=index, skills=skills)
+        if tried.outcome.success:
+            return tried
+        outcomes.append(tried.outcome)
+    raise AssertionError(outcomes)
 
 
 def elsewhere(robot: str, x: float, folder: Path) -> Trajectory:
@@ -55,11 +72,7 @@ def elsewhere(robot: str, x: float, folder: Path) -> Trajectory:
     """
     path = folder / "elsewhere.yaml"
     path.write_text(_ELSEWHERE.format(robot=robot, x=x))
-    tried = attempt(str(path))
-    for index in (1, 2):
-        if not tried.outcome.success:
-            tried = attempt(str(path), index=index)
-    return tried
+    return first_success(path)
 
 
 def successes(name: str, *, wanted: int = 1, layouts: int = 2) -> int:

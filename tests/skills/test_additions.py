@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
+from task_attempts import first_success
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover, discover_components
-from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.discover import discover
 from nimbus.datagen.scene_files import scene_folder
-from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import load_task
-from nimbus.datagen.trajectory import Trajectory
-from nimbus.datagen.usd.loader import load_assets
-
-discover_components()
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TASK = """
@@ -36,22 +27,6 @@ success:
 {success}
 instructions: ["Do something with {{block}}."]
 """
-
-
-def first_success(task_file: Path, *, skills: tuple[Path, ...] = ()) -> Trajectory:
-    """The first of three attempts that succeeds."""
-    task = load_task(task_file, skill_folders=skills)
-    assets = load_assets(task)
-    failures = []
-    for index in range(3):
-        layout = draw_physical(task, assets, seed=0, index=index)
-        simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-        streams = partial(stream, 0, index, "attempt", 0)
-        trajectory = run_attempt(task, simulation, layout, streams=streams, planner="ompl")
-        if trajectory.outcome.success:
-            return trajectory
-        failures.append(trajectory.outcome)
-    raise AssertionError(failures)
 
 
 def test_the_skill_of_the_page_taps_without_pushing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
