@@ -56,6 +56,16 @@ def test_inside_a_loop_the_group_is_called_by_the_name_of_one(draft: TaskDraft):
     assert draft.problems() == []
 
 
+def test_inside_a_loop_expressions_are_about_one_but_numbered_ones_stay(draft: TaskDraft):
+    added = step_edits.add_after(draft, ("steps", 1), {"place": {"object": "items", "in": "bins[items.class]"}})
+    step_edits.wrap(draft, added, "items")
+    (place,) = draft.value(*added)["for item in items"]
+    assert place == {"place": {"object": "item", "in": "bins[item.class]"}}
+    draft.set(added, {"pick": "items[0]"})
+    step_edits.wrap(draft, added, "items")
+    assert draft.value(*added) == {"for item in items": ({"pick": "items[0]"},)}
+
+
 @pytest.mark.parametrize("said", [None, "nothing"])
 def test_a_list_that_is_missing_begins_with_what_is_added(draft: TaskDraft, said: Any):
     draft.remove(("success",))

@@ -45,6 +45,10 @@ def add_entry(studio: Any, folder: str, key: str, kind: str, name: str) -> None:
     use(controls(studio)[folder, "add after"])
     assert studio.draft.value(key)[-1] == name
     assert studio.draft.problems() == []
+    studio.draft.remove((key,))
+    use(controls(studio)[folder, kind], name)
+    use(controls(studio)[folder, "add after"])
+    assert studio.draft.value(key) == (name,)
 
 
 def change_entry(studio: Any, folder: str, key: str, kind: str) -> None:

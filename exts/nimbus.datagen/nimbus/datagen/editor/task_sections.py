@@ -129,7 +129,7 @@ def _ranges(draft: TaskDraft) -> tuple[Control, ...]:
 def _range(draft: TaskDraft, one: RangeField) -> Control:
     def take(value: Any) -> None:
         low, high = value if one.is_pair else (value, value)
-        draft.set_range(one, min(float(low), float(high)), max(float(low), float(high)))
+        draft.set_range(one, low, high)
 
     return Control(
         id=f"randomize.{one.name}",

@@ -115,7 +115,14 @@ class TaskDraft:
         self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
 
     def set_range(self, field: RangeField, low: float, high: float) -> None:
-        """Change what a randomizer draws from, as part of typing; a preset is written out first."""
+        """Change what a randomizer draws from, as part of typing; a preset is written out first.
+
+        Args:
+            field: The range.
+            low: One bound, in the field's unit.
+            high: The other one; they may come in any order.
+        """
+        low, high = sorted((float(low), float(high)))
         if isinstance(self.value("randomize"), str):
             whole: Any = {"randomize": written_out(self.data)}
             self.set(("randomize",), _changed(whole, field.keys, field.written(low, high))["randomize"])

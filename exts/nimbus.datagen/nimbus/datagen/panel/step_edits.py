@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,4 +89,5 @@ def _renamed(entry: Any, old: str, new: str) -> Any:
         return {name: _renamed(value, old, new) for name, value in entry.items()}
     if isinstance(entry, list | tuple):
         return [_renamed(value, old, new) for value in entry]
-    return new if entry == old else entry
+    # ``items`` and ``items.class``; ``items[0]`` goes on being that one.
+    return re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w\[])", new, entry) if isinstance(entry, str) else entry

@@ -96,7 +96,9 @@ class Section(ABC):
         field = self.keep(self.gui.add_text(f"new {stem}", free_name(stem, taken), hint="Its name"))
 
         def act() -> None:
-            if (name := field.value.strip()) in taken:
+            if not (name := field.value.strip()):
+                raise InputError(f"a {stem} without a name", instead="type one")
+            if name in taken:
                 raise InputError(f"there is a '{name}' already", instead="type another name")
             add(name)
 

@@ -41,10 +41,21 @@ class StepSection(Section):
         """The list, what moves an entry, and the fields of a skill."""
         rows, forms = self.rows, {form.name: form for form in skill_forms(kind=self.kind)}
         self._selected = min(self._selected, max(0, len(rows) - 1))
+        row = rows[self._selected] if rows else None
+        if row:
+            self._build_list(rows)
+        else:
+            self.keep(self.gui.add_markdown("None that can be listed."))
+        self._skill = self._skill or (row.name if row and row.is_skill else next(iter(forms)))
+        skill = self.keep(self.gui.add_dropdown(self.kind, list(forms), initial_value=self._skill))
+        skill.on_update(lambda event: self._choose(event.target.value))
+        self._build_parameters(forms[self._skill], row)
+        self.button("add after", self._add, hint="A new step behind the one that is selected")
+        if row and row.is_skill:
+            self.button("change this one", self._replace, hint="The selected step becomes what the fields say")
+
+    def _build_list(self, rows: list[StepRow]) -> None:
         labels = [f"{number}. {row.label}" for number, row in enumerate(rows, 1)]
-        if not labels:
-            self.keep(self.gui.add_markdown("No steps that can be listed."))
-            return
         select = self.keep(self.gui.add_dropdown("select", labels, initial_value=labels[self._selected]))
         select.on_update(lambda event: self._select(labels.index(event.target.value)))
         lines = "\n".join(_line(row, number, number - 1 == self._selected) for number, row in enumerate(rows, 1))
@@ -54,17 +65,9 @@ class StepSection(Section):
         groups = ["", *named(self.draft, "objects")]
         loop = self.keep(self.gui.add_dropdown("for each of", groups, initial_value="", hint=step_edits.LOOP_HINT))
         loop.on_update(lambda event: event.target.value and self.change(lambda: self._wrap(event.target.value)))
-        row = rows[self._selected]
-        self._skill = self._skill or (row.name if row.is_skill else next(iter(forms)))
-        skill = self.keep(self.gui.add_dropdown(self.kind, list(forms), initial_value=self._skill))
-        skill.on_update(lambda event: self._choose(event.target.value))
-        self._build_parameters(forms[self._skill], row)
-        self.button("add after", self._add, hint="A new step behind the one that is selected")
-        if row.is_skill:
-            self.button("change this one", self._replace, hint="The selected step becomes what the fields say")
 
-    def _build_parameters(self, form: SkillForm, row: StepRow) -> None:
-        given = row.parameters if row.name == form.name else {}
+    def _build_parameters(self, form: SkillForm, row: StepRow | None) -> None:
+        given = row.parameters if row and row.name == form.name else {}
         self._values = {name: as_text(value) for name, value in given.items()}
         self.keep(self.gui.add_markdown(f"*{form.summary}*"))
         for parameter in form.parameters:
@@ -102,7 +105,8 @@ class StepSection(Section):
 
     def _add(self) -> None:
         skill = self._skill
-        added = step_edits.add_after(self.draft, self.selected_row.keys, self._entry())
+        after: Keys = self.selected_row.keys if self.rows else (self.key, -1)
+        added = step_edits.add_after(self.draft, after, self._entry())
         self._skill = skill
         self._follow(added)
 
