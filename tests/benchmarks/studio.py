@@ -69,7 +69,7 @@ def measure(size: tuple[int, int]) -> dict[str, Any]:
             figures["first view [s]"] = round(time.monotonic() - begin, 1)
             browser.settle("ready")
             browser.dismiss()
-            browser.click("Layouts")
+            browser.tab("Layouts")
             browser.click("Sample 50")
             browser.wait_for("50 layouts in", within=300)
             found = re.search(r"50 layouts in ([\d.]+) s", browser.text())
