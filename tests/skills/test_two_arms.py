@@ -9,6 +9,7 @@ import pytest
 
 from nimbus.datagen.discover import discover_components
 from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.execute.replay import run_again
 from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer
 from nimbus.datagen.robot import load_robot
@@ -22,19 +23,21 @@ discover_components()
 
 
 @pytest.mark.parametrize("name", ["handover_block", "lift_tray_together", "hold_and_stack"])
-def test_two_arms_do_their_task(name: str):
+def test_two_arms_do_their_task_and_do_it_again_from_their_actions(name: str):
     task = load_task(name)
     assets = load_assets(task)
     with Chain([UsdSceneLoader(task, assets), TabletopRandomizer(task, 0)]) as chain:
         (drawn,) = chain.run(iter([Request(index=0)]))
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-    done = run_attempt(
-        task, simulation, drawn.layouts[0].physical, streams=partial(stream, 0, 0, "attempt", 0), planner="ompl"
-    )
+    layout = drawn.layouts[0].physical
+    done = run_attempt(task, simulation, layout, streams=partial(stream, 0, 0, "attempt", 0), planner="ompl")
     assert done.outcome.success, done.outcome
     assert done.action_names[7::8] == ("left_gripper", "right_gripper") and done.actions.shape[1] == 16
     moved = np.ptp(done.joint_positions, axis=0)
     assert moved[:7].max() > 0.2 and moved[9:16].max() > 0.2
+    again = run_again(task, layout, done)
+    assert again.outcome == done.outcome
+    assert np.array_equal(again.body_positions, done.body_positions)
 
 
 def test_an_arm_alone_leaves_the_other_where_it_is():

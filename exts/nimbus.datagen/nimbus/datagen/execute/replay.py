@@ -32,7 +32,7 @@ def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Traject
     cell = Workcell(simulation, planner, layout, streams=partial(stream, 0), regions=task.regions)
     try:
         for action in stored.actions:
-            cell.command(action[:-1], opening=float(action[-1]))
+            cell.repeat(action)
     except SkillFailure as failure:
         return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
     return cell.finish(judge(task, performer(task, cell, layout), patience=0))

@@ -267,6 +267,15 @@ class Workcell(Surroundings):
         else:
             self._together.pause(self.name)
 
+    def repeat(self, action: ArrayLike) -> None:
+        """One record period with what was once recorded: the postures and grippers of all arms, one after the other.
+
+        Raises:
+            SkillFailure: An arm did not follow, or dropped what it held.
+        """
+        self._action[:] = action
+        self._advance()
+
     def _advance(self) -> None:
         """One record period with what all arms command."""
         skill, target, phase = self._label()
