@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import nimbus
 from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.processes import usable_cores
 from nimbus.runner.cell.spec import CellSpec, Instances
 from nimbus.runner.isaac_memory import remove_shared_memory
 
@@ -68,9 +69,15 @@ def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> 
     }
 
 
+def threads_of(spec: CellSpec) -> int:
+    """Threads of one instance: its share of the cores, which Kit alone would all take."""
+    count = spec.resources.workers[1] if spec.resources.workers else len(spec.instances.gpus)
+    return max(1, usable_cores() // max(1, count))
+
+
 def words(spec: CellSpec, handover: str, place: Place, *, seat: int, descriptors: Sequence[int]) -> list[str]:
     """The command of an instance, which is a worker of a cell."""
-    numbers = [seat, place.gpu_number, *descriptors]
+    numbers = [seat, place.gpu_number, threads_of(spec), *descriptors]
     own = [spec.to_text(), handover, json.dumps(numbers)]
     return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac_worker", *own, ROOT_WORD, str(place.root)]
 

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from nimbus.datagen import liveness
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.simulate.kit_app import start
 from nimbus.runner.cell.processes import die_with_parent, leave_stopping_to_the_supervisor
@@ -26,20 +25,19 @@ def main(words: list[str]) -> NoReturn:
     """Work for the supervisor that this process belongs to; ends the process, and never waits for Kit to close.
 
     Args:
-        words: The spec, the handover, numbers (seat, GPU, descriptors of channel, slab and stamps) as JSON; then
-            Kit's own words.
+        words: The spec, the handover, numbers (seat, GPU, threads, descriptors of channel, slab and stamps) as JSON;
+            then Kit's own words.
     """
     text, handover, numbers, *kits = words
-    seat, gpu, *descriptors = json.loads(numbers)
+    seat, gpu, threads, *descriptors = json.loads(numbers)
     die_with_parent(os.getppid())
     leave_stopping_to_the_supervisor()
     stamp = StampPage.attach(os.dup(descriptors[-1])).writer(seat)
     stamp.phase("start")
-    liveness.listen(lambda _: stamp.tick())
     sys.argv[1:] = kits  # Kit reads them too, and would not know the others
     refusal: InputError | None = None
     try:
-        app = start(gpu=gpu, on_update=liveness.progress)
+        app = start(gpu=gpu, threads=threads)
     except InputError as error:
         app, refusal = None, error
     else:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from nimbus.datagen.simulate.kit_app import EXPERIENCE
 from nimbus.runner.isaac_gpu import Gpu
 
 TESTS = Path(__file__).parent
@@ -27,8 +28,11 @@ def install(folder: Path, *, version: str = "6.0.1", wrong: str = "", python: st
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "VERSION").write_text(version + "\n")
+    folder.joinpath("apps").mkdir(exist_ok=True)
+    folder.joinpath("apps", EXPERIENCE).touch()
     path = os.pathsep.join(map(str, (TESTS / "fake_isaacsim/site", TESTS, TESTS / "datagen")))
     lines = [f"export ISAAC_PATH={shlex.quote(str(folder))}", f"export PYTHONPATH={shlex.quote(path)}"]
+    lines += [f"export EXP_PATH={shlex.quote(str(folder / 'apps'))}"]
     lines += [f"export FAKE_ISAACSIM={shlex.quote(wrong)}", f'{shlex.quote(sys.executable)} "$@"']
     script = folder / "python.sh"
     script.write_text("\n".join(["#!/bin/sh", *(lines if not python else [python]), ""]))

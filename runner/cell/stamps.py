@@ -150,9 +150,9 @@ class Stamp:
         row[_STAMP] = now
 
     def extend(self, seconds: float) -> None:
-        """Ask for patience: what comes next in this phase may take so long without a stamp."""
+        """Ask for patience: what comes next in this phase may take so long without a stamp; 0 ends it."""
         self.tick(0)
-        self._row[_EXTENDED] = max(self._row[_EXTENDED], self._last + round(seconds * 1e9))
+        self._row[_EXTENDED] = max(self._row[_EXTENDED], self._last + round(seconds * 1e9)) if seconds else 0
 
     def take(self) -> dict[str, tuple[float, float]]:
         """By phase left since the last call: the largest gap between stamps, and the longest stay [s]."""

@@ -76,7 +76,7 @@ class Worker:
 
     def run(self) -> None:
         """Work until told to stop, or until the supervisor is gone."""
-        liveness.listen(self._progress)
+        liveness.listen(self._progress, patience=self._stamp.extend)
         while not isinstance(order := self._next_order(), Stop):
             match order:
                 case Plan() if self._head:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,10 @@ class IsaacSim:
         self.opened = ""
         self.poses: dict[int, tuple[Any, Any]] = {}
         self.loading = 3
+        self.empty: dict[str, int] = {}
+        """How often an annotator has no image yet."""
+        self.update: Callable[[], None] = lambda: None
+        """Called at each round of Kit's loop."""
 
     def behaviour(self) -> dict[str, Any]:
         def noted(name: str, result: Any = None) -> Any:
@@ -40,6 +44,9 @@ class IsaacSim:
             made.played_paths, made.played_size = list(paths), resolution
 
         def data(made: Any, annotator: str) -> Any:
+            if self.empty.get(annotator, 0) > 0:
+                self.empty[annotator] -= 1
+                return None, {}
             shape = (len(made.played_paths), *made.played_size)
             if annotator == "instance_id_segmentation":
                 ids = np.zeros((*shape, 1), np.uint32)
@@ -56,6 +63,14 @@ class IsaacSim:
             }
             return warp(images[annotator]), {}
 
+        def updated(**options: Any) -> None:
+            self.done.append(("update", options))
+            self.update()
+
+        def stepped(**options: Any) -> None:
+            self.done.append(("step", options))
+            self.update()
+
         def still_loading() -> bool:
             self.loading -= 1
             return self.loading > 0
@@ -70,7 +85,7 @@ class IsaacSim:
             return Path(path).is_file(), None
 
         return {
-            f"{_UTILS}.app:update_app": noted("update"),
+            f"{_UTILS}.app:update_app": updated,
             f"{_UTILS}.app:play": noted("play"),
             f"{_UTILS}.app:stop": noted("stop"),
             f"{_UTILS}.backend:use_backend": backend,
@@ -78,7 +93,8 @@ class IsaacSim:
             f"{_UTILS}.stage:is_stage_loading": still_loading,
             f"{_MANAGER}.assets_loading": lambda: False,
             "omni.replicator.core.orchestrator:set_capture_on_play": noted("capture"),
-            "omni.replicator.core.orchestrator:step": noted("step"),
+            "omni.replicator.core.orchestrator:step": stepped,
+            "omni.replicator.core.orchestrator:wait_until_complete": noted("complete"),
             f"{_PRIMS}.prim:Prim.__init__": prims,
             f"{_PRIMS}.xform_prim:XformPrim.__init__": prims,
             f"{_PRIMS}.xform_prim:XformPrim.set_local_poses": pose,

@@ -15,7 +15,7 @@ from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.cell.spec import CellSpec, Resources
 from nimbus.runner.isaac_find import find_instances
 from nimbus.runner.isaac_gpu import Gpu, parse_gpus
-from nimbus.runner.isaac_instance import environment, place_of
+from nimbus.runner.isaac_instance import environment, place_of, threads_of
 
 PIPELINE = TESTS / "isaac_pipelines/rtx.yaml"
 
@@ -61,7 +61,12 @@ def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_no
 
 @pytest.mark.parametrize(
     ("wrong", "kind"),
-    [("exit at start x1", "exit_code_7"), ("die in a frame x1", "sigsegv"), ("hang in a frame x1", "hang")],
+    [
+        ("exit at start x1", "exit_code_7"),
+        ("die in a frame x1", "sigsegv"),
+        ("hang in a frame x1", "hang"),
+        ("spin in a frame x1", "hang"),
+    ],
 )
 def test_an_instance_that_ends_is_followed_by_another_and_nothing_is_lost(tmp_path: Path, wrong: str, kind: str):
     run = Run(rtx_spec(tmp_path, wrong=wrong, deadlines={"render": (2.0, 4.0)}))
@@ -165,6 +170,13 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith("tests/datagen")
     assert "PYTHONHOME" not in told
     assert [place.free_bytes >> 30 for place in places] == [80, 80, 40, 40], "two on one GPU share its memory"
+
+
+def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("nimbus.runner.isaac_instance.usable_cores", lambda: 12)
+    spec = rtx_spec(tmp_path)
+    split = [replace(spec.resources, workers=workers) for workers in (None, (4, 3), (1, 20))]
+    assert [threads_of(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
 
 
 def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.kit_behaviour import Kit
-from contract.names import Contract
 from contract.rtx_behaviour import IsaacSim
-from contract.standin import StandIn
-from render_scene import layout, stage_and_robot, states
+from isaac_scene import HEIGHT, WIDTH, played_isaac, trajectory
+from render_scene import layout, stage_and_robot
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Camera, Dome
@@ -24,43 +22,19 @@ from nimbus.datagen.render.readback import body_indices, boxes_of_masks, frames_
 from nimbus.datagen.render.stack_stage import RegionPaths
 from nimbus.datagen.render.views import intrinsics
 from nimbus.datagen.simulate import kit_app
-from nimbus.datagen.trajectory import Outcome, StartState, Trajectory
 
-K, WIDTH, HEIGHT = 3, 8, 6
+K = 3
 
 
 @pytest.fixture
 def isaac() -> Iterator[IsaacSim]:
-    isaac = IsaacSim()
-    standin = StandIn(Contract.load(), {})
-    standin.behaviour.update(Kit().behaviour(standin.make) | isaac.behaviour())
-    with standin.installed():
-        yield isaac
-
-
-def trajectory() -> Trajectory:
-    names, positions, wxyz = states()
-    nothing = np.zeros((len(positions), 0))
-    return Trajectory(
-        rate=15.0,
-        time=np.arange(len(positions)) / 15.0,
-        joint_names=(),
-        joint_positions=nothing,
-        joint_velocities=nothing,
-        action_names=(),
-        actions=nothing,
-        body_names=names,
-        body_positions=positions,
-        body_wxyz=wxyz,
-        segments=(),
-        outcome=Outcome(success=True),
-        start=StartState(joint_positions=nothing, joint_velocities=nothing),
-    )
+    with played_isaac() as played:
+        yield played
 
 
 @pytest.fixture(scope="module")
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    from nimbus.datagen.render.isaacsim import RegionRenderer
+    from nimbus.datagen.render.region_renderer import RegionRenderer
 
     shown = layout(width=WIDTH, height=HEIGHT)
     folder = tmp_path_factory.mktemp("regions")
@@ -101,6 +75,21 @@ def test_images_are_read_as_the_dataset_has_them(regions: Any, isaac: IsaacSim):
     assert front.normals[0, 2, 0].tolist() == [0, 0, 127]
 
 
+def test_an_annotator_without_an_image_is_asked_again_and_named_when_it_has_none(regions: Any, isaac: IsaacSim):
+    from nimbus.datagen.render.region_renderer import NoImageError
+
+    regions.open(warm_up=1)
+    moved = trajectory()
+    poses = moved.body_positions[:2], moved.body_wxyz[:2]
+    isaac.empty = {"rgb": 3}
+    isaac.done.clear()
+    assert set(regions.render(*poses)) == {"front", "wrist"}
+    assert [name for name, _ in isaac.done[1:]] == ["step"] * 3, "both cameras, then one of them, had none"
+    isaac.empty = {"normals": 100}
+    with pytest.raises(NoImageError, match="no image in 4 steps: normals of front, normals of wrist"):
+        regions.render(*poses)
+
+
 def test_labels_mean_the_same_as_with_the_default_renderer(regions: Any):
     from nimbus.datagen.render.stacked import StackedRenderer
 
@@ -137,6 +126,17 @@ def test_another_version_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("ISAAC_PATH", str(tmp_path))
     with pytest.raises(InputError, match=f"Isaac Sim {version}, 6.0 is needed"):
         kit_app.start()
+
+
+def test_the_experience_is_named_by_its_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("EXP_PATH", str(tmp_path))
+    with pytest.raises(InputError, match="zero_delay.kit is not there"):
+        kit_app.experience()
+    tmp_path.joinpath(kit_app.EXPERIENCE).touch()
+    assert kit_app.experience() == tmp_path / kit_app.EXPERIENCE
+    monkeypatch.delenv("EXP_PATH")
+    with pytest.raises(InputError, match="EXP_PATH"):
+        kit_app.experience()
 
 
 def test_ids_of_unknown_prims_and_of_the_background_are_background():
@@ -228,7 +228,7 @@ def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
 
 
 def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):
-    from nimbus.datagen.render.isaacsim import RegionRenderer
+    from nimbus.datagen.render.region_renderer import RegionRenderer
 
     shown = layout(width=WIDTH, height=HEIGHT)
     cameras = tuple(replace(camera, distortion=(-0.05, 0.0)) for camera in shown.visual.cameras)

@@ -49,10 +49,14 @@ def _install() -> None:
     standin = StandIn(Contract.load(), {})
     kit, isaac = Kit(), IsaacSim()
     played = kit.behaviour(standin.make) | isaac.behaviour()
+    _frames: list[int] = []
+    _spins: list[int] = []
     update = "omni.kit.app:GLOBAL_EVENT_UPDATE"
     step = played["omni.replicator.core.orchestrator:step"]
 
     def start(_: Any, config: Any, *, experience: str) -> None:
+        assert Path(experience).is_file(), "a bare name is not found"
+        assert config["limit_cpu_threads"] >= 1
         note(f"start {config['active_gpu']} {os.environ['NIMBUS_GPU']} {' '.join(sys.argv[1:])}")
         if _due("licence prompt"):
             input("Do you accept the licence? (Yes/No): ")
@@ -66,8 +70,15 @@ def _install() -> None:
         note("started")
 
     def rendered(*args: Any, **options: Any) -> Any:
+        _frames.append(1)
+        if len(_frames) == 1:
+            return step(*args, **options)  # the first may take minutes: what goes wrong comes later
         if _due("hang in a frame"):
             _hang()
+        while _spins or _due("spin in a frame"):
+            _spins.append(1)
+            kit.dispatch(update)  # as replicator does that never gets an image
+            time.sleep(0.01)
         if _due("die in a frame"):
             os.kill(os.getpid(), signal.SIGSEGV)
         kit.dispatch(update)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 Listener = Callable[[str], None]
 
 _listeners: list[Listener] = []
+_patience: list[Callable[[float], None]] = []
 
 
-def listen(listener: Listener) -> None:
-    """From now on, tell ``listener`` of every progress point of this process, with the phase or an empty text."""
+def listen(listener: Listener, *, patience: Callable[[float], None] | None = None) -> None:
+    """From now on, tell ``listener`` of every progress point of this process, with the phase or an empty text.
+
+    Args:
+        listener: Is told.
+        patience: Is asked for it, in seconds; 0: no longer.
+    """
     _listeners[:] = [listener]
+    _patience[:] = [patience] if patience else []
 
 
 def progress(phase: str = "") -> None:
@@ -24,3 +32,15 @@ def progress(phase: str = "") -> None:
     """
     for listener in _listeners:
         listener(phase)
+
+
+@contextmanager
+def slow(seconds: float) -> Iterator[None]:
+    """Around work that may take so long [s] without a progress point, as what compiles at its first use."""
+    for ask in _patience:
+        ask(seconds)
+    try:
+        yield
+    finally:
+        for ask in _patience:
+            ask(0.0)

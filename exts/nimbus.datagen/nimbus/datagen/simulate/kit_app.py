@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.liveness import progress
 
 if TYPE_CHECKING:
     from isaacsim import SimulationApp
@@ -21,21 +23,19 @@ EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
 """After it, one update shows the poses that were just written."""
 _LONGEST_LOADING = 6000
 """Updates; a supervisor's deadline comes earlier."""
+_MANY_TILES = "--/rtx/viewTile/limit=1000000"
+"""One tiled sensor may have as many cameras as regions; read only at the start."""
 
 
-_held: list[Any] = []
-"""What Kit forgets when nobody holds it."""
-
-
-def start(*, gpu: int = 0, on_update: Callable[[], None] | None = None) -> SimulationApp:
+def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
     """Start Isaac Sim; nothing of it may be imported before. Whoever ends the process need not close it.
 
     Args:
         gpu: Number of the GPU, in the order of the bus.
-        on_update: Called at each round of Kit's loop.
+        threads: Of the CPU that it may use.
 
     Raises:
-        InputError: Isaac Sim is not in this Python, or is of another version.
+        InputError: Isaac Sim is not in this Python, is of another version, or lacks its experience.
     """
     version = installed_version()
     if version and not version.startswith(f"{VERSION}."):
@@ -52,14 +52,44 @@ def start(*, gpu: int = 0, on_update: Callable[[], None] | None = None) -> Simul
         ) from None
     try:
         app = SimulationApp(
-            {"headless": True, "multi_gpu": False, "active_gpu": gpu, "physics_gpu": gpu, "width": 640, "height": 480},
-            experience=EXPERIENCE,
+            {
+                "headless": True,
+                "multi_gpu": False,
+                "active_gpu": gpu,
+                "physics_gpu": gpu,
+                "limit_cpu_threads": threads,
+                "width": 640,
+                "height": 480,
+                "extra_args": [_MANY_TILES],
+            },
+            experience=str(experience()),
         )
     except EOFError:
         raise _unlicensed() from None
-    if on_update is not None:
-        _listen(on_update)
+    _compute_on(gpu)
     return app
+
+
+def experience() -> Path:
+    """The file of the experience, which Kit takes as it is given: a bare name is not looked for.
+
+    Raises:
+        InputError: It is not there.
+    """
+    folder = os.environ.get("EXP_PATH", "")  # set when isaacsim is imported
+    path = Path(folder, EXPERIENCE)
+    if folder and path.is_file():
+        return path
+    what = f"{path} is not there" if folder else "its folder of experiences is not known (EXP_PATH)"
+    raise InputError(what, where="--sim isaacsim", instead="install all of Isaac Sim 6.0, see docs/isaacsim.md")
+
+
+def _compute_on(gpu: int) -> None:
+    """Images are read into the default device of Warp, which is the first GPU otherwise."""
+    import warp
+
+    if gpu < warp.get_cuda_device_count():
+        warp.set_device(f"cuda:{gpu}")
 
 
 def _unlicensed() -> InputError:
@@ -68,17 +98,24 @@ def _unlicensed() -> InputError:
     return InputError("the licence of Isaac Sim is not accepted", where="--sim isaacsim", instead=instead)
 
 
-def _listen(on_update: Callable[[], None]) -> None:
-    """Hear of each round of Kit's loop."""
+@contextmanager
+def progress_by_update() -> Iterator[None]:
+    """Take each round of Kit's loop for progress: while a stage loads, never while it renders.
+
+    Replicator's step has loops of its own that go round for ever without an image.
+    """
     import carb.eventdispatcher
     import omni.kit.app
 
     subscription = carb.eventdispatcher.get_eventdispatcher().observe_event(
         event_name=omni.kit.app.GLOBAL_EVENT_UPDATE,
-        on_event=lambda _: on_update(),
+        on_event=lambda _: progress(),
         observer_name="nimbus.datagen.worker",
     )
-    _held.append(subscription)
+    try:
+        yield
+    finally:
+        del subscription  # it lasts as long as somebody holds it
 
 
 def installed_version() -> str:

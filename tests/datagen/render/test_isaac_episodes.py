@@ -1,0 +1,78 @@
+"""One episode after another in an Isaac Sim that is played: how a stage is left, and what counts as progress."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+from contract.rtx_behaviour import IsaacSim
+from isaac_scene import HEIGHT, WIDTH, played_isaac, trajectory
+from render_scene import STEPS, layout, stage_and_robot
+
+from nimbus.datagen import liveness
+from nimbus.datagen.episode import Provenance
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.render.isaacsim import IsaacSimRenderer
+from nimbus.datagen.stages import Planned, Request, Scene
+from nimbus.runner.isaac_job import RenderAssets
+
+BATCHES = math.ceil(STEPS / 2)
+
+
+@pytest.fixture
+def isaac() -> Iterator[IsaacSim]:
+    with played_isaac() as played:
+        yield played
+
+
+def episode() -> Planned:
+    stage, robot = stage_and_robot()
+    assets = RenderAssets(stage=stage, robot=robot, libraries={"trash": ObjectLibrary.open("trash")})
+    scene = Scene(request=Request(index=0), assets=assets, provenance=Provenance(task_text="", task_hash=""))
+    return Planned(scene=scene, layouts=(layout(width=WIDTH, height=HEIGHT),), trajectory=trajectory())
+
+
+def show(renderer: IsaacSimRenderer) -> None:
+    for rendered in renderer.process(episode()):
+        assert len(list(rendered.observations)) == BATCHES
+
+
+def names(isaac: IsaacSim) -> list[str]:
+    """What was done since the last time."""
+    done = [entry if isinstance(entry, str) else entry[0] for entry in isaac.done]
+    isaac.done.clear()
+    return done
+
+
+def test_a_stage_is_left_stopped_and_without_sensors_before_the_next_one_is_opened(isaac: IsaacSim):
+    renderer = IsaacSimRenderer(stack=2, warm_up=1, settle=1)
+    show(renderer)
+    assert names(isaac)[0] != "complete", "nothing was shown before"
+    shown = renderer._shown
+    assert shown is not None
+    show(renderer)
+    assert names(isaac)[:3] == ["complete", "stop", "update"]
+    assert shown[1]._sensors == {}
+    renderer.close()
+    assert names(isaac) == ["complete", "stop", "update"]
+    renderer.close()
+    assert names(isaac) == []
+
+
+def test_rounds_of_kits_loop_are_progress_while_a_stage_opens_and_not_while_it_renders(isaac: IsaacSim):
+    told: list[object] = []
+    liveness.listen(lambda _: told.append("."), patience=told.append)
+    try:
+        renderer = IsaacSimRenderer(stack=2, warm_up=1, settle=1)
+        show(renderer)
+        last = len(told) - told[::-1].index(600.0)
+        assert told[last:] == [0.0, *["."] * (2 * BATCHES - 1)], "of each batch its begin and its end"
+        assert told.count(600.0) == 2, "the stage, and the first batch"
+        opening = told[told.index(600.0) + 1 : told.index(0.0)]
+        assert len(opening) >= 2 and set(opening) == {"."}
+        told.clear()
+        show(renderer)
+        assert told.count(600.0) == 1, "what the first batch compiled is there"
+    finally:
+        liveness.listen(lambda _: None)
