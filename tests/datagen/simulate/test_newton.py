@@ -85,10 +85,23 @@ def test_bodies_have_the_mass_and_friction_of_the_layout():
     made = simulation(heavy)
     body = made.model.body("items_0")
     assert body.mass[0] == pytest.approx(0.3)
-    geoms = np.flatnonzero(made.model.geom_bodyid == body.id)
-    assert len(geoms) and np.allclose(made.model.geom_friction[geoms, 0], 0.35)
     light = simulation(NEAR).model.body("items_0")
     assert np.allclose(body.inertia / light.inertia, 0.3 / NEAR.mass, rtol=1e-4)
+
+
+def test_what_slides_comes_to_rest_sooner_the_higher_its_friction_is():
+    sponge = thing(kind="sponge", x=0.36, y=0.12)
+    travels = []
+    for factor in (0.25, 0.5, 1.0):
+        made = simulation(replace(sponge, friction=sponge.friction * factor))
+        settle(made)
+        start = made.body_pose("items_0")[:3, 3]
+        joint = made.model.body("items_0").jntadr[0]
+        made.data.qvel[made.model.jnt_dofadr[joint]] = 0.4
+        advance(made, np.tile(home_action(made), (10, 1)))
+        travels.append(float(np.linalg.norm((made.body_pose("items_0")[:3, 3] - start)[:2])))
+    # v² / 2 µ g; fingers and table have µ = 1, and a thing that nothing was drawn for has theirs
+    assert travels == pytest.approx([0.4**2 / (2 * 9.81 * mu) for mu in (0.25, 0.5, 1.0)], rel=0.25)
 
 
 def test_objects_rest_and_do_not_creep(settled: NewtonSimulation):

@@ -22,6 +22,10 @@ from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
+_PRIORITY = "mujoco:geom_priority"
+_USUAL_FRICTION = 1.0
+"""Of table, fixtures and fingers. MuJoCo takes the larger one of two surfaces: that of objects, which are smoother, never
+counts, unless it is told to."""
 _ROLLING_FRICTION = 2e-3
 """[m] Of household things with dents and seams: what rolls comes to rest within a second or two."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
@@ -89,11 +93,7 @@ class SceneBuilder:
         builder.add_builder(parse_usd(usd, visuals=self.visuals), xform=place)
         for body in range(first_body, builder.body_count):
             builder.body_label[body] = _leaf(builder.body_label[body])
-        compensation = builder.custom_attributes[_GRAVITY_COMPENSATION]
-        values: Any = compensation.values if compensation.values is not None else {}
-        for body in range(first_body, builder.body_count):
-            values[body] = 1.0
-        compensation.values = values
+        _set_all(builder, _GRAVITY_COMPENSATION, range(first_body, builder.body_count), 1.0)
         self._set_gains(builder, first_joint)
         if not self.visuals:
             _ignore_touching(builder, first_body)
@@ -136,9 +136,12 @@ class SceneBuilder:
             builder.body_inertia[body] = wp.mat33(np.array(builder.body_inertia[body]).reshape(3, 3) * ratio)
         if not model.parts:
             builder.body_mass[first_body] = item.mass
-        for shape in range(first_shape, builder.shape_count):
+        shapes = range(first_shape, builder.shape_count)
+        for shape in shapes:
             builder.shape_material_mu[shape] = item.friction
             builder.shape_material_mu_rolling[shape] = _ROLLING_FRICTION
+        if item.friction != model.friction:
+            _set_friction(builder, shapes, item.friction / model.friction * max(_USUAL_FRICTION, model.friction))
 
 
 def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDArray[np.float64]:
@@ -155,6 +158,20 @@ def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDAr
         else:
             qpos[address] = builder.joint_q[builder.joint_q_start[joint_of[model.joint(joint).name]]]
     return qpos
+
+
+def _set_friction(builder: newton.ModelBuilder, shapes: Iterable[int], friction: float) -> None:
+    """Give shapes a friction that counts whatever they touch, also where that is rougher."""
+    for shape in shapes:
+        builder.shape_material_mu[shape] = friction
+    _set_all(builder, _PRIORITY, shapes, 1)
+
+
+def _set_all(builder: newton.ModelBuilder, name: str, places: Iterable[int], value: float) -> None:
+    """Set an attribute of MuJoCo's at bodies or shapes."""
+    attribute = builder.custom_attributes[name]
+    values: Any = attribute.values if attribute.values is not None else {}
+    attribute.values = values | dict.fromkeys(places, value)
 
 
 def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
