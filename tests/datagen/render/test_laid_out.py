@@ -45,6 +45,32 @@ def test_an_animation_reads_back_as_the_trajectory_says(tmp_path: Path):
             np.testing.assert_allclose(found, pose(positions[step, row], wxyz[step, row]), atol=2e-6)
 
 
+def test_physics_leaves_an_animation_alone_and_moves_a_layout(tmp_path: Path):
+    names, positions, wxyz = states()
+    info, robot = read_stage("tabletop"), load_robot("panda")
+    still, moving = (tmp_path / name for name in ("layout.usda", "episode.usda"))
+    write_laid_out_stage(still, info, robot, layout(), Motion(names=names, positions=positions[:1], wxyz=wxyz[:1]))
+    write_laid_out_stage(moving, info, robot, layout(), Motion(names=names, positions=positions, wxyz=wxyz, rate=15.0))
+    bodies, joints, roots = simulated(still)
+    assert bodies > 10 and joints > 7 and roots == 1
+    assert simulated(moving) == (0, 0, 0)
+
+
+def simulated(path: Path) -> tuple[int, int, int]:
+    """Bodies, joints and articulations that physics moves."""
+    from pxr import Usd, UsdPhysics
+
+    stage: Any = Usd.Stage.Open(str(path))
+    prims = list(stage.Traverse())
+    bodies = [UsdPhysics.RigidBodyAPI(prim) for prim in prims if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    joints = [UsdPhysics.Joint(prim) for prim in prims if prim.IsA(UsdPhysics.Joint)]
+    return (
+        sum(body.GetRigidBodyEnabledAttr().Get() for body in bodies),
+        sum(joint.GetJointEnabledAttr().Get() for joint in joints),
+        sum(prim.HasAPI(UsdPhysics.ArticulationRootAPI) for prim in prims),
+    )
+
+
 def test_mass_and_friction_are_those_of_the_layout(tmp_path: Path):
     from pxr import Usd, UsdPhysics
 

@@ -52,7 +52,8 @@ def write_laid_out_stage(
         stage: The scene.
         robot: The robot.
         layout: Objects, cameras and light.
-        motion: Poses of all bodies; several times are an animation. Without, the robot stands as its file says.
+        motion: Poses of all bodies; several times are an animation, which physics leaves alone. Without, the robot
+            stands as its file says.
     """
     from pxr import Usd, UsdGeom, UsdPhysics
 
@@ -69,6 +70,8 @@ def write_laid_out_stage(
     _set_drives(written, robot)
     if motion is not None:
         _move(written, bodies, motion)
+        if len(motion.positions) > 1:
+            _leave_to_the_animation(written)
     for camera in layout.visual.cameras:
         _add_camera(written, camera, bodies)
     add_light(written, layout.visual.light, layout.visual.dome)
@@ -214,6 +217,24 @@ def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
             parent = (matrices[base][t] if base else np.eye(4)) @ base_T_parent
             local = np.linalg.inv(parent) @ matrices[name][t]
             set_pose(bodies[name], local[:3, 3], from_matrix(local[:3, :3]), time=time)
+
+
+def _leave_to_the_animation(written: Any) -> None:
+    """Switch physics off for all that moves: it would pass over the time samples of dynamic bodies.
+
+    Joints are inactive and not only disabled, as USD allows none between bodies that are disabled.
+    """
+    from pxr import UsdPhysics
+
+    for prim in list(written.Traverse()):
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            UsdPhysics.RigidBodyAPI(prim).CreateRigidBodyEnabledAttr(False)
+        if prim.IsA(UsdPhysics.Joint):
+            prim.SetActive(False)
+            continue
+        for schema in prim.GetAppliedSchemas():
+            if schema.endswith("ArticulationRootAPI"):  # Newton's brings that of USD along
+                prim.RemoveAppliedSchema(schema)
 
 
 def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, Float]:
