@@ -255,5 +255,16 @@ def test_a_sky_from_a_picture_lights_the_stage(tmp_path: Path):
     assert sky.GetTextureFileAttr().Get().path == dome.texture
     assert sky.GetIntensityAttr().Get() == 1500.0
     turned = np.array(UsdGeom.XformCache().GetLocalToWorldTransform(sky.GetPrim())).T[:3, :3]
-    np.testing.assert_allclose(turned @ (0, 1, 0), (0, 0, 1), atol=1e-6)
-    np.testing.assert_allclose(turned @ (1, 0, 0), (np.cos(0.5), np.sin(0.5), 0), atol=1e-6)
+    np.testing.assert_allclose(turned @ (0, 0, 1), (0, 0, 1), atol=1e-6, err_msg="the picture's top, for Kit")
+    edge, quarter = turned @ (1, 0, 0), turned @ (0, -1, 0)
+    np.testing.assert_allclose(edge, (-np.sin(0.5), np.cos(0.5), 0), atol=1e-6, err_msg="its left edge: +Y, turned")
+    np.testing.assert_allclose(quarter, (np.cos(0.5), np.sin(0.5), 0), atol=1e-6, err_msg="a quarter on: +X, turned")
+
+
+def test_the_default_renderer_has_the_top_of_a_picture_above_as_kit_has():
+    from nimbus.datagen.radiance import hemispheres
+
+    picture = np.zeros((8, 16, 3), np.float32)
+    picture[:4] = 1.0
+    above, below = hemispheres(picture)
+    assert above.min() == pytest.approx(1.0) and below.max() == 0.0

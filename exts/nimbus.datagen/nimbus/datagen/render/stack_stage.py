@@ -148,14 +148,17 @@ def add_light(stage: Any, light: Light, dome: Dome | None = None) -> None:
 
 
 def _show_picture(sky: Any, dome: Dome) -> None:
-    """Light from a picture: its own axis is Y, the stage's is Z."""
+    """Light from a picture, as Kit shows it: on a stage whose axis is Z, its top is +Z and its left edge lies at +X.
+
+    By USD's own words its top is +Y and, once that is turned to Z, its left edge lies at +Y: so what is here has to
+    be turned by a quarter to lie there, and must not be tilted.
+    """
     from pxr import Sdf, UsdGeom, UsdLux
 
     sky.CreateIntensityAttr(dome.intensity * 1000.0)
     sky.CreateTextureFileAttr(Sdf.AssetPath(dome.texture))
     sky.CreateTextureFormatAttr(UsdLux.Tokens.latlong)
-    UsdGeom.Xformable(sky).AddRotateZOp().Set(math.degrees(dome.turn))
-    sky.OrientToStageUpAxis()
+    UsdGeom.Xformable(sky).AddRotateZOp().Set(math.degrees(dome.turn) + 90.0)
 
 
 def _add_distant(stage: Any, name: str, light: Light | Lamp) -> None:
