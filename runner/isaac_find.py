@@ -24,14 +24,16 @@ _PATIENCE = 120.0
 _PROBE = """
 import importlib.metadata, importlib.util, json, os, sys
 try:
-    version = importlib.metadata.version("isaacsim")
+    version, by_pip = importlib.metadata.version("isaacsim"), True
 except importlib.metadata.PackageNotFoundError:
+    by_pip = False
     try:
         version = open(os.path.join(os.environ.get("ISAAC_PATH", ""), "VERSION")).read().strip()
     except OSError:
         version = ""
 found = importlib.util.find_spec("isaacsim") is not None
-told = {"version": version, "found": found, "executable": sys.executable, "python": list(sys.version_info[:2])}
+told = {"version": version, "by_pip": by_pip, "found": found}
+told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
 print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
 """
 """Says what a Python is, without importing Isaac Sim: an import asks for the licence."""
@@ -119,6 +121,8 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
         theirs, ours = (".".join(map(str, pair)) for pair in (python, sys.version_info[:2]))
         instead = f"make Nimbus's environment with python{theirs}"
         raise InputError(f"Isaac Sim has Python {theirs}, this is {ours}", where=_WHERE, instead=instead)
+    if not told["by_pip"] and not command.is_relative_to(_CONTAINER):
+        return  # who unpacked a workstation build was asked when it was downloaded
     accepted = [environ.get(name, "") for name in ("OMNI_KIT_ACCEPT_EULA", "ACCEPT_EULA")]
     if not any(value.lower() in _YES for value in accepted):
         instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"

@@ -34,6 +34,11 @@ class Place:
     """Of the GPU's memory, this instance's share of it."""
     root: Path
 
+    @property
+    def package(self) -> Path:
+        """A folder with nothing in it but Nimbus: the one around an installed package has much else."""
+        return self.root / "python"
+
 
 def place_of(instances: Instances, number: int) -> Place:
     """GPU and root of an instance; instances take the GPUs in turn.
@@ -54,19 +59,27 @@ def place_of(instances: Instances, number: int) -> Place:
 
 def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> dict[str, str]:
     """Of an instance's process: what its start script sets, and of Nimbus nothing but the package itself."""
-    package = str(Path(str(nimbus.__file__)).absolute().parents[1])
     kept = {name: value for name, value in host.items() if name not in _INHERITED}
     own = instances.environment
     return {
         **kept,
         **own,
-        "PYTHONPATH": os.pathsep.join(filter(None, (package, own.get("PYTHONPATH", "")))),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), own.get("PYTHONPATH", "")))),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the number of a GPU is then the same to CUDA, Vulkan and the driver
         "NIMBUS_GPU": place.gpu,
         FREE: str(place.free_bytes),
         "WARP_CACHE_PATH": str(place.root / "warp"),
         "__GL_SHADER_DISK_CACHE_PATH": str(place.root / "gl"),
     }
+
+
+def link_package(place: Place) -> None:
+    """Let Nimbus be found in the folder that is for it alone."""
+    place.package.mkdir(parents=True, exist_ok=True)
+    link, fresh = place.package / "nimbus", place.package / "nimbus.part"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(Path(str(nimbus.__file__)).absolute().parent)
+    fresh.replace(link)
 
 
 def threads_of(spec: CellSpec) -> int:
@@ -97,6 +110,7 @@ def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors
     """
     place = place_of(spec.instances, number)
     place.root.mkdir(parents=True, exist_ok=True)
+    link_package(place)
     remove_shared_memory(place.root)  # of the instance that had this root before, and is dead
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pytest
 from cells import Run, leaves_nothing, make_spec, sound
 from isaac_installation import RTX, TESTS, install
 
+import nimbus
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.read import EpisodeFile
 from nimbus.runner.cell.spec import CellSpec, Resources
 from nimbus.runner.isaac_find import find_instances
 from nimbus.runner.isaac_gpu import Gpu, parse_gpus
-from nimbus.runner.isaac_instance import environment, place_of, threads_of
+from nimbus.runner.isaac_instance import environment, link_package, place_of, threads_of
 
 PIPELINE = TESTS / "isaac_pipelines/rtx.yaml"
 
@@ -121,8 +123,20 @@ def test_no_isaac_sim_and_a_wrong_place_are_one_line(tmp_path: Path):
         find_instances(environ={"NIMBUS_ISAACSIM": str(tmp_path / "nothing")}, gpus=RTX)
 
 
-def test_a_licence_that_nobody_accepted_is_one_line(tmp_path: Path):
+def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
+    assert find_instances(environ=environ, gpus=RTX).executable, "a workstation build does not ask"
+    monkeypatch.setattr("nimbus.runner.isaac_find._CONTAINER", tmp_path)
+    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+        find_instances(environ=environ, gpus=RTX)
+    monkeypatch.undo()
+    package = tmp_path / "pip/isaacsim-6.0.1.dist-info"
+    package.mkdir(parents=True)
+    package.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: isaacsim\nVersion: 6.0.1\n")
+    script = tmp_path / "python.sh"
+    script.write_text(script.read_text().replace("PYTHONPATH=", f"PYTHONPATH={package.parent}:", 1))
     with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
 
@@ -161,7 +175,8 @@ def test_gpus_are_known_by_their_uuid():
 
 
 def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path):
-    instances = find_instances(environ=install(tmp_path), gpus=RTX)
+    found = find_instances(environ=install(tmp_path), gpus=RTX)
+    instances = replace(found, folder=str(tmp_path / "roots"))
     places = [place_of(instances, number) for number in range(4)]
     assert [place.gpu for place in places] == ["GPU-00000002", "GPU-00000005"] * 2
     assert len({place.root for place in places}) == 4
@@ -169,6 +184,11 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert told["ISAAC_PATH"] == str(tmp_path)
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith("tests/datagen")
     assert "PYTHONHOME" not in told
+    (package, *_) = told["PYTHONPATH"].split(os.pathsep)
+    for _ in range(2):  # a root is used again
+        link_package(places[0])
+    assert [path.name for path in Path(package).iterdir()] == ["nimbus"], "and nothing of what stands beside it"
+    assert Path(package, "nimbus").resolve() == Path(str(nimbus.__file__)).resolve().parent
     assert [place.free_bytes >> 30 for place in places] == [80, 80, 40, 40], "two on one GPU share its memory"
 
 
