@@ -70,6 +70,23 @@ def test_images_that_are_wrong_are_found(field: str, value: np.ndarray, names: s
     assert failed(replace(GOOD, **{field: value}), GOOD) == names
 
 
+def test_every_camera_must_see_what_moves():
+    still = replace(GOOD, depth=np.repeat(GOOD.depth[:1], STEPS, axis=0))
+    assert moving({"a": GOOD, "b": GOOD}).passed
+    assert not moving({"a": GOOD, "b": still}).passed
+
+
+def test_a_mounted_camera_that_is_a_step_behind_is_found():
+    carried = GOOD.world_T_camera.copy()
+    carried[:, 0, 3] = 0.01 * np.arange(STEPS)
+    known = replace(GOOD, world_T_camera=carried, depth=GOOD.depth + 0.01 * np.arange(STEPS)[:, None, None])
+    late = replace(known, depth=known.depth[[0, 0, 1]])
+    name = "mounted cameras at the last step"
+    found = {check.name: check.passed for check in beside_default({"a": late}, {"a": known})}
+    assert found[name] is False
+    assert {check.name: check.passed for check in beside_default({"a": known}, {"a": known})}[name] is True
+
+
 def test_a_neighbour_in_the_picture_is_found():
     seen, deep = GOOD.instance.copy(), GOOD.depth.copy()
     seen[:, 0, :4], deep[:, :2] = 2, deep[:, :2] + 0.001
