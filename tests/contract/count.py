@@ -27,7 +27,7 @@ def count() -> dict[str, int]:
     found, used = check(files, contract, package=PACKAGE)
     said = [finding.what for finding in found]
     stale = [name for name in dependencies() if contract.extensions.get(name, {}).get("deprecated")]
-    missing = [name for name in dependencies() if name not in contract.known_extensions]
+    missing = [name for name in dependencies() if not contract.has_extension(name)]
     unchecked = sum("unchecked" in what for what in said)
     deprecated = sum("deprecated" in what for what in said)
     return {

@@ -33,7 +33,17 @@ def kit_files() -> list[Path]:
 
 def dependencies() -> list[str]:
     """The extensions that ours depends on."""
-    return list(tomllib.loads((PACKAGE / "config/extension.toml").read_text())["dependencies"])
+    return list(_manifest()["dependencies"])
+
+
+def started_with() -> list[str]:
+    """Extensions and settings that our tests inside Kit are started with."""
+    words = _manifest()["test"][1]
+    return [*words["dependencies"], *(word.removeprefix("--").partition("=")[0] for word in words["args"])]
+
+
+def _manifest() -> dict[str, Any]:
+    return tomllib.loads((PACKAGE / "config/extension.toml").read_text())
 
 
 def main(folder: Path) -> None:
@@ -47,7 +57,7 @@ def main(folder: Path) -> None:
             path = Path(place, f"planted_{number}.py")
             path.write_text(code)
             check([path], contract, package=Path(place))
-        asked = contract.asked | set(dependencies())
+        asked = contract.asked | set(dependencies()) | set(started_with())
         for path, source in zip(FILES, sources, strict=True):
             data = json.loads(source.read_text())
             path.write_text(_text(_cut(data, asked)))

@@ -58,6 +58,10 @@ class Contract:
         self.asked.add(name)
         return name in self.modules or any(module.startswith(name + ".") for module in self.modules)
 
+    def has_extension(self, name: str) -> bool:
+        """Whether an extension exists; Kit's core ones, which Isaac Sim's never name, are known by their module."""
+        return name in self.known_extensions or name in self.modules
+
     def is_deprecated_module(self, name: str) -> bool:
         """Whether the extension that a module comes in is on its way out."""
         extension = self.modules.get(name, {}).get("ext", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -51,8 +52,27 @@ def test_right_code_has_no_findings(tmp_path: Path):
 
 def test_the_extension_depends_on_extensions_that_exist_and_stay():
     for name in dependencies():
-        assert name in CONTRACT.known_extensions, name
+        assert CONTRACT.has_extension(name), name
         assert not CONTRACT.extensions.get(name, {}).get("deprecated"), name
+
+
+def test_the_extension_depends_on_what_it_imports_at_its_start():
+    modules = {line.split()[1] for path in PACKAGE.glob("nimbus/datagen/kit/*.py") for line in imports_of_kit(path)}
+    core = {"omni.ext", "omni.kit.app", "omni.kit.menu.utils", "carb.eventdispatcher", "carb.settings"}
+    assert modules - core <= set(dependencies())
+
+
+def imports_of_kit(path: Path) -> list[str]:
+    """Lines at the top of a file that import something of Kit."""
+    return [line for line in path.read_text().splitlines() if line.startswith(("import omni.", "import carb."))]
+
+
+def test_the_tests_inside_kit_name_settings_and_extensions_that_there_are():
+    started = tomllib.loads((PACKAGE / "config/extension.toml").read_text())["test"][1]
+    settings = json.loads(Path(__file__).with_name("isaacsim.json").read_text())["settings"]
+    named = [word.removeprefix("--").partition("=")[0] for word in started["args"] if word.startswith("--/")]
+    assert len(named) > 3 and set(named) <= set(settings)
+    assert set(started["dependencies"]) <= set(CONTRACT.known_extensions)
 
 
 def test_the_extension_names_files_and_modules_that_are_there():
