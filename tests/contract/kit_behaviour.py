@@ -121,11 +121,13 @@ class Kit:
             "omni.usd:UsdContext.open_stage_async": self._open,
             "omni.usd:UsdContext.get_stage": lambda _: self.usd_stage,
             "omni.timeline:get_timeline_interface": instance("omni.timeline:Timeline"),
+            "omni.kit.app._impl.app_iface:get_app": instance("omni.kit.app._app:IApp"),
+            "omni.kit.app._app:IApp.next_update_async": self._update,
             "omni.kit.async_engine.async_engine:run_coroutine": self._run,
             f"{_MENU}.menu_startup": self._add_menu,
             f"{_MENU}.menu_shutdown": self._remove_menu,
         }
-        for name in ("play", "set_end_time", "set_current_time"):
+        for name in ("play", "stop", "set_end_time", "set_current_time"):
             played[f"omni.timeline:Timeline.{name}"] = lambda _, *values, name=name: self.played.append((name, values))
         for name in ("string", "float", "int", "bool"):
             played[f"carb.settings._settings:ISettings.get_as_{name}"] = self._setting(name)
@@ -142,6 +144,10 @@ class Kit:
         held = Subscription()
         self.observers[held] = event_name, on_event
         return held
+
+    async def _update(self, _: Any) -> float:
+        self.played.append(("update", ()))
+        return 0.0
 
     async def _open(self, _: Any, path: str) -> tuple[bool, str]:
         self.stage = path

@@ -50,6 +50,29 @@ def move(stage: Any, place: str, position: tuple[float, float, float]) -> None:
         mark.GetOrderedXformOps()[0].Set(Gf.Vec3d(*position))
 
 
+def test_a_stage_without_marks_is_left_as_it_was(drawn: Any):
+    stage, marks = drawn
+    marks.draw(stage, {"regions": [], "cameras": [], "spots": []})
+    assert not stage.GetPrimAtPath("/NimbusMarks")
+    assert "NimbusMarks" not in stage.GetSessionLayer().ExportToString()
+
+
+def test_a_camera_that_was_scaled_too_has_the_turn_that_it_was_given(drawn: Any):
+    from pxr import Gf, Usd, UsdGeom
+
+    stage, marks = drawn
+    eye: Any = UsdGeom.Xformable(stage.GetPrimAtPath("/NimbusMarks/camera_front"))
+    half = np.sqrt(0.5)
+    with Usd.EditContext(stage, stage.GetSessionLayer()):
+        eye.GetOrderedXformOps()[1].Set(Gf.Quatd(half, 0.0, 0.0, half))
+        eye.AddScaleOp().Set(Gf.Vec3f(2.0, 0.5, 3.0))
+    marks.moved(stage)
+    ((name, given),) = marks.moved(stage)
+    assert name == "cameras.front.pose"
+    np.testing.assert_allclose(given["wxyz"], (half, 0, 0, half), atol=1e-4)
+    np.testing.assert_allclose(given["position"], (1.5, 0.0, 0.9), atol=1e-4)
+
+
 def test_marks_are_in_the_session_layer_alone(drawn: Any):
     stage, _ = drawn
     assert "NimbusMarks" not in stage.GetRootLayer().ExportToString()
@@ -100,5 +123,5 @@ def test_they_are_drawn_on_the_next_stage_and_taken_away(drawn: Any):
     marks.draw(None)
     assert marks.moved(None) == []
     marks.draw(other, {"regions": [], "cameras": [], "spots": []})
-    assert other.GetPrimAtPath("/NimbusMarks").GetChildren() == []
+    assert not other.GetPrimAtPath("/NimbusMarks")
     assert stage.GetPrimAtPath("/NimbusMarks/region_start"), "another stage is not touched"

@@ -39,6 +39,8 @@ class StageMarks:
 
         with Usd.EditContext(stage, stage.GetSessionLayer()):
             stage.RemovePrim(ROOT)
+            if not any(self._marks.values()):
+                return
             UsdGeom.Scope.Define(stage, ROOT)
             for number, region in enumerate(self._marks["regions"]):
                 self._draw_region(stage, number, region)
@@ -105,7 +107,7 @@ def _pose(prim: Any) -> tuple[float, ...]:
     """Position [m] and unit quaternion wxyz, with a positive w."""
     from pxr import UsdGeom
 
-    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation()
+    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation().RemoveScaleShear()  # a gizmo may scale, too
     turn = matrix.ExtractRotationQuat()
     values = turn.GetReal(), *turn.GetImaginary()
     sign = 1.0 if values[0] >= 0 else -1.0

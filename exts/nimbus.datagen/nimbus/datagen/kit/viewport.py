@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+import omni.kit.app
 import omni.kit.async_engine
 import omni.timeline
 import omni.usd
@@ -57,11 +58,13 @@ class KitViewport:
             self._opening = None
 
     async def _open(self, path: Path, duration: float) -> None:
+        timeline = omni.timeline.get_timeline_interface()
+        timeline.stop()  # the last animation may loop, and its stage is about to go
+        await omni.kit.app.get_app().next_update_async()
         await omni.usd.get_context().open_stage_async(str(path))
         self._opening = None
         self._marks.draw(omni.usd.get_context().get_stage())
         if duration > 0.0:
-            timeline = omni.timeline.get_timeline_interface()
             timeline.set_end_time(duration)
             timeline.set_current_time(0.0)
             timeline.play()
