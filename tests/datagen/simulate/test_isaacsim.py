@@ -38,6 +38,7 @@ class IsaacSim:
         self.stage: Any = None
         self.joints = {"positions": np.zeros(9), "velocities": np.zeros(9)}
         self.bodies: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.velocities: list[tuple[np.ndarray, np.ndarray]] = []
 
     def behaviour(self) -> dict[str, Any]:
         def noted(name: str) -> Any:
@@ -53,6 +54,24 @@ class IsaacSim:
         def prims(prim: Any, paths: Any, **_: Any) -> None:
             prim.played_paths = [paths] if isinstance(paths, str) else list(paths)
             assert all(self.stage.GetPrimAtPath(path) for path in prim.played_paths)
+
+        def rigid(prim: Any, paths: Any, **_: Any) -> None:
+            from pxr import UsdPhysics
+
+            prims(prim, paths)
+            made = [self.stage.GetPrimAtPath(path).HasAPI(UsdPhysics.RigidBodyAPI) for path in prim.played_paths]
+            assert all(made), "what stands would become a body that falls"
+
+        def articulation(prim: Any, paths: Any, **_: Any) -> None:
+            from pxr import Usd, UsdPhysics
+
+            prims(prim, paths)
+            below = Usd.PrimRange(self.stage.GetPrimAtPath(paths))
+            assert sum(found.HasAPI(UsdPhysics.ArticulationRootAPI) for found in below) == 1
+
+        def initialize() -> None:
+            self.done.append("initialize")
+            self.bodies["/World/objects/items_0"] = np.array([0.5, 0.0, -1.0]), np.array([0.0, 1.0, 0.0, 0.0])
 
         def poses(prim: Any) -> tuple[Warp, Warp]:
             from pxr import UsdGeom
@@ -88,9 +107,11 @@ class IsaacSim:
             f"{_UTILS}.stage:get_current_stage": lambda: self.stage,
             f"{_MANAGER}.assets_loading": lambda: False,
             f"{_MANAGER}.setup_simulation": noted("setup"),
-            f"{_MANAGER}.initialize_physics": noted("initialize"),
+            f"{_MANAGER}.initialize_physics": initialize,
             f"{_MANAGER}.step": step,
             f"{_PRIMS}.prim:Prim.__init__": prims,
+            f"{arm}.__init__": articulation,
+            f"{body}.__init__": rigid,
             f"{arm}.get_dof_indices": lambda _, names: warp(range(len(names))),
             f"{arm}.set_dof_positions": set_joints("positions"),
             f"{arm}.set_dof_velocities": set_joints("velocities"),
@@ -100,7 +121,7 @@ class IsaacSim:
             f"{body}.get_world_poses": poses,
             f"{body}.set_world_poses": placed,
             f"{body}.get_velocities": zeros,
-            f"{body}.set_velocities": noted("velocities"),
+            f"{body}.set_velocities": lambda _, linear, angular: self.velocities.append((linear, angular)),
         }
 
 
@@ -159,6 +180,14 @@ def test_bodies_are_those_of_the_default_simulator(isaac: IsaacSim, simulation: 
     mine, theirs = simulation.body_positions(), other.body_positions()
     for name in ("items_0", "recycling"):
         np.testing.assert_allclose(mine[rows[name]], theirs[other.body_names.index(name)], atol=1e-6)
+
+
+def test_what_fell_while_physics_started_lies_where_the_layout_has_it(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    (item,) = layout().objects
+    row = simulation.body_names.index("items_0")
+    np.testing.assert_allclose(simulation.body_positions()[row], item.position, atol=1e-6)
+    np.testing.assert_allclose(np.abs(simulation.body_wxyz()[row] @ item.wxyz), 1.0, atol=1e-6)
+    assert not np.any(isaac.velocities)
 
 
 def test_one_command_is_a_period_of_even_steps_to_it(isaac: IsaacSim, simulation: IsaacSimSimulation):

@@ -7,15 +7,16 @@ Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is us
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.registry import register
+from nimbus.datagen.rotations import from_matrix
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
@@ -70,25 +71,33 @@ class IsaacSimSimulation:
         write_laid_out_stage(path, self.stage, self.robot, whole)
         open_stage(str(path))
         SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")
-        bodies = {
-            name: str(prim.GetPath()) for name, prim in body_prims(stage_utils.get_current_stage(), self.stage).items()
-        }
+        stage = stage_utils.get_current_stage()
+        prims = body_prims(stage, self.stage)
+        dynamic, static = _by_motion(prims)
+        loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/")]
         self.object_names = tuple(item.name for item in layout.objects)
-        self._loose = tuple(name for name in bodies if name in self.object_names or name in self.stage.fixtures)
-        roots = [place for place in bodies.values() if place.startswith(ROBOT + "/")]
-        self._arm: Articulation = Articulation(min(roots, key=len))
-        self._bodies: RigidPrim = RigidPrim([bodies[name] for name in self._loose])
+        self._arm: Articulation = Articulation(ROBOT)  # which looks for its root below
+        self._loose: RigidPrim = RigidPrim(loose)
+        start = _world_poses(stage, loose)
         app_utils.play(commit=True)
         SimulationManager.initialize_physics()
         self.joint_names = self.robot.joint_names
         self._dofs = np.asarray(self._arm.get_dof_indices(list(self.joint_names)).numpy()).ravel()
-        self.body_names = tuple(bodies)
-        self._everything: RigidPrim = RigidPrim(list(bodies.values()))
+        self.body_names = (*dynamic, *static)
+        self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
+        self._static = _world_poses(stage, list(static.values()))
         self._start_at_home()
+        self._put(*start)
 
     def close(self) -> None:
         """Remove the stages that were written."""
         self._folder.cleanup()
+
+    def _put(self, positions: Float, wxyz: Float) -> None:
+        """Lay what is loose at rest where the layout has it: starting physics has let it fall for some steps."""
+        still = np.zeros_like(positions)
+        self._loose.set_world_poses(positions, wxyz)
+        self._loose.set_velocities(still, still)
 
     def _start_at_home(self) -> None:
         home = np.array(self.robot.home_joints)
@@ -125,8 +134,8 @@ class IsaacSimSimulation:
 
     def state(self) -> StartState:
         """Joint positions and velocities, then poses and velocities of what is loose, in a row."""
-        places, turns = self._bodies.get_world_poses()
-        linear, angular = self._bodies.get_velocities()
+        places, turns = self._loose.get_world_poses()
+        linear, angular = self._loose.get_velocities()
         loose = np.concatenate([places.numpy(), turns.numpy()], axis=1).ravel()
         moving = np.concatenate([linear.numpy(), angular.numpy()], axis=1).ravel()
         return StartState(
@@ -141,8 +150,8 @@ class IsaacSimSimulation:
         moving = state.joint_velocities[count:].reshape(-1, 6)
         self._arm.set_dof_positions(state.joint_positions[None, :count], dof_indices=self._dofs)
         self._arm.set_dof_velocities(state.joint_velocities[None, :count], dof_indices=self._dofs)
-        self._bodies.set_world_poses(loose[:, :3], loose[:, 3:])
-        self._bodies.set_velocities(moving[:, :3], moving[:, 3:])
+        self._loose.set_world_poses(loose[:, :3], loose[:, 3:])
+        self._loose.set_velocities(moving[:, :3], moving[:, 3:])
         self._command(state.joint_positions[:count].copy())
 
     @property
@@ -167,5 +176,24 @@ class IsaacSimSimulation:
         return self._poses()[1]
 
     def _poses(self) -> tuple[Float, Float]:
-        positions, wxyz = self._everything.get_world_poses()
-        return positions.numpy().astype(float), wxyz.numpy().astype(float)
+        positions, wxyz = self._dynamic.get_world_poses()
+        moved = positions.numpy().astype(float), wxyz.numpy().astype(float)
+        return np.concatenate([moved[0], self._static[0]]), np.concatenate([moved[1], self._static[1]])
+
+
+def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Paths of the bodies that physics moves, and of those that stand: Isaac Sim makes a body of all it is given."""
+    from pxr import UsdPhysics
+
+    dynamic = {name: str(prim.GetPath()) for name, prim in prims.items() if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
+    return dynamic, {name: str(prim.GetPath()) for name, prim in prims.items() if name not in dynamic}
+
+
+def _world_poses(stage: Any, places: Sequence[str]) -> tuple[Float, Float]:
+    """(N, 3) [m] and (N, 4) of prims where the stage has them."""
+    from pxr import UsdGeom
+
+    cache = UsdGeom.XformCache()
+    matrices = [np.array(cache.GetLocalToWorldTransform(stage.GetPrimAtPath(place))).T for place in places]
+    positions = np.array([matrix[:3, 3] for matrix in matrices]).reshape(-1, 3)
+    return positions, np.array([from_matrix(matrix[:3, :3]) for matrix in matrices]).reshape(-1, 4)
