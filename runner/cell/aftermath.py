@@ -51,6 +51,8 @@ class Aftermath:
         self._evidence, self._circuit = evidence, circuit
         self._task_text, self._run = task_text, run
         self._results = 0
+        self.incident = "incidents"
+        """Where the last fault is described, below the dataset's folder."""
 
     def of(self, member: Member, how: str) -> float:
         """A worker is gone; [s] to wait before its seat is taken again.
@@ -120,9 +122,10 @@ class Aftermath:
         self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
 
     def _charge(self, member: Member, lease: Lease, phase: str) -> None:
+        trouble = member.trouble if isinstance(member.trouble, Trouble) else Trouble(sort="", line="")
         alone = member.solo == lease.index
-        self._evidence.record_death(lease.index, member.number, phase, role=lease.role, solo=alone)
-        if isinstance(member.trouble, Trouble) and member.trouble.sort == "lost_plan":
+        self._evidence.record_death(lease.index, member.number, phase, role=lease.role, solo=alone, same=trouble.same)
+        if trouble.sort == "lost_plan":
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
         if verdict.action is Action.RETRY_SOLO:
@@ -130,12 +133,18 @@ class Aftermath:
         elif verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
             self._dispatcher.quarantine(lease.index, lease.variants, evidence)
+            status = self._dispatcher.progress.status
+            if verdict.same and not status.already_stored + status.stored:
+                is_last = status.quarantined >= status.target - status.already
+                self._circuit.given_up(verdict.same, trouble.line, last=is_last)
 
     def _incident(self, kind: str, detail: str, **what: Any) -> str:
         path = write_incident(
             self._dispatcher.dataset.folder, kind=kind, detail=detail, task_text=self._task_text, **what
         )
-        return os.path.relpath(path, self._dispatcher.dataset.folder) if path else ""
+        if path:
+            self.incident = os.path.relpath(path, self._dispatcher.dataset.folder)
+        return self.incident if path else ""
 
 
 def _is_disk(member: Member) -> bool:

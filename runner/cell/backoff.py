@@ -56,11 +56,15 @@ class Circuit:
         start_limit: Start-ups in a row, without a result of anybody between, that ended before any work.
         work_limit: Workers in a row, likewise, that ended at work and gave no result in their life.
         same_limit: Of those, so many that ended in the very same way: a mistake that every episode meets.
+        given_up_limit: Episodes in a row, likewise, given up for the very same exception.
     """
 
-    def __init__(self, *, start_limit: int = 5, work_limit: int = 20, same_limit: int = 6) -> None:
+    def __init__(
+        self, *, start_limit: int = 5, work_limit: int = 20, same_limit: int = 6, given_up_limit: int = 3
+    ) -> None:
         self._limits = {False: start_limit, True: work_limit}
-        self._same_limit = same_limit
+        self._same_limit, self._given_up_limit = same_limit, given_up_limit
+        self._given_up: tuple[str, int] = "", 0
         self._same: tuple[str, int] = "", 0
         self._failures = {False: 0, True: 0}
         self.reason = ""
@@ -87,7 +91,22 @@ class Circuit:
             when = "at their first work" if at_work else "before they took any work"
             self.reason = f"{self._failures[at_work]} workers in a row ended {when}, the last one {how}"
 
+    def given_up(self, same: str, how: str, *, last: bool) -> None:
+        """An episode was given up because every try ended in the same exception.
+
+        Args:
+            same: Equal for equal exceptions.
+            how: For the reason: "hover.py:29: AttributeError: pse".
+            last: All episodes there are have been given up.
+        """
+        if self.is_open:
+            return
+        count = self._given_up[1] + 1 if same == self._given_up[0] else 1
+        self._given_up = same, count
+        if last or count >= self._given_up_limit:
+            self.reason = f"{how}: so ended every try of {count} episode{'s' if count > 1 else ''}, and none is stored"
+
     def result(self) -> None:
         """Somebody gave a result: a plan, a rejected attempt, or a stored episode."""
-        self._same = "", 0
+        self._same = self._given_up = "", 0
         self._failures = {False: 0, True: 0}

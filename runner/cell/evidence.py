@@ -13,6 +13,8 @@ _LEAST = 3
 _MOST = 16
 """Deaths in a row: then it is given up, whatever the background."""
 _WORKERS = 2
+_SAME = 3
+"""Deaths in a row by the very same exception: that comes from the episode or from the code, not from the machine."""
 
 
 class Action(StrEnum):
@@ -30,6 +32,8 @@ class Verdict:
 
     action: Action
     evidence: str = ""
+    same: str = ""
+    """The exception in which every one of its last tries ended, if that is why it is given up."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class _Death:
     worker: int
     phase: str
     solo: bool
+    same: str
 
 
 class Evidence:
@@ -62,7 +67,7 @@ class Evidence:
         if index in self._streaks:
             self._streaks[index].pop(role, None)
 
-    def record_death(self, index: int, worker: int, phase: str, *, role: str, solo: bool) -> None:
+    def record_death(self, index: int, worker: int, phase: str, *, role: str, solo: bool, same: str = "") -> None:
         """A lease ended with the worker's death.
 
         Args:
@@ -71,10 +76,11 @@ class Evidence:
             phase: What the worker's stamp said.
             role: What the lease was for.
             solo: The worker had done nothing else in its life.
+            same: Equal for equal exceptions at the same place; empty where it was none.
         """
         self._ended[role] += 1
         self._died[role] += 1
-        self._streaks.setdefault(index, {}).setdefault(role, []).append(_Death(worker, phase, solo))
+        self._streaks.setdefault(index, {}).setdefault(role, []).append(_Death(worker, phase, solo, same))
         self._totals.setdefault(index, Counter())[role] += 1
         self._last_role[index] = role
 
@@ -94,6 +100,9 @@ class Evidence:
         if not streak:
             return Verdict(Action.RETRY)
         background = self.background(role, without=index)
+        if same := _same_exception(streak[-_SAME:]):
+            self._expunge(index)
+            return Verdict(Action.QUARANTINE, f"{_counted(streak, role)}, the last {_SAME} in the same exception", same)
         if self._condemns(len(streak), background):
             workers = {death.worker for death in streak}
             if streak[-1].solo and len(workers) >= _WORKERS:
@@ -119,9 +128,19 @@ class Evidence:
         self.forget(index)
 
     def _words(self, streak: list[_Death], role: str, background: float) -> str:
-        phases = ", ".join(f"{phase} {count}" for phase, count in Counter(d.phase for d in streak).most_common())
         return (
-            f"{len(streak)} deaths in a row as {role} on {len({d.worker for d in streak})} workers ({phases}), "
-            f"the last one alone in a fresh worker; elsewhere {background:.1%} of leases end so, "
-            f"by chance {background ** len(streak):.0e}"
+            f"{_counted(streak, role)}, the last one alone in a fresh worker; "
+            f"elsewhere {background:.1%} of leases end so, by chance {background ** len(streak):.0e}"
         )
+
+
+def _same_exception(last: list[_Death]) -> str:
+    """In which all of these workers ended, where there are enough of them."""
+    (same, *others) = {death.same for death in last}
+    enough = len(last) == _SAME and len({death.worker for death in last}) >= _WORKERS
+    return same if enough and not others else ""
+
+
+def _counted(streak: list[_Death], role: str) -> str:
+    phases = ", ".join(f"{phase} {count}" for phase, count in Counter(d.phase for d in streak).most_common())
+    return f"{len(streak)} deaths in a row as {role} on {len({d.worker for d in streak})} workers ({phases})"

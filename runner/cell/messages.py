@@ -107,11 +107,13 @@ class Trouble:
     """Why this worker leaves."""
 
     sort: str
-    """``exception`` (a bug), ``input`` (something of the user's), ``storage`` (the disk), ``lost_plan`` or
-    ``garbled``."""
+    """``exception`` (a bug, of Nimbus or of somebody's own code), ``input`` (something of the user's), ``storage`` (the
+    disk), ``lost_plan`` or ``garbled``."""
     line: str
     traceback: str = ""
     code: int = 70
+    same: str = ""
+    """Equal for equal errors at the same place; empty where that says nothing."""
 
 
 # Supervisor and zygote

@@ -192,7 +192,7 @@ class Shift:
         if line := self.disk.complaint(now):
             return Ended(code=1, state="failed", line=line)
         if self.circuit.is_open:
-            line = f"{self.circuit.reason}; what they left is in {self.dataset.folder / 'incidents'}"
+            line = f"{self.circuit.reason}; the last fault is in {self.dataset.folder / self.aftermath.incident}"
             return Ended(code=1, state="failed", line=line)
         if self.dispatcher.is_done:
             done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target

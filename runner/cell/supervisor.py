@@ -125,7 +125,8 @@ class Supervisor:
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 
     def _hear_zygote(self) -> None:
-        from nimbus.runner.cell.messages import Ended, Loaded, Ready, Spawned, Trouble, from_message
+        from nimbus.runner.cell.messages import Loaded, Ready, Spawned, Trouble, from_message
+        from nimbus.runner.cell.trouble import ended_by
 
         while received := self.zygote.receive_now():
             message = from_message(received[0])
@@ -136,8 +137,7 @@ class Supervisor:
             elif isinstance(message, Ready) and self._shift:
                 self._shift.zygote, self._zygote_due = self.zygote, None
             elif isinstance(message, Trouble):
-                line = message.traceback or message.line
-                self._refusal = Ended(code=message.code, state="failed", line=line)
+                self._refusal = ended_by(message)
         if self.zygote.closed_by_peer and self.zygote in self._selector.get_map():
             self._selector.unregister(self.zygote)
 
@@ -242,11 +242,9 @@ def main(words: list[str]) -> int:
     try:
         ended = Supervisor(spec, channel).run()
     except Exception as error:
-        from nimbus.runner.cell.messages import Ended
-        from nimbus.runner.cell.trouble import trouble_of
+        from nimbus.runner.cell.trouble import ended_by, trouble_of
 
-        trouble = trouble_of(error)
-        ended = Ended(code=trouble.code, state="failed", line=trouble.traceback or trouble.line)
+        ended = ended_by(trouble_of(error))
     from nimbus.runner.cell.messages import to_plain
 
     channel.send(to_plain(ended))

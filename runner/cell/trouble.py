@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import traceback
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.own_code import own_line
 from nimbus.datagen.store.publish import storage_error
-from nimbus.runner.cell.messages import Trouble
+from nimbus.runner.cell.messages import Ended, Trouble
 
 _LONGEST_LINE, _LONGEST_TRACE = 1_000, 8_000
 """Letters, each of them up to twelve bytes in a message; of a longer traceback the end is kept."""
+_OWN_CODE, _BUG = 1, 70
+"""Exit codes where somebody's own code is to blame, and where Nimbus is."""
 
 
 class LostPlanError(Exception):
@@ -34,4 +38,23 @@ def trouble_of(error: Exception) -> Trouble:
     if isinstance(error, InputError):
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         return Trouble(sort="input", line=f"{error}{notes}", code=error.exit_code)
-    return Trouble(sort="exception", line=f"{type(error).__name__}: {error}"[:_LONGEST_LINE], traceback=trace)
+    own = own_line(error)
+    line = (own or f"{type(error).__name__}: {error}")[:_LONGEST_LINE]
+    return Trouble(sort="exception", line=line, traceback=trace, code=_OWN_CODE if own else _BUG, same=_same(error))
+
+
+def ended_by(trouble: Trouble) -> Ended:
+    """How a run ends that cannot begin: a bug of Nimbus shows its traceback."""
+    line = (trouble.traceback if trouble.code == _BUG else "") or trouble.line
+    return Ended(code=trouble.code, state="failed", line=line)
+
+
+def _same(error: Exception) -> str:
+    """The same for the same kind of error at the same place, whatever it says; empty where the machine may be to blame.
+
+    A thing that comes in every try is no accident: this tells it from one that comes now and then.
+    """
+    if isinstance(error, MemoryError):
+        return ""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    return hashlib.sha256(repr((type(error).__qualname__, frames)).encode()).hexdigest()[:16]

@@ -68,3 +68,22 @@ def test_deaths_that_are_all_the_same_need_fewer():
     assert not circuit.is_open
     circuit.ended("KeyError: 'b' in plan", at_work=True)
     assert circuit.is_open
+
+
+def test_three_episodes_in_a_row_given_up_for_one_exception_open_the_circuit():
+    circuit = Circuit()
+    for same, last in (("a", False), ("b", False), ("b", False)):
+        circuit.given_up(same, "hover.py:29: KeyError: 'b'", last=last)
+    assert not circuit.is_open
+    circuit.result()
+    for _ in range(2):
+        circuit.given_up("b", "hover.py:29: KeyError: 'b'", last=False)
+    assert not circuit.is_open
+    circuit.given_up("b", "hover.py:29: KeyError: 'c'", last=False)
+    assert circuit.reason == "hover.py:29: KeyError: 'c': so ended every try of 3 episodes, and none is stored"
+
+
+def test_the_only_episode_given_up_opens_the_circuit():
+    circuit = Circuit()
+    circuit.given_up("a", "hover.py:29: KeyError: 'b'", last=True)
+    assert circuit.reason == "hover.py:29: KeyError: 'b': so ended every try of 1 episode, and none is stored"

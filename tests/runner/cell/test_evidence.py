@@ -78,6 +78,47 @@ def test_nothing_known_asks_for_the_most():
     assert deaths_to_quarantine(Evidence()) == 16
 
 
+def ends(evidence: Evidence, *sames: str, worker: int = 100) -> list[Action]:
+    """One episode's deaths, in workers one after another, each in some exception."""
+    actions = []
+    for number, same in enumerate(sames):
+        evidence.record_death(1, worker + number, "plan", role="planner", solo=False, same=same)
+        actions.append(evidence.verdict(1).action)
+    return actions
+
+
+@pytest.mark.parametrize("deaths", [0, 1000])
+def test_the_same_exception_three_times_in_a_row_condemns_whatever_dies_elsewhere(deaths: int):
+    evidence = seen(well=0, deaths=deaths)
+    before = evidence.background("planner")
+    ends(evidence, "a", "a")
+    evidence.record_death(1, 200, "plan", role="planner", solo=False, same="a")
+    verdict = evidence.verdict(1)
+    assert (verdict.action, verdict.same) == (Action.QUARANTINE, "a")
+    assert verdict.evidence == ("3 deaths in a row as planner on 3 workers (plan 3), the last 3 in the same exception")
+    assert evidence.background("planner") == before
+
+
+@pytest.mark.parametrize("sames", [("a", "a", "b", "a", "a"), ("a", "a", "", "a", "a"), ("",) * 6])
+def test_other_exceptions_and_deaths_that_are_none_are_judged_by_the_background(sames: tuple[str, ...]):
+    assert Action.QUARANTINE not in ends(seen(well=0, deaths=100), *sames)
+
+
+def test_the_same_exception_of_other_episodes_says_nothing_of_this_one():
+    evidence = seen(well=0)
+    for index in range(50):
+        for worker in range(2):
+            evidence.record_death(index, 2 * index + worker, "plan", role="planner", solo=False, same="a")
+            assert evidence.verdict(index).action is not Action.QUARANTINE
+
+
+def test_the_same_exception_in_one_worker_does_not_condemn():
+    evidence = seen()
+    for _ in range(4):
+        evidence.record_death(1, 7, "plan", role="planner", solo=False, same="a")
+        assert evidence.verdict(1).action is not Action.QUARANTINE
+
+
 def test_poison_that_was_found_does_not_count_as_background():
     evidence = seen()
     before = evidence.background("renderer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -83,6 +84,20 @@ def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str,
     # Six ends of one sort open the circuit; what the others of the crew begin meanwhile comes on top.
     assert sum(count(spec, what).values()) <= 16
     assert "incidents" in done.err
+
+
+def test_the_only_episode_of_a_component_that_always_raises_takes_three_tries_and_says_where(tmp_path: Path):
+    spec = make_spec(tmp_path / "data", mishaps={"plan 0": "raise"}, episodes=1)
+    run = Run(spec)
+    done = run.end()
+    assert done.code == 1
+    leaves_nothing(spec)
+    assert count(spec, "plan") == {"plan 0": 3}
+    (line,) = (line for line in done.err.splitlines() if line)
+    said, _, where = line.partition("; the last fault is in ")
+    expected = r".*\.py:\d+: RuntimeError: a wheel came off: so ended every try of 1 episode, and none is stored"
+    assert re.fullmatch(expected, said), line
+    assert "Traceback" in Path(where, "stack.txt").read_text()
 
 
 @pytest.mark.parametrize(("setting", "kind"), [("nothing", "no_result"), ("twice", "exception")])

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 
 import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.messages import from_message, to_plain
-from nimbus.runner.cell.trouble import LostPlanError, trouble_of
+from nimbus.runner.cell.messages import Trouble, from_message, to_plain
+from nimbus.runner.cell.trouble import LostPlanError, ended_by, trouble_of
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "episodes/a.hdf5")
 
@@ -20,7 +21,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "episodes/a.hdf5")
         (FULL, "storage", 1),
         (InputError("upside down", where="yard.txt:1"), "input", 2),
         (LostPlanError("the plan cannot be read"), "lost_plan", 70),
-        (PermissionError(errno.EACCES, "denied"), "exception", 70),
+        (PermissionError(errno.EACCES, "denied"), "exception", 70),  # raised nowhere
         (RuntimeError("a wheel came off"), "exception", 70),
     ],
 )
@@ -39,3 +40,25 @@ def test_the_largest_trouble_fits_into_the_channel() -> None:
     ours.send(to_plain(trouble))
     received = theirs.receive()
     assert received and from_message(received[0]) == trouble
+
+
+def raised(error: Exception) -> Trouble:
+    try:
+        raise error
+    except type(error) as caught:
+        return trouble_of(caught)
+
+
+def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place_first() -> None:
+    trouble = raised(RuntimeError("a wheel came off"))
+    assert re.search(r"test_trouble\.py:\d+: RuntimeError: a wheel came off$", trouble.line)
+    assert trouble.code == 1 and "Traceback" in trouble.traceback
+    assert ended_by(trouble).line == trouble.line
+    assert ended_by(Trouble(sort="exception", line="KeyError: 1", traceback="Traceback …")).line == "Traceback …"
+
+
+def test_errors_are_the_same_by_kind_and_place_whatever_they_say() -> None:
+    same = raised(KeyError(1)).same
+    assert same and same == raised(KeyError(2)).same
+    assert same != raised(ValueError(1)).same
+    assert raised(MemoryError()).same == "", "the machine may be to blame"
