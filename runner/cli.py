@@ -6,7 +6,6 @@ import argparse
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +14,7 @@ from nimbus.datagen.errors import InputError, nearest, one_line
 from nimbus.runner.ask_flags import add_ask_commands
 from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json, add_proof
 from nimbus.runner.flags import one_of, price, stack, whole, workers
+from nimbus.runner.unexpected import tell
 from nimbus.runner.usd_flags import add_usd_commands
 
 SIMULATORS = ("newton", "isaacsim")
@@ -24,10 +24,10 @@ ROLES = ("dynamic", "fixed")
 IMAGES = ("lossless", "video", "both")
 FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
 
-INTERRUPTED, BUG = 130, 70
+INTERRUPTED = 130
 
 _EXIT_CODES = """exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one line; 130 interrupted
-(Ctrl-C, SIGTERM); 70 a bug in Nimbus, with a traceback"""
+(Ctrl-C, SIGTERM); 70 a bug in Nimbus, with a traceback (one in a skill of your own: 1, with its place)"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -282,9 +282,8 @@ def main(words: Sequence[str] | None = None) -> int:
         # The reader of our output went away; keep the interpreter from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception:  # a bug, whatever it is: its traceback, and an exit code of its own
-        traceback.print_exc()
-        return BUG
+    except Exception as error:
+        return tell(error, in_full="--serial" in (sys.argv if words is None else words))
 
 
 def _check_current_folder() -> None:

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,10 +122,17 @@ def test_exit_codes_say_whose_turn_it_is(error: BaseException, code: int, said: 
 
 
 def test_a_bug_shows_its_traceback(capsys, monkeypatch):
-    monkeypatch.setattr(tasks, "command", lambda args: 1 // 0)
+    monkeypatch.setattr(tasks, "sys", None)
     assert main(["tasks"]) == 70
     error = capsys.readouterr().err
-    assert error.startswith("Traceback") and error.endswith("ZeroDivisionError: integer division or modulo by zero\n")
+    assert error.startswith("Traceback") and error.endswith("'NoneType' object has no attribute 'stdout'\n")
+
+
+def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place(capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "command", lambda args: 1 // 0)
+    assert main(["tasks"]) == 1
+    error = capsys.readouterr().err
+    assert re.fullmatch(r"\S+test_cli\.py:\d+: ZeroDivisionError: integer division or modulo by zero\n", error)
 
 
 def test_tasks_are_listed_with_one_line_each(tmp_path):
