@@ -49,7 +49,7 @@ def test_a_packed_picture_is_read_as_it_was_painted():
     np.testing.assert_allclose(picture[7, 0], (0.3, 0.2, 0.1), atol=1 / 256)
 
 
-@given(seed=st.integers(0, 2**31), height=st.integers(1, 6), width=st.integers(1, 6))
+@given(seed=st.integers(0, 2**31), height=st.integers(2, 6), width=st.integers(1, 6))
 def test_a_plain_picture_is_read_as_its_numbers_say(tmp_path_factory: pytest.TempPathFactory, seed, height, width):
     pixels = np.random.default_rng(seed).integers(1, 256, (height, width, 4), dtype=np.uint8)
     pixels[..., 3] = np.clip(pixels[..., 3], 110, 150)
@@ -66,6 +66,30 @@ def test_a_picture_that_is_cut_off_is_one_line(tmp_path_factory: pytest.TempPath
     with pytest.raises(InputError, match="no picture of the sky") as error:
         read_radiance(path)
     assert len(str(error.value).splitlines()) == 1
+    assert "index" not in str(error.value)
+
+
+HEAD = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n"
+PACKED = SKY.read_bytes()[: -len(SKY.read_bytes().split(b"+X 16\n", 1)[1])]
+WRONG = [
+    (plain(np.full((1, 16, 4), 130, np.uint8)), "one row of pixels shows either sky or ground"),
+    (PACKED, "it is cut off"),
+    (PACKED + b"\2\2\0\x10", "it is cut off"),
+    (HEAD + b"-Y x +X y\n", "'-Y x +X y' stands where its size should, such as -Y 512 +X 1024"),
+    (HEAD + b"-Y -4 +X -4\n", "'-Y -4 +X -4' stands where its size should"),
+    (HEAD, "'' stands where its size should"),
+    (HEAD + b"+Y 4 +X 4\n", "its rows are in another order: "),
+    (SKY.read_bytes().replace(b"\n", b"\r\n"), "no empty line ends its head; lines end with LF alone"),
+]
+
+
+@pytest.mark.parametrize(("content", "line"), WRONG, ids=range(len(WRONG)))
+def test_a_picture_that_cannot_be_read_says_what_is_wrong_with_it(tmp_path: Path, content: bytes, line: str):
+    path = tmp_path / "wrong.hdr"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read_radiance(path)
+    assert f"no picture of the sky: {line}" in str(error.value)
 
 
 def test_light_from_above_and_below_is_weighed_by_the_part_of_the_sky_it_comes_from():

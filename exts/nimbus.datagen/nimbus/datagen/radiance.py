@@ -26,26 +26,39 @@ def read_radiance(path: Path) -> NDArray[np.float32]:
         raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
     try:
         return _decoded(content)
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         instead = "save it in Radiance's format (.hdr), with the rows from the top down"
         raise InputError(f"no picture of the sky: {error}", where=str(path), instead=instead) from None
 
 
 def _decoded(content: bytes) -> NDArray[np.float32]:
-    head, _, rest = content.partition(b"\n\n")
+    head, empty_line, rest = content.partition(b"\n\n")
     if not head.startswith(_MAGIC) or _FORMAT not in head:
         raise ValueError("it does not begin as one in Radiance's format")
+    if not empty_line:
+        raise ValueError("no empty line ends its head; lines end with LF alone, not with CR LF")
     size, _, data = rest.partition(b"\n")
-    words = size.split()
-    if len(words) != 4 or (words[0], words[2]) != (b"-Y", b"+X"):
-        raise ValueError(f"its rows are in another order: {size[:40].decode(errors='replace')}")
-    height, width = int(words[1]), int(words[3])
-    if not 0 < height * width <= _MOST_PIXELS:
-        raise ValueError(f"{width} x {height} pixels")
+    height, width = _size(size)
     values = np.frombuffer(data, dtype=np.uint8)
     rgbe = _rows(values, height, width) if _is_packed(values, width) else _plain(values, height, width)
     scale = np.where(rgbe[..., 3:] > 0, np.ldexp(1.0, rgbe[..., 3:].astype(int) - 136), 0.0)
     return (rgbe[..., :3] * scale).astype(np.float32)
+
+
+def _size(line: bytes) -> tuple[int, int]:
+    """Height and width from a line such as ``-Y 512 +X 1024``."""
+    said = line[:40].decode(errors="replace")
+    words = line[:40].split()
+    if len(words) != 4 or not (words[1].isdigit() and words[3].isdigit()):
+        raise ValueError(f"'{said}' stands where its size should, such as -Y 512 +X 1024")
+    if (words[0], words[2]) != (b"-Y", b"+X"):
+        raise ValueError(f"its rows are in another order: {said}")
+    height, width = int(words[1]), int(words[3])
+    if not 0 < height * width <= _MOST_PIXELS:
+        raise ValueError(f"{width} x {height} pixels")
+    if height < 2:
+        raise ValueError("one row of pixels shows either sky or ground, not both")
+    return height, width
 
 
 def _is_packed(values: NDArray[np.uint8], width: int) -> bool:
@@ -62,12 +75,16 @@ def _rows(values: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint
     """Rows whose channels are packed one after the other: a count above 128 repeats the next value."""
     found, at = np.empty((height, 4, width), dtype=np.uint8), 0
     for row in found:
+        if at + 4 > len(values):
+            raise ValueError("it is cut off")
         if int(values[at + 2]) << 8 | int(values[at + 3]) != width:
             raise ValueError("its rows have different lengths")
         at += 4
         for channel in row:
             column = 0
             while column < width:
+                if at >= len(values):
+                    raise ValueError("it is cut off")
                 count, at = int(values[at]), at + 1
                 repeats = count > 128
                 count = count - 128 if repeats else count

@@ -94,7 +94,8 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
     try:
         paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in _SUFFIXES)
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=folder) from None
+        instead = "name a folder of pictures that is there, seen from the task's"
+        raise InputError((error.strerror or str(error)).lower(), where=folder, instead=instead) from None
     found = tuple((str(path.absolute()), picture_hash(path)) for path in paths)
     for path, content in found:
         read_picture(Path(path), content)

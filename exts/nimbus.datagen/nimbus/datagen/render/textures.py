@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.streams import stream
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowFile
 
 Image = NDArray[Any]
 
@@ -79,18 +83,38 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
         what = "the picture changed since it was drawn"
         raise InputError(what, where=str(path), instead="restore it, or draw the episode anew")
     try:
-        with PillowImage.open(path) as opened:
+        with warnings.catch_warnings(action="ignore"), PillowImage.open(path) as opened:
             opened.draft("RGB", (SIZE, SIZE))
-            picture = opened.convert("RGB")
+            picture = _in_colour(opened, path)
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
         raise InputError(f"not a picture that can be read: {error}", where=str(path)) from None
     if min(picture.size) < _LEAST:
         what = f"{picture.width} x {picture.height} pixels are no texture"
         raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
+    width, height = picture.size
     picture.thumbnail((SIZE, SIZE))
+    if min(picture.size) < _LEAST:
+        what = f"{width} x {height} pixels are too narrow for a texture"
+        raise InputError(what, where=str(path), instead=f"cut it to at most {SIZE // _LEAST} times as long as wide")
     pixels = np.asarray(picture)
     pixels.setflags(write=False)
     return pixels
+
+
+def _in_colour(picture: PillowFile, path: Path) -> PillowFile:
+    """With 8 bits a colour; Pillow alone would cut off what more bits hold.
+
+    Raises:
+        InputError: Nothing says which of its numbers is white.
+    """
+    from PIL import Image as PillowImage
+
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
+        return PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).astype(np.uint8)).convert("RGB")
+    if picture.mode in ("I", "F"):
+        what = f"a picture of 32-bit {'numbers' if picture.mode == 'F' else 'whole numbers'} has no known white"
+        raise InputError(what, where=str(path), instead="save it with 8 or 16 bits a colour")
+    return picture.convert("RGB")
 
 
 def picture_hash(path: Path) -> str:
