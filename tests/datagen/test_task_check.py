@@ -162,3 +162,8 @@ def test_a_part_that_a_kind_lacks_is_named():
     opened = text.replace("- nothing_on_floor", "- open_by: {object: 'items[0]', joint: drawer_0}")
     assert real_complaint(opened) == ""
     assert "open_by.joint: a drawer cabinet has no part 'door'" in real_complaint(opened.replace("drawer_0", "door"))
+
+
+def test_distractors_of_no_kind_are_refused():
+    with pytest.raises(InputError, match=r"randomize\.distractors\.kinds: expected .*, found \[\]"):
+        parse_task(changed("camera: {position: 5 cm}", "distractors: {region: start, kinds: []}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +11,7 @@ from nimbus.datagen.errors import nearest
 from nimbus.datagen.kind_check import check_kinds
 from nimbus.datagen.reference_check import check_references
 from nimbus.datagen.steps import composites, walk
+from nimbus.datagen.wording import wording_fields
 
 if TYPE_CHECKING:
     from nimbus.datagen.task import Task
@@ -130,14 +130,18 @@ def _check_instructions(task: Task) -> None:
     known = (*task.objects, *chosen_names((*task.steps, *task.success)))
     for index, text in enumerate(task.instructions):
         keys = ("instructions", index)
+        if not text.strip():
+            raise task.error(keys, "an empty wording", instead="write what the robot is to do, in a sentence")
         try:
-            fields = [part for part in string.Formatter().parse(text) if part[1] is not None]
+            fields = wording_fields(text)
         except ValueError as error:
             raise task.error(keys, f"malformed wording: {error}", instead="write {{ and }} for braces") from None
-        for _, field, form, conversion in fields:
-            if field not in known or form or conversion:
-                hint = nearest(field or "", known)
-                raise task.error(keys, f"unknown field '{{{field}}}'", instead=hint)
+        for field in fields:
+            if field.name not in known:
+                raise task.error(keys, f"unknown field '{field.text}'", instead=nearest(field.name, known))
+            if not field.is_plain:
+                what = f"'{field.text}' is more than a name in braces"
+                raise task.error(keys, what, instead=f"write {{{field.name}}}")
 
 
 def _check_region(task: Task, name: str, stage: Stage) -> None:

@@ -30,7 +30,9 @@ class DistractorRandomization(LayoutRandomization):
 
     part = "physical"
     library: str = Field("trash", description="object library")
-    kinds: tuple[str, ...] | Literal["all"] = Field("all", description="kinds to choose from")
+    kinds: Annotated[tuple[str, ...], Field(min_length=1)] | Literal["all"] = Field(
+        "all", description="kinds to choose from"
+    )
     count: Range[Annotated[int, Field(ge=0, le=50)]] = Field((0, 3), description="how many, room permitting")
     region: str = Field(description="region of the task to put them in")
 

@@ -12,6 +12,7 @@ from nimbus.datagen.quantities import Ratio
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
 from nimbus.datagen.streams import Streams
+from nimbus.datagen.wording import wording_fields
 
 FRAMES = (
     "{Instruction}.",
@@ -24,19 +25,20 @@ FRAMES = (
 )
 
 
-def _hold_the_instruction(frames: tuple[str, ...]) -> tuple[str, ...]:
-    for frame in frames:
-        try:
-            shown = {frame.format(instruction=word, Instruction=word) for word in "ab"}
-        except (KeyError, IndexError, ValueError):
-            shown = set()
-        if len(shown) < 2:
-            context = {
-                "frame": frame,
-                "instead": "write {instruction} where it begins small, {Instruction} where large",
-            }
-            raise PydanticCustomError("frame", "'{frame}' has no place for the instruction", context)
-    return frames
+def _holds_the_instruction(frame: str) -> str:
+    instead = "write {instruction} where it begins small, {Instruction} where large"
+    try:
+        fields = wording_fields(frame)
+    except ValueError:
+        fields = []
+    for field in fields:
+        if field.name not in ("instruction", "Instruction") or not field.is_plain:
+            context = {"frame": frame, "field": field.text, "instead": instead}
+            raise PydanticCustomError("frame", "unknown field '{field}' in '{frame}'", context)
+    if not fields:
+        context = {"frame": frame, "instead": instead}
+        raise PydanticCustomError("frame", "'{frame}' has no place for the instruction", context)
+    return frame
 
 
 @register("randomizer", "language")
@@ -44,7 +46,7 @@ class LanguageRandomization(LayoutRandomization):
     """Puts the instruction into other words: a sentence round it, other names for objects."""
 
     part = "visual"
-    frames: Annotated[tuple[str, ...], AfterValidator(_hold_the_instruction)] = Field(
+    frames: tuple[Annotated[str, AfterValidator(_holds_the_instruction)], ...] = Field(
         FRAMES, min_length=1, description="sentences round the instruction, to choose from"
     )
     categories: Ratio = Field(0.5, ge=0, le=1, description="how often an object is called by its category")
