@@ -139,6 +139,17 @@ def test_the_experience_is_named_by_its_whole_path(monkeypatch: pytest.MonkeyPat
         kit_app.experience()
 
 
+def test_images_are_read_on_the_gpu_that_renders(monkeypatch: pytest.MonkeyPatch):
+    import warp
+
+    chosen: list[str] = []
+    monkeypatch.setattr(warp, "set_device", chosen.append)
+    for count in (0, 1, 4):  # without a GPU, or where only others are seen, Warp keeps its own choice
+        monkeypatch.setattr(warp, "get_cuda_device_count", lambda count=count: count)
+        kit_app._compute_on(2)
+    assert chosen == ["cuda:2"]
+
+
 def test_ids_of_unknown_prims_and_of_the_background_are_background():
     labels = Labels(
         instance_names=("background", "items_0", "table"),
