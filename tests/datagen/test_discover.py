@@ -54,6 +54,17 @@ WRONG = [
         SKILL.replace("    def", '    main = "what"\n\n    def'),
         "TypeError: Mine.main is 'what', which is none of its fields",
     ),
+    (SKILL.replace("def run", "def go"), ":5: skill 'wave' has no method 'run'; write def run(self, arm): …"),
+    (SKILL.replace('"skill"', '"skil"'), ":5: 'wave' is of unknown kind 'skil'; did you mean 'skill'?"),
+    (
+        SKILL.replace("    def", '    hand = "keep"\n\n    def'),
+        "cannot be imported: TypeError: Mine.hand is 'keep'; write",
+    ),
+    ("\nimport nimbus.datagen.nothing\n", ":2: cannot be imported: ModuleNotFoundError"),
+    (
+        SKILL.replace("    def", "    cup: complex.__class__ | slice\n\n    def"),
+        "a parameter of type slice cannot be written",
+    ),
 ]
 
 
@@ -69,6 +80,18 @@ def test_a_file_that_cannot_be_used_is_one_line_and_leaves_nothing(text: str, ex
     (tmp_path / "mine.py").write_text(SKILL)  # mended, it is found by the same process
     discover([tmp_path])
     assert "wave" in registry.names("skill")
+
+
+def test_a_folder_of_skills_is_one_and_holds_some(tmp_path: Path):
+    (tmp_path / "wave.py").write_text(SKILL)
+    (tmp_path / "empty").mkdir()
+    for path, expected in (
+        (tmp_path / "wave.py", f"give its folder: --skills {tmp_path}"),
+        (tmp_path / "empty", "no skills"),
+    ):
+        with pytest.raises(InputError, match=expected) as caught:
+            discover([path])
+        assert str(caught.value).startswith(f"--skills {path}: ")
 
 
 def package(folder: Path, text: str) -> Path:

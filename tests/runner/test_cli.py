@@ -216,4 +216,4 @@ def test_what_a_message_quotes_cannot_command_the_terminal(tmp_path: Path, capsy
 def test_a_skill_that_ends_the_program_is_named(tmp_path: Path, capsys):
     (tmp_path / "mine.py").write_text("raise SystemExit(3)\n")
     assert main(["skills", "--skills", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"{tmp_path}/mine.py: cannot be imported: SystemExit: 3\n"
+    assert capsys.readouterr().err == f"{tmp_path}/mine.py:1: cannot be imported: SystemExit: 3\n"

@@ -7,12 +7,12 @@ import importlib.metadata
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.skill import Predicate, Skill
+from nimbus.datagen.own_file import check_new, not_imported
 
 PACKAGES = ("nimbus.datagen.composites", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
 """Where the composites, skills, predicates and randomizers of Nimbus are; every module in them is imported."""
@@ -61,13 +61,22 @@ def import_folders(folders: Iterable[Path | str]) -> None:
     """Register what the files of some folders hold.
 
     Raises:
-        InputError: A folder does not exist, or a file in it cannot be imported.
+        InputError: A folder does not exist or holds nothing, or a file in it cannot be imported.
     """
     for folder in folders:
-        if not Path(folder).is_dir():
-            raise InputError("no such folder", where=f"--skills {folder}")
-        for path in sorted(Path(folder).resolve().glob("[!_]*.py")):
+        for path in _files(Path(folder)):
             _import_file(path)
+
+
+def _files(folder: Path) -> list[Path]:
+    where = f"--skills {folder}"
+    if folder.is_file():
+        raise InputError("is a file", where=where, instead=f"give its folder: --skills {folder.parent}")
+    if not folder.is_dir():
+        raise InputError("no such folder", where=where)
+    if files := sorted(folder.resolve().glob("[!_]*.py")):
+        return files
+    raise InputError("no skills in this folder", where=where, instead="put a file with a skill into it, such as tap.py")
 
 
 def _load(entry: importlib.metadata.EntryPoint) -> None:
@@ -108,44 +117,8 @@ def _import_file(path: Path) -> None:
     before = registry.registered()
     try:
         spec.loader.exec_module(module)
-        _check_new(registry.registered() - before, where=str(path))
+        check_new(registry.registered() - before, path=path)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         registry.forget(registry.registered() - before)
-        raise _said(error, path) from error
-
-
-def _said(error: BaseException, path: Path) -> InputError:
-    """One line about a file that does not import."""
-    if isinstance(error, InputError):
-        return error
-    if isinstance(error, registry.TakenError):
-        what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
-        return InputError(what, where=str(path), instead="give yours another name")
-    line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
-    return InputError(f"cannot be imported: {type(error).__name__}: {error}", where=f"{path}{line}")
-
-
-def _check_new(components: Collection[tuple[str, str]], *, where: str) -> None:
-    """What a file has registered: something, and under names that can be used."""
-    if not components:
-        instead = 'put @register("skill", "name") before its class, or begin the file\'s name with _'
-        raise InputError("registers nothing", where=where, instead=instead)
-    words = {word for kind, name in registry.registered() if kind == "composite" for word in _words(name)}
-    for kind, name in sorted(components):
-        base = {"skill": Skill, "predicate": Predicate}.get(kind)
-        component = registry.lookup(kind, name)
-        if base is None:
-            continue
-        if not (isinstance(component, type) and issubclass(component, base)):
-            raise InputError(
-                f"{kind} '{name}' is no {base.__name__}", where=where, instead=f"derive it from {base.__name__}"
-            )
-        if name in words:
-            raise InputError(
-                f"'{name}' is a word of the language of steps", where=where, instead="give yours another name"
-            )
-
-
-def _words(composite: str) -> tuple[str, ...]:
-    return registry.lookup("composite", composite).words[:1]
+        raise not_imported(error, path) from error

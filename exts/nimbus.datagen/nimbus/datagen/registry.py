@@ -9,6 +9,15 @@ from nimbus.datagen.errors import InputError, nearest
 
 T = TypeVar("T")
 
+KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator") + (
+    "load",
+    "randomize",
+    "plan",
+    "render",
+    "store",
+)
+"""What there can be: what files name, and the stages of a pipeline."""
+
 _components: dict[tuple[str, str], Any] = {}
 
 

@@ -39,6 +39,8 @@ World: TypeAlias = Any
 """What a condition judges: the state of physics at the end of an attempt."""
 Mark = TypeVar("Mark")
 
+_HANDS = ("keeps", "takes", "puts", "")
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -140,6 +142,13 @@ class Skill(Statement):
     hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
     """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
     which must be in it. Empty: nobody knows. Steps that contradict each other are found by this before a run."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        """Refuse a class that says something else of the gripper."""
+        super().__pydantic_init_subclass__(**settings)
+        if cls.hand not in _HANDS:
+            raise TypeError(f"{cls.__name__}.hand is {cls.hand!r}; write {', '.join(filter(None, _HANDS))} or ''")
 
     @abstractmethod
     def run(self, arm: Arm) -> None:
