@@ -173,7 +173,7 @@ MISTAKES = [
     ("scene: tabletop\n", "scene: tabletop\nsteps: []\n", "task.yaml:8:1: steps: key 'steps' is given twice"),
     ("  start: {", "  items: {", "regions.items: 'items' also names a group of objects; rename one"),
     ("  start: {", "  Start: {", "task.yaml:4:3: regions.Start: 'Start' is not a name: lower-case letters"),
-    ("size: [0.4, 0.5]", "size: [0.4, 0]", place(4, "0.5]}") + "regions.start.size[1]: expected more than 0, found 0"),
+    ("size: [0.4, 0.5]", "size: [0.4, 0]", place(4, "0.5]}") + "regions.start.size[1]: expected more than 0 m"),
     ("size: [0.4, 0.5]", "size: 0.4", place(4, "[0.4") + "regions.start.size: expected a list [a, b], found 0.4"),
     ("look_at: [0.5, 0.0, 0.05], ", "", "task.yaml:17:10: cameras.front: give either look_at or wxyz, one of them"),
     ("look_at: [0.5, 0.0, 0.05]", "look_at: [1.5, 0, 5]", "cameras.front: the camera looks along its up direction"),

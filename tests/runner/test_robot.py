@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from six_joint_robot import robot_file
 
+from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.robot import load_robot
 from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main
 
 ARM = """<robot name="two">
@@ -73,10 +79,14 @@ def test_a_robot_of_ones_own_is_described_and_drawn(mine: Path, tmp_path: Path, 
         ("link: palm,", "link: plam,", "mine.yaml:4:14: tool.link: its URDF has no link 'plam'; did you mean 'palm'?"),
         ("[j1, j2,", "[j1, j9,", "mine.yaml:3:20: arm.joints[1]: its URDF has no joint 'j9'; did you mean"),
         ("urdf: models/mine.urdf", "urdf: none.urdf", "mine.yaml:2:7: urdf: no such file:"),
-        ("urdf: models/mine.urdf", "urdf: mine.yaml", "mine.yaml:2:7: urdf: not a URDF:"),
-        ("[0, 0.4, 1.3", "[0, 4.0, 1.3", "robot mine: arm.home: 4 of 'j2' is beyond its limits; write -2.9 to 2.9"),
-        ("[0, 0.4, 1.3", "[0, 1.9, 0.6", "robot mine: arm.home: at home "),
-        ("[0, 0.4, 1.3, 0, ", "[0, 0.4, 1.3, ", "home has 5 entries for 6 joints"),
+        ("urdf: models/mine.urdf", "urdf: mine.yaml", "mine.yaml:1:1: not a URDF: syntax error;"),
+        ("[0, 0.4, 1.3", "[0, 4.0, 1.3", "mine.yaml:3:51: arm.home[1]: 4 rad is beyond the limits of 'j2'; write"),
+        ("[0, 0.4, 1.3", "[0, 90, 1.3", "of 'j2'; write -2.9 to 2.9; 90 degrees are 1.57 rad"),
+        ("[0, 0.4, 1.3", "[0, 1.9, 0.6", "mine.yaml:3:47: arm.home: at home "),
+        ("[0, 0.4, 1.3, 0, ", "[0, 0.4, 1.3, ", "mine.yaml:3:47: arm.home: home has 5 entries for 6 joints"),
+        ("open: 0.04", "open: 40", "40 m is beyond the limits of 'left'; write 0 to 0.04; 40 mm are 0.04 m"),
+        ("finger_depth: 0.05", "finger_depth: 70", "expected at most 0.5 m, found 70; did you mean '70 mm'?"),
+        ("pad_width: 0.02", "pad_width: 20 kg", "expected a length such as 0.05 or '5 cm' (units: m, cm, mm)"),
         ("gripper:", "hand: {of: panda, mount: e}\ngripper:", "give a 'tool' and a 'gripper', or a 'hand'"),
         ("effort_limit: 15.0", "grip: 15.0", "unknown"),
     ],
@@ -90,6 +100,37 @@ def test_a_robot_that_is_wrong_is_one_line(
     told = capsys.readouterr()
     assert said in told.err and told.err.count("\n") == 1 and "Traceback" not in told.err
     assert not (tmp_path / "p.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('velocity="2"', 'velocity="0"', "arm.joints[0]: 'j1' has velocity 0 rad/s in its model; write"),
+        ('effort="60"', 'effort="0"', "mine.yaml:3:16: arm.joints[0]: 'j1' has effort 0 N m in its model; write more"),
+        ('<limit lower="0.0" upper="0.04"', "<limit", "gripper.joints[0]: 'left' cannot move: its model gives"),
+        ('parent link="a"', 'parent link="z"', "models/mine.urdf:30: joint 'j2' names no link 'z'; known: "),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_wrong_is_one_line(
+    old: str, new: str, said: str, mine: Path, capsys: pytest.CaptureFixture[str]
+):
+    model = mine.parent / "models" / "mine.urdf"
+    assert old in model.read_text()
+    model.write_text(model.read_text().replace(old, new))
+    assert main(["robot", "check", str(mine)]) == 2
+    told = capsys.readouterr()
+    assert said in told.err and told.err.count("\n") == 1
+
+
+def test_a_joint_without_limits_has_two_turns_and_lengths_have_units(mine: Path):
+    model = mine.parent / "models" / "mine.urdf"
+    model.write_text(re.sub(r'(<axis xyz="0 0 1"/>)<limit[^>]*>', r"\1", model.read_text()))
+    mine.write_text(FILE.replace("pad_width: 0.02", "pad_width: 2 cm"))
+    robot = load_robot(str(mine))
+    assert robot.gripper.pad_width == pytest.approx(0.02) and robot.arm.velocity_limits[0] == 2.0
+    simulation = NewtonSimulation(read_stage("table"), robot, rate=15.0)
+    simulation.load(PhysicalLayout(objects=()))
+    assert simulation.model.joint("j1").range[1] == pytest.approx(2 * np.pi)
 
 
 def test_a_robot_without_a_gripper_is_told_what_to_write(mine: Path, capsys: pytest.CaptureFixture[str]):

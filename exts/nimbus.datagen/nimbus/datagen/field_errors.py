@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nimbus.datagen.errors import nearest
-from nimbus.datagen.quantities import in_unit_of
+from nimbus.datagen.quantities import Quantity, in_unit_of, quantity_of
 
 Keys = tuple[str | int, ...]
 
@@ -153,13 +153,29 @@ def _complain(found: _Found, names: _Names) -> Complaint:
         name, tags = item["ctx"]["discriminator"].strip("'"), item["ctx"]["expected_tags"].split(", ")
         instead = nearest(item["ctx"]["tag"], [tag.strip("'") for tag in tags])
         return Complaint((*keys, name), f"unknown {name} '{item['ctx']['tag']}'", instead)
+    if complaint := _out_of_bounds(found, names):
+        return complaint
     if phrase := _expected(item, found.written):
         count = f" ({len(item['input'])} given)" if item["type"] in ("too_short", "too_long") else ""
         what = f"expected {phrase}, found {_show(found.written if item['type'] in _BOUNDS else item['input'])}{count}"
         return Complaint(keys, what, _hint(item, _choices(item)))
     context = item.get("ctx", {})
     what = str(context["error"]) if "error" in context else item["msg"]
+    keys = (*keys, *context.get("at", ()))  # of a check of several fields, the one to mend
     return Complaint(keys, what, str(context.get("instead", "")), at_key=item["loc"][-1:] == ("[key]",))
+
+
+def _out_of_bounds(found: _Found, names: _Names) -> Complaint | None:
+    """Of a bare number that is a quantity: the bound with its unit, and the unit that was meant where one would do."""
+    item, written = found.error, found.written
+    bound = _BOUNDS.get(item["type"])
+    quantity = names.quantity(found.keys) if bound and isinstance(written, (int, float)) else None
+    if bound is None or quantity is None or not quantity.unit:
+        return None
+    limit, above = float(item["ctx"][bound]), bound in ("gt", "ge")
+    fits = (unit for unit, factor in quantity.units[1:] if not above and written * factor <= limit)
+    meant = next((f"did you mean '{written:g} {unit}'?" for unit in fits), "")
+    return Complaint(found.keys, f"expected {_expected(item)} {quantity.unit}, found {_show(written)}", meant)
 
 
 def _missing(keys: Keys, item: Any, names: _Names) -> Complaint:
@@ -221,6 +237,10 @@ class _Names:
             if field := schema.get("properties", {}).get(keys[-1]):
                 return field.get("description", "").split("\n")[0].rstrip(".")
         return ""
+
+    def quantity(self, keys: Keys) -> Quantity | None:
+        """What the number at ``keys`` measures, where units may be written."""
+        return next(filter(None, map(quantity_of, self._schemas(keys))), None)
 
     def _schemas(self, keys: Keys) -> list[dict[str, Any]]:
         data, schemas = self.data, self._branches(self.schema, self.data)

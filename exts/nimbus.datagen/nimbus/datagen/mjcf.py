@@ -15,14 +15,10 @@ from numpy.typing import NDArray
 from nimbus.datagen.cache import cache_folder, writing
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.rotations import pose, rotation_about, to_matrix
-from nimbus.datagen.urdf import Element, set_origin
+from nimbus.datagen.urdf import EFFORT, SPEED, Element, set_origin
 
 Float = NDArray[np.float64]
 
-_SPEED = {"revolute": 2.0, "prismatic": 0.2}
-"""[rad/s, m/s] MJCF does not say how fast a joint may move; a robot file does, in ``velocity_limits``."""
-_EFFORT = 50.0
-"""[N m, N] Of a joint without an actuator or a limit of its force."""
 _LIGHT = (1e-3, 1e-6)
 """[kg, kg m²] Of links between several joints of one body."""
 
@@ -203,7 +199,7 @@ class _Conversion:
             back[:3, :3] = to_matrix(rotation_about(axis, -start))
         set_origin(element, place @ back)
         element.append(Element("axis", xyz=_text(axis)))
-        limit = {"effort": f"{self._effort(joint):.6g}", "velocity": f"{_SPEED['prismatic' if slides else 'revolute']}"}
+        limit = {"effort": f"{self._effort(joint):.6g}", "velocity": f"{SPEED['prismatic' if slides else 'revolute']}"}
         if limited:
             low, high = (float(value) for value in model.jnt_range[joint])
             limit |= {"lower": f"{low:.9g}", "upper": f"{high:.9g}"}
@@ -221,7 +217,7 @@ class _Conversion:
             and model.actuator_trntype[at] == 0
             and model.actuator_forcelimited[at]
         ]
-        return max(forces, default=_EFFORT)
+        return max(forces, default=EFFORT)
 
     def _mimics(self) -> None:
         """Joints that an equality ties to another follow it."""

@@ -42,10 +42,20 @@ class Quantity:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """A number, or text that ends in one of the units."""
-        units = "|".join(re.escape(unit) for unit, _ in self.units)
-        pattern = rf"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({units})\s*$"
         number = {_BOUNDS.get(keyword, keyword): rule for keyword, rule in handler(schema).items()}
-        return {"anyOf": [number, {"type": "string", "pattern": pattern}]}
+        return {"anyOf": [number, {"type": "string", "pattern": self.pattern}]}
+
+    @property
+    def pattern(self) -> str:
+        """What text with one of its units looks like."""
+        units = "|".join(re.escape(unit) for unit, _ in self.units)
+        return rf"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({units})\s*$"
+
+    @property
+    def unit(self) -> str:
+        """Of a bare number; empty where it has none."""
+        name, factor = self.units[0]
+        return name if factor == 1.0 else ""
 
 
 LENGTH = Quantity("a length", "0.05 or '5 cm'", (("m", 1.0), ("cm", 0.01), ("mm", 0.001)))
@@ -59,11 +69,11 @@ Kelvin = Annotated[float, Quantity("a colour temperature", "4000 or '4000 K'", (
 Hertz = Annotated[float, Quantity("a rate", "15 or '15 Hz'", (("Hz", 1.0),))]
 Ratio = Annotated[float, RATIO]
 
-_UNITS = {
-    unit: factor
-    for kind in (Metres, Radians, Seconds, Kilograms, Kelvin, Hertz, Ratio)
-    for unit, factor in get_args(kind)[1].units
-}
+_KINDS: tuple[Quantity, ...] = tuple(
+    get_args(kind)[1] for kind in (Metres, Radians, Seconds, Kilograms, Kelvin, Hertz, Ratio)
+)
+_UNITS = {unit: factor for kind in _KINDS for unit, factor in kind.units}
+_BY_PATTERN = {kind.pattern: kind for kind in _KINDS}
 
 T = TypeVar("T")
 
@@ -109,3 +119,8 @@ def in_unit_of(text: str, bound: float, *, most: bool) -> str:
     round_to = Context(prec=4, rounding=ROUND_FLOOR if most else ROUND_CEILING)
     value = float(round_to.create_decimal(f"{bound / _UNITS[match[2]]:.12g}"))
     return f"{value:g} {match[2]}"
+
+
+def quantity_of(schema: dict[str, Any]) -> Quantity | None:
+    """The quantity whose text a JSON Schema describes, if it does."""
+    return _BY_PATTERN.get(schema.get("pattern", ""))

@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.layout import Camera, Quaternion, Vector
 from nimbus.datagen.plan.grasp import GripperShape
+from nimbus.datagen.quantities import Metres
 from nimbus.datagen.strict_yaml import StrictModel
 
 ONLY_ARM = "arm"
 """Name of the arm of a robot that has one."""
+
+
+_LARGEST_HAND = 0.5
+"""[m]"""
+
+
+def _wrong_count(field: str, count: int, joints: int) -> PydanticCustomError:
+    what = f"{field} has {count} entries for {joints} joints"
+    return PydanticCustomError("entries", what, {"at": (field,)})  # pyright: ignore[reportArgumentType]
 
 
 class Tool(StrictModel):
@@ -42,7 +53,7 @@ class Arm(StrictModel):
         for field in ("home", "velocity_limits", "acceleration_limits", "effort_limits", "stiffness", "damping"):
             count = len(getattr(self, field))
             if count != len(self.joints) and not (count == 0 and field != "home"):
-                raise ValueError(f"{field} has {count} entries for {len(self.joints)} joints")
+                raise _wrong_count(field, count, len(self.joints))
         return self
 
 
@@ -58,20 +69,24 @@ class Gripper(StrictModel):
     fingers: tuple[str, str] = Field(description="links with the pads")
     open: float = Field(description="position of the first joint when open [m, rad]")
     closed: float = Field(description="position of the first joint when closed on nothing [m, rad]")
-    opening: float | None = Field(None, gt=0, description="distance between the open pads [m]; default: both slide")
+    opening: Metres | None = Field(
+        None, gt=0, le=_LARGEST_HAND, description="distance between the open pads [m]; default: both slide"
+    )
     effort_limit: float = Field(gt=0, description="of each joint [N, N m]")
     stiffness: float = Field(gt=0, description="[N/m, N m/rad]")
     damping: float = Field(ge=0, description="[N s/m, N m s/rad]")
     armature: float = Field(default=0.0, ge=0, description="[kg, kg m^2]")
-    pad_width: float = Field(gt=0, description="extent of a pad along the tool's x [m]")
-    pad_height: float = Field(gt=0, description="extent of a pad along the tool's z [m]")
-    finger_thickness: float = Field(gt=0, description="extent of a finger outside its pad, along the tool's y [m]")
-    finger_depth: float = Field(gt=0, description="from the tool's origin back to the palm [m]")
+    pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
+    pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")
+    finger_thickness: Metres = Field(
+        gt=0, le=_LARGEST_HAND, description="extent of a finger outside its pad, along the tool's y [m]"
+    )
+    finger_depth: Metres = Field(gt=0, le=_LARGEST_HAND, description="from the tool's origin back to the palm [m]")
 
     @model_validator(mode="after")
     def _one_ratio_per_joint(self) -> Gripper:
         if self.ratios and len(self.ratios) != len(self.joints):
-            raise ValueError(f"ratios has {len(self.ratios)} entries for {len(self.joints)} joints")
+            raise _wrong_count("ratios", len(self.ratios), len(self.joints))
         if self.open == self.closed:
             raise ValueError("open and closed are the same position")
         return self

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen import strict_yaml
 from nimbus.datagen.execute.planning import planning_scene
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.robot import Manipulator, Robot, load_robot
 from nimbus.datagen.rotations import look_at, pose, rotation_about
+from nimbus.datagen.scene_files import scene_file
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.streams import stream
+from nimbus.datagen.strict_yaml import Document
 from nimbus.datagen.usd.robot import base_pose
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
@@ -75,7 +77,8 @@ def check_robot(name_or_path: str, *, scene: str = "table", picture: Path | None
     stage = read_stage(scene)
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))
-    arms = tuple(_arm(simulation, stage, robot, one) for one in robot.arms)
+    document = strict_yaml.read(scene_file("robots", name_or_path, kind="robot"))
+    arms = tuple(_arm(simulation, stage, robot, one, document) for one in robot.arms)
     links = _links(simulation, robot)
     if picture is not None:
         _draw(simulation, stage, robot, picture)
@@ -89,19 +92,17 @@ def _links(simulation: NewtonSimulation, robot: Robot) -> list[str]:
     return [model.body(index).name for index in range(1, model.nbody) if int(model.body_rootid[index]) in bases]
 
 
-def _arm(simulation: NewtonSimulation, stage: StageInfo, robot: Robot, one: Manipulator) -> ArmReport:
-    where = f"robot {robot.name}: " + ("" if len(robot.arms) == 1 else f"arms.{one.name}.") + "arm.home"
+def _arm(
+    simulation: NewtonSimulation, stage: StageInfo, robot: Robot, one: Manipulator, document: Document
+) -> ArmReport:
+    at = () if len(robot.arms) == 1 else ("arms", one.name)
     scene = planning_scene(simulation, one.name)
     scene.set_world(simulation.data.qpos)
-    for joint, value, (low, high) in zip(one.arm.joints, one.arm.home, scene.limits, strict=True):
-        if not low <= value <= high:
-            what = f"{value:g} of '{joint}' is beyond its limits"
-            raise InputError(what, where=where, instead=f"write {low:.3g} to {high:.3g}")
     home = np.array(one.arm.home)
     touching = scene.first_contact(home)
     if touching:
         what = f"at home {touching[0]} touches {touching[1]}"
-        raise InputError(what, where=where, instead="write another posture, or move the robot with 'place'")
+        raise document.error((*at, "arm", "home"), what, instead="write another posture, or move it with 'place'")
     world_T_base = pose(*base_pose(stage, robot))
     at_home = np.linalg.inv(world_T_base) @ scene.tool_pose(home)
     rows = zip(one.arm.joints, scene.limits, one.arm.velocity_limits, one.arm.acceleration_limits, strict=True)

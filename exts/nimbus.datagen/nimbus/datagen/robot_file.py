@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from nimbus.datagen import strict_yaml
 from nimbus.datagen.errors import InputError, nearest
 from nimbus.datagen.layout import Vector
+from nimbus.datagen.model_check import check_model
 from nimbus.datagen.quantities import Radians
 from nimbus.datagen.robot import ONLY_ARM, Arm, Gripper, Manipulator, Piece, Robot, Tool, load_robot
+from nimbus.datagen.robot_defaults import completed
+from nimbus.datagen.robot_limits import check_arm, check_gripper
 from nimbus.datagen.rotations import multiply, rotation_about
 from nimbus.datagen.scene_files import scene_file, seen_from
 from nimbus.datagen.strict_yaml import Document, Keys, StrictModel
 from nimbus.datagen.urdf import (
     Element,
     assemble,
-    joint_inertias,
-    limit_of,
     lock_joints,
+    model_path,
     piece_path,
-    ratio_of,
+    range_of,
     read_urdf,
 )
-
-_FULL_EFFORT_AT = 0.05
-"""[rad] Derived gains ask for a joint's whole effort when it is so far from its command; damping is then critical."""
-_TRACKING_FREQUENCY = 40.0
-"""[rad/s] Derived gains are at least those of a spring of this frequency against the joint's inertia at home."""
-_EFFORT_SHARE = 0.25
-"""Share of a joint's effort that derived acceleration limits may need."""
-_ACCELERATION = (2.0, 12.0)
-"""[rad/s^2] Derived acceleration limits stay between these."""
 
 
 class Place(StrictModel):
@@ -144,13 +135,14 @@ class _Completion:
             pieces += more
         root = assemble(pieces, robot=file.name)
         self._check_names(root, arms)
+        self._check_limits(root, arms)
         locked = self._locked(root, arms)
         lock_joints(root, locked)
         return Robot(
             name=file.name,
             description=file.description,
             pieces=tuple(pieces),
-            arms=tuple(_completed(arm, root) for arm in arms),
+            arms=tuple(completed(arm, root) for arm in arms),
             position=file.place.position,
             wxyz=file.place.wxyz,
             locked=tuple(sorted(locked.items())),
@@ -160,10 +152,11 @@ class _Completion:
 
     def _check_model(self, piece: Piece) -> None:
         try:
-            read_urdf(piece_path(piece, robot=self.file.name))
+            path, urdf = model_path(piece, robot=self.file.name), piece_path(piece, robot=self.file.name)
         except InputError as error:
             key = "package" if piece.package and "package '" in error.what and "is not in" not in error.what else "urdf"
             raise self.document.error((key,), error.what, instead=error.instead) from None
+        check_model(read_urdf(urdf), path)
 
     def _at(self, name: str, *keys: str) -> Keys:
         return keys if name == ONLY_ARM and not self.file.arms else ("arms", name, *keys)
@@ -225,6 +218,16 @@ class _Completion:
         self._check(root, "link", self.file.decompose, ("decompose",))
         self._check(root, "joint", tuple(self.file.locked), ("locked",))
 
+    def _check_limits(self, root: Element, arms: list[Manipulator]) -> None:
+        """Check that its postures are within the limits of its model; borrowed parts are checked in their own file."""
+        joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
+        for one in arms:
+            entry = self.file.arms.get(one.name, self.file)
+            if entry.arm:
+                check_arm(self.document, one, joints, self._at(one.name, "arm"))
+            if entry.gripper:
+                check_gripper(self.document, one, joints, self._at(one.name, "gripper"))
+
     def _check(self, root: Element, kind: str, names: tuple[str, ...], keys: Keys) -> None:
         known = {element.get("name", "") for element in root.findall(kind)}
         for index, name in enumerate(names):
@@ -243,7 +246,7 @@ class _Completion:
 
 
 def _rest(joint: Element) -> float:
-    low, high = limit_of(joint, "lower") or 0.0, limit_of(joint, "upper") or 0.0
+    low, high = range_of(joint) or (0.0, 0.0)
     return min(max(0.0, low), high) if low < high else 0.0
 
 
@@ -262,31 +265,3 @@ def _prefixed(arm: Manipulator, prefix: str) -> Manipulator:
             "gripper": arm.gripper.model_copy(update=gripper),
         }
     )
-
-
-def _completed(one: Manipulator, root: Element) -> Manipulator:
-    """With what the URDF knows in place of what the file leaves out."""
-    arm, gripper = one.arm, one.gripper
-    joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
-    if not gripper.ratios:
-        lead = ratio_of(joints[gripper.joints[0]])
-        ratios = tuple(ratio_of(joints[name]) / lead for name in gripper.joints)
-        gripper = gripper.model_copy(update={"ratios": (1.0, *ratios[1:])})
-    return one.model_copy(update={"arm": arm.model_copy(update=dict(_missing(arm, joints, root))), "gripper": gripper})
-
-
-def _missing(arm: Arm, joints: Mapping[str, Element], root: Element) -> Iterator[tuple[str, tuple[float, ...]]]:
-    effort = arm.effort_limits or tuple(limit_of(joints[name], "effort") or 0.0 for name in arm.joints)
-    yield "effort_limits", effort
-    velocity = tuple(limit_of(joints[name], "velocity") or 0.0 for name in arm.joints)
-    yield "velocity_limits", arm.velocity_limits or velocity
-    if arm.acceleration_limits and arm.stiffness and arm.damping:
-        return
-    moved = joint_inertias(root, dict(zip(arm.joints, arm.home, strict=True)))
-    inertia = np.array([moved[name] for name in arm.joints]) + arm.armature
-    stiffness = np.maximum(np.array(effort) / _FULL_EFFORT_AT, _TRACKING_FREQUENCY**2 * inertia)
-    damping = 2.0 * np.sqrt(stiffness * inertia)
-    acceleration = np.clip(_EFFORT_SHARE * np.array(effort) / inertia, *_ACCELERATION)
-    yield "acceleration_limits", arm.acceleration_limits or tuple(acceleration.round(2).tolist())
-    yield "stiffness", arm.stiffness or tuple(stiffness.round(2).tolist())
-    yield "damping", arm.damping or tuple(damping.round(3).tolist())

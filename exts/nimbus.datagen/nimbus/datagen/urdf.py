@@ -1,11 +1,11 @@
-"""URDF: reading it, putting one together from several, and what its masses say about a joint."""
+"""URDF: reading it, what it says about its joints, and putting one together from several."""
 
 from __future__ import annotations
 
 import copy
 import importlib.metadata
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +19,11 @@ from nimbus.datagen.rotations import pose, rotation_about, to_matrix
 
 Float = NDArray[np.float64]
 Element = ElementTree.Element
+
+SPEED = {"revolute": 2.0, "prismatic": 0.2}
+"""[rad/s, m/s] Of a joint whose model does not say how fast it may move."""
+EFFORT = 50.0
+"""[N m, N] Of a joint whose model does not say how strong it is."""
 
 _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
@@ -50,11 +55,21 @@ def piece_path(piece: Piece, *, robot: str) -> Path:
     Raises:
         InputError: There is none.
     """
+    from nimbus.datagen.mjcf import as_urdf, is_mjcf
+
+    path = model_path(piece, robot=robot)
+    return as_urdf(path) if is_mjcf(path) else path
+
+
+def model_path(piece: Piece, *, robot: str) -> Path:
+    """The URDF or MJCF file of a piece.
+
+    Raises:
+        InputError: There is none.
+    """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
     if path.is_file():
-        from nimbus.datagen.mjcf import as_urdf, is_mjcf
-
-        return as_urdf(path) if is_mjcf(path) else path
+        return path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
     raise InputError(what, where=f"robot {robot}: urdf")
 
@@ -67,8 +82,12 @@ def read_urdf(path: Path) -> Element:
     """
     try:
         root = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, UnicodeDecodeError) as error:
-        raise InputError(f"not a URDF: {error}", where=str(path), instead="give another urdf") from None
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
+        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="mend its XML") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a URDF: {error}", where=str(path)) from None
     if root.tag != "robot" or root.find("link") is None:
         raise InputError(f"not a URDF: its root is <{root.tag}>, with no links", where=str(path))
     return root
@@ -101,7 +120,7 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
     root = copy.deepcopy(root)
     children = {child_of(joint): joint for joint in root.findall("joint")}
     if piece.root:
-        keep = {piece.root} | {link for link in children if _is_below(link, piece.root, children)}
+        keep = {piece.root} | {link for link in children if is_below(link, piece.root, children)}
         for element in list(root):
             name = element.get("name")
             link = child_of(element) if element.tag == "joint" else name
@@ -113,7 +132,7 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
         if element.tag not in ("link", "joint", "material"):
             root.remove(element)
     for joint in root.findall("joint"):
-        if joint.get("type") == "continuous":
+        if is_unlimited(joint):
             _limit_turns(joint)
     for mesh in root.iter("mesh"):
         mesh.set("filename", str(_mesh_path(mesh.get("filename", ""), piece, path)))
@@ -130,6 +149,11 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
     return root
 
 
+def is_unlimited(joint: Element) -> bool:
+    """Whether a joint turns, and the URDF does not say how far."""
+    return joint.get("type") == "continuous" or (joint.get("type") == "revolute" and range_of(joint) is None)
+
+
 def _limit_turns(joint: Element) -> None:
     """A joint without limits gets two turns: planners need some."""
     limit = joint.find("limit")
@@ -140,7 +164,8 @@ def _limit_turns(joint: Element) -> None:
     limit.set("upper", f"{2 * np.pi}")
 
 
-def _is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
+def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
+    """Whether a link hangs on another, given the joint above each link."""
     while link in children:
         link = parent_of(children[link])
         if link == root:
@@ -247,61 +272,25 @@ def limit_of(joint: Element, name: str) -> float | None:
     return None if text is None else float(text)
 
 
+def range_of(joint: Element) -> tuple[float, float] | None:
+    """Lowest and highest position of a joint [rad, m]; an end that the URDF leaves out is 0, as it says."""
+    lower, upper = limit_of(joint, "lower"), limit_of(joint, "upper")
+    return None if lower is None and upper is None else (lower or 0.0, upper or 0.0)
+
+
+def speed_of(joint: Element) -> float:
+    """How fast a joint may move [rad/s, m/s]."""
+    speed = limit_of(joint, "velocity")
+    return SPEED["prismatic" if joint.get("type") == "prismatic" else "revolute"] if speed is None else speed
+
+
+def effort_of(joint: Element) -> float:
+    """The largest torque or force of a joint [N m, N]."""
+    effort = limit_of(joint, "effort")
+    return EFFORT if effort is None else effort
+
+
 def ratio_of(joint: Element) -> float:
     """Travel per travel of the joint that it mimics; 1 of a joint that mimics none."""
     mimic = joint.find("mimic")
     return 1.0 if mimic is None else float(mimic.get("multiplier", "1"))
-
-
-def joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
-    """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2]."""
-    place = dict(_places(root, posture))
-    below: dict[str, float] = {}
-    children = {child_of(joint): joint for joint in root.findall("joint")}
-    for joint in root.findall("joint"):
-        name, child = joint.get("name", ""), child_of(joint)
-        if name not in posture:
-            continue
-        world_T_child = place[child]
-        axis, point, total = world_T_child[:3, :3] @ axis_of(joint), world_T_child[:3, 3], 0.0
-        for link in root.findall("link"):
-            label, inertial = link.get("name", ""), link.find("inertial")
-            if inertial is None or not (label == child or _is_below(label, child, children)):
-                continue
-            total += _inertia_about(inertial, place[label], axis, point)
-        below[name] = total
-    return below
-
-
-def _inertia_about(inertial: Element, world_T_link: Float, axis: Float, point: Float) -> float:
-    mass, tensor = inertial.find("mass"), inertial.find("inertia")
-    if mass is None or tensor is None:
-        return 0.0
-    frame = world_T_link @ origin_of(inertial)
-    ixx, ixy, ixz, iyy, iyz, izz = (float(tensor.get(name, "0")) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-    local = frame[:3, :3].T @ axis
-    own = local @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ local
-    away = np.cross(axis, frame[:3, 3] - point)
-    return float(mass.get("value", "0")) * float(away @ away) + float(own)
-
-
-def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, Float]]:
-    """``base_T_link`` of every link."""
-    joints = root.findall("joint")
-    children = {child_of(joint) for joint in joints}
-    known = {link.get("name", ""): np.eye(4) for link in root.findall("link") if link.get("name") not in children}
-    waiting = list(joints)
-    while waiting:
-        ready = [joint for joint in waiting if parent_of(joint) in known]
-        if not ready:
-            break
-        for joint in ready:
-            moved, value = np.eye(4), posture.get(joint.get("name", ""), 0.0)
-            if joint.get("type") == "prismatic":
-                moved[:3, 3] = axis_of(joint) * value
-            elif value:
-                moved[:3, :3] = to_matrix(rotation_about(axis_of(joint), value))
-            parent = known[parent_of(joint)]
-            known[child_of(joint)] = parent @ origin_of(joint) @ moved
-        waiting = [joint for joint in waiting if joint not in ready]
-    yield from known.items()

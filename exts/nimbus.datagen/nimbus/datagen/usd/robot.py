@@ -15,7 +15,7 @@ from nimbus.datagen.cache import cache_folder, writing
 from nimbus.datagen.layout import Quaternion, Vector
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import multiply, to_matrix
-from nimbus.datagen.urdf import assemble, lock_joints, package_folder, piece_path
+from nimbus.datagen.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
 from nimbus.datagen.usd.convex_parts import split_collisions
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -93,8 +93,9 @@ def _one_urdf(robot: Robot, folder: Path) -> Path:
     """The robot's own URDF when it is all there is, else one that is put together."""
     only = robot.pieces[0]
     plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or only.prefix or only.root)
-    if plain and "continuous" not in piece_path(only, robot=robot.name).read_text():
-        return piece_path(only, robot=robot.name)
+    path = piece_path(only, robot=robot.name)
+    if plain and not any(is_unlimited(joint) for joint in read_urdf(path).findall("joint")):
+        return path
     root = assemble(robot.pieces, robot=robot.name)
     lock_joints(root, dict(robot.locked))
     for link in robot.decompose:
