@@ -14,6 +14,7 @@ from nimbus.datagen.errors import InputError, nearest, one_line
 from nimbus.runner.ask_flags import add_ask_commands
 from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json, add_proof
 from nimbus.runner.flags import one_of, price, stack, whole, workers
+from nimbus.runner.standard_streams import drop_output, open_closed_streams, output_complaint
 from nimbus.runner.unexpected import tell
 from nimbus.runner.usd_flags import add_usd_commands
 
@@ -258,19 +259,11 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    _open_closed_streams()
+    open_closed_streams()
     try:
-        args = parse_arguments(sys.argv[1:] if words is None else words)
-        if args.version:
-            from nimbus.datagen.version import nimbus_version
-
-            sys.stdout.write(f"nimbus {nimbus_version()}\n")
-            return 0
-        if args.command is None:
-            build_parser().print_help()
-            return 0
-        _check_current_folder()
-        return importlib.import_module(f"nimbus.runner.{args.command.replace('-', '_')}").command(args)
+        code = _obey(parse_arguments(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()
+        return code
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         sys.stderr.write(one_line(f"{error}{notes}") + "\n")
@@ -278,12 +271,27 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output went away; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output went away
+        drop_output()
         return 1
     except Exception as error:
+        if line := output_complaint(error):
+            sys.stderr.write(line + "\n")
+            return 1
         return tell(error, in_full="--serial" in (sys.argv if words is None else words))
+
+
+def _obey(args: argparse.Namespace) -> int:
+    if args.version:
+        from nimbus.datagen.version import nimbus_version
+
+        sys.stdout.write(f"nimbus {nimbus_version()}\n")
+        return 0
+    if args.command is None:
+        build_parser().print_help()
+        return 0
+    _check_current_folder()
+    return importlib.import_module(f"nimbus.runner.{args.command.replace('-', '_')}").command(args)
 
 
 def _check_current_folder() -> None:
@@ -292,14 +300,3 @@ def _check_current_folder() -> None:
     except OSError as error:
         what = f"cannot be used: {error.strerror}"
         raise InputError(what, where="the current folder", instead="change to one that is there") from None
-
-
-def _open_closed_streams() -> None:
-    """Give what the caller closed (``>&-``) the null device, before a data file takes its number."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)

@@ -26,8 +26,9 @@ def test_any_other_error_goes_on_as_it_is(tmp_path: Path):
         raise RuntimeError("a bug")
 
 
-def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("root", ["{here}/file", "~nobody_has_this_name/x"])
+def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "file"))
+    monkeypatch.setenv("NIMBUS_CACHE", root.format(here=tmp_path))
     with pytest.raises(InputError, match="set NIMBUS_CACHE to a folder that you may write"):
         cache.cache_folder("objects")

@@ -179,6 +179,16 @@ def test_a_reader_that_goes_away_is_no_error_of_ours():
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("buffering", ["", "-u"])
+@pytest.mark.parametrize("words", ["--version", "tasks", "doctor --machine"])
+def test_an_output_that_takes_no_more_is_one_line(words: str, buffering: str):
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = ["sh", "-c", f'exec "$@" {words} >/dev/full', "sh", sys.executable, *buffering.split(), str(RUNNER)]
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+    said = "standard output: no space left on device; write it where there is room\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_the_version_is_the_extensions(capsys):
     assert main(["--version"]) == 0
     manifest = RUNNER.parents[1] / "exts/nimbus.datagen/config/extension.toml"

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.doctor import examine
+from nimbus.datagen.doctor.finding import Finding
 from nimbus.datagen.doctor.machine import examine_machine
 from nimbus.runner.cli import main
 
@@ -38,17 +40,41 @@ def test_a_folder_that_does_not_exist_yet_is_on_a_disk_all_the_same(tmp_path: Pa
     assert disk.state in ("ok", "bad") and "GB free" in disk.detail
 
 
-def test_what_is_certain_ends_with_exit_code_1_and_names_the_field(
+@pytest.mark.parametrize("root", ["/proc/foo", "{here}/file", "~nobody_has_this_name/x"])
+def test_a_cache_that_cannot_be_written_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NIMBUS_CACHE", root.format(here=tmp_path))
+    cache = next(part for part in examine_machine(tmp_path) if part.name == "cache")
+    assert cache.state == "bad" and cache.instead == "set NIMBUS_CACHE to a folder that you may write"
+
+
+def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(BROKEN)
-    assert main(["doctor", str(path)]) == 1
-    assert "no episode can succeed: " in (out := capsys.readouterr().out) and "objects.cube.lying" in out
-    assert main(["doctor", str(path), "--json"]) == 1
+    assert main(["doctor", str(path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith(f"{path}:6:") and "objects.cube.lying" in said.err
+    assert main(["run", "--task", str(path), "--out", str(tmp_path / "data")]) == 2
+    assert capsys.readouterr().err == said.err
+    assert main(["doctor", str(path), "--json"]) == 2
     told = json.loads(capsys.readouterr().out)
     assert not told["works"] and told["findings"][0]["field"] == "objects.cube.lying"
     assert told["findings"][0]["instead"] or "at most 100 %" in told["findings"][0]["what"]
+
+
+def test_what_cannot_succeed_is_said_so_and_ends_with_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Finding(
+        check="goals", certain=True, field="success[1]", where="t.yaml:9:5", what="they exclude", instead=""
+    )
+    diagnosis = examine.Diagnosis(task="t", findings=(found,))
+    monkeypatch.setattr(examine, "examine", lambda *_, **__: diagnosis)
+    assert main(["doctor", "t.yaml"]) == 1
+    assert capsys.readouterr().out == "no episode can succeed: t.yaml:9:5: they exclude\n"
+    assert main(["doctor", "t.yaml", "--json"]) == 1
 
 
 def test_a_doctor_without_a_patient_says_what_to_write(capsys: pytest.CaptureFixture[str]) -> None:

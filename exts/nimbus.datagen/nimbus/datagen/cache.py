@@ -31,9 +31,12 @@ def cache_folder(name: str) -> Path:
         import platformdirs
 
         root = platformdirs.user_cache_dir("nimbus", appauthor=False)
-    folder = Path(root).expanduser() / name
+    folder = Path(root) / name
     try:
+        folder = folder.expanduser()
         folder.mkdir(parents=True, exist_ok=True)
+    except RuntimeError:
+        raise _unwritable(folder, f"no user '{folder.parts[0]}'") from None
     except OSError as error:
         raise _unwritable(folder, error.strerror or str(error)) from None
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from nimbus.datagen.cache import cache_folder
+from nimbus.datagen.errors import InputError
+
 _PACKAGES = ("mujoco", "newton", "warp-lang", "usd-exchange", "ompl", "mink", "toppra", "h5py", "av", "pyarrow")
 _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9
 """[bytes]"""
@@ -36,7 +39,7 @@ def examine_machine(folder: Path) -> tuple[Part, ...]:
     Args:
         folder: Where datasets are to go.
     """
-    parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder)]
+    parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder), _cache()]
     return tuple(parts)
 
 
@@ -117,3 +120,11 @@ def _disk(folder: Path) -> Part:
     little = free < _LITTLE_DISK
     instead = "make room, or use --images video" if little else ""
     return Part(name="disk", state="bad" if little else "ok", detail=f"{free / 1e9:.0f} GB free", instead=instead)
+
+
+def _cache() -> Part:
+    try:
+        folder = cache_folder("objects").parent
+    except InputError as error:
+        return Part(name="cache", state="bad", detail=f"{error.where}: {error.what}", instead=error.instead)
+    return Part(name="cache", state="ok", detail=str(folder))
