@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
 from nimbus.datagen.reference_check import points_of, references_of
-from nimbus.datagen.references import names_in
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.references import names_in, parse_reference
+from nimbus.datagen.skill import Skill, each
 from nimbus.datagen.steps import Composite, Step, walk
 
 _CHANGED = {
@@ -24,6 +24,10 @@ _CHANGED = {
     "held": "",
 }
 """Conditions that do not hold by themselves at the start, and what else they are about."""
+_BELOW = {"on": "support", "inside": "container"}
+"""Conditions on lying somewhere, and what says where."""
+Place = tuple[str, tuple[Composite, ...]]
+"""A reference, and the loops around it."""
 _OPPOSITE = (("held", "gripper_clear"), ("open_by", "closed"), ("moved_by", "not_moved"))
 
 
@@ -32,6 +36,7 @@ def check_goals(case: Case) -> Iterator[Finding]:
     plain = [(step, loops) for step, loops in walk(case.task.success) if _stands_alone(case, step)]
     yield from _untouched(case, plain)
     yield from _exclusive(case, plain)
+    yield from _beside_and_on(case, plain)
     yield from _still_holding(case, plain)
     yield from _elsewhere(case, plain)
 
@@ -81,6 +86,41 @@ def _exclusive(case: Case, conditions: list) -> Iterator[Finding]:
                 what = f"'{one.target}' cannot be in '{first}' and in '{second}'"
                 keys = (*other.keys, "container")
                 yield finding("goals", case.task, keys, what, instead=f"write {first}", certain=True)
+
+
+def _beside_and_on(case: Case, conditions: list) -> Iterator[Finding]:
+    """What is beside a thing does not rest on it, nor that on it; in it, it would have to rest on something else."""
+    beside = [entry for entry in conditions if entry[0].name == "beside"]
+    lying = [entry for entry in conditions if entry[0].name in _BELOW]
+    for (one, loops), (other, others) in product(beside, lying):
+        pair = ((one.statement.object, loops), (one.statement.of, loops))
+        below = getattr(other.statement, _BELOW[other.name])
+        for text in each(other.statement.object):
+            if _is_pair(case, pair, ((text, others), (below, others))):
+                what = f"'beside' and '{other.name}' exclude each other: what is beside a thing does not rest on it"
+                certain = other.name == "on"
+                yield finding("goals", case.task, other.keys, what, instead="leave one of them out", certain=certain)
+                break
+
+
+def _is_pair(case: Case, one: tuple[Place, Place], other: tuple[Place, Place]) -> bool:
+    """Whether two conditions are about the same two things, whichever comes first."""
+    ways = (one, one[::-1])
+    return any(_leads_to(case, other[0], first) and _leads_to(case, other[1], second) for first, second in ways)
+
+
+def _leads_to(case: Case, many: Place, one: Place) -> bool:
+    """Whether a reference surely means, among others, what the other one means."""
+    (text, loops), (other, others) = many, one
+    if text in case.task.objects and case.groups(*one) == (text,):
+        return True  # all of the group
+    return text == other and _variables(text, loops) == _variables(other, others)
+
+
+def _variables(text: str, loops: tuple[Composite, ...]) -> dict[str, str]:
+    """The names in a reference that loops give, and over what."""
+    names = names_in(parse_reference(text))
+    return {loop.variable: loop.group for loop in loops if loop.variable in names}
 
 
 def _still_holding(case: Case, conditions: list) -> Iterator[Finding]:
