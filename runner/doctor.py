@@ -24,7 +24,11 @@ _SHOWN = 8
 
 
 def command(args: argparse.Namespace) -> int:
-    """Examine, and print what was found; 1 where something needs to be changed."""
+    """Examine, and print what was found; 1 where no episode can succeed.
+
+    Raises:
+        InputError: The file is no task that could be run.
+    """
     if args.machine:
         return _machine(args.json)
     if args.task is None:
@@ -35,8 +39,10 @@ def command(args: argparse.Namespace) -> int:
     diagnosis = examine(args.task, skill_folders=args.skills, planner="ompl", probe=not args.quick)
     if args.json:
         sys.stdout.write(to_json(diagnosis.to_plain(), indent=2) + "\n")
-    else:
-        sys.stdout.write("\n".join(lines(diagnosis)) + "\n")
+        return InputError.exit_code if diagnosis.malformed else FOUND if diagnosis.certain else 0
+    if diagnosis.malformed:
+        raise diagnosis.malformed.error()
+    sys.stdout.write("\n".join(lines(diagnosis)) + "\n")
     return FOUND if diagnosis.certain else 0
 
 

@@ -62,6 +62,11 @@ class Diagnosis:
         """Findings because of which no episode can succeed."""
         return tuple(found for found in self.findings if found.certain)
 
+    @property
+    def malformed(self) -> Finding | None:
+        """Why the file is no task at all, where that is so; nothing else was looked at then."""
+        return next((found for found in self.findings if found.check == "schema"), None)
+
     def to_plain(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self) | {"ok": not self.findings, "works": not self.certain}
