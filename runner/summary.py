@@ -78,6 +78,9 @@ class Summary:
     """[s] of the stored motions: shortest, median, longest, total"""
     step_count: int
     byte_count: int
+    """[bytes] Of the stored episodes."""
+    failure_bytes: int
+    """[bytes] Of failed attempts that are kept."""
     episodes: tuple[Attempt, ...]
     """The stored ones, by index and variant."""
     outdated: tuple[str, ...] = ()
@@ -151,6 +154,11 @@ class Summary:
         }
 
     @property
+    def each(self) -> str:
+        """Of what CPU times are told: an episode, or all of the run where none is stored."""
+        return "an episode" if self.stored else "in all, none stored"
+
+    @property
     def cpu_per_episode(self) -> float:
         """[s] CPU a stored episode, failed attempts included; what is done once a run is left out."""
         return sum(stage.per_episode for stage in self.stages)
@@ -203,6 +211,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         durations=_durations(stored),
         step_count=info.step_count,
         byte_count=info.byte_count,
+        failure_bytes=sum(plan.failure.byte_count for plan in failed if plan.failure),
         episodes=stored,
         outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
         wall_seconds=wall,

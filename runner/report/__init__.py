@@ -90,7 +90,7 @@ def _figures(summary: Summary) -> Table:
         table.add_row("quarantined", str(summary.quarantined))
     for kind, count in summary.faults.items():
         table.add_row(f"fault: {kind.replace('_', ' ')}", str(count))
-    table.add_row("CPU an episode", f"{summary.cpu_per_episode:.1f} s")
+    table.add_row(f"CPU {summary.each}", f"{summary.cpu_per_episode:.1f} s")
     if summary.distance and summary.stored_per_hour:
         table.add_row("wall time", duration(summary.wall_seconds))
         table.add_row("bound", f"{duration(summary.bound_seconds)}, {summary.distance:.2f} x")
@@ -100,11 +100,13 @@ def _figures(summary: Summary) -> Table:
     for name, seconds in summary.durations.items():
         table.add_row(f"motion, {name}", f"{seconds:.1f} s")
     table.add_row("written", f"{summary.byte_count / 1e6:,.1f} MB")
+    if summary.failure_bytes:
+        table.add_row("written, failures", f"{summary.failure_bytes / 1e6:,.1f} MB")
     return table
 
 
 def _stages(summary: Summary) -> Table:
-    table = _table("CPU time", "stage", "an episode", "share")
+    table = _table("CPU time", "stage", summary.each, "share")
     total = summary.cpu_per_episode or 1.0
     for stage in summary.stages:
         table.add_row(stage.stage, f"{stage.per_episode:.2f} s", f"{stage.per_episode / total:.0%}")

@@ -104,7 +104,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         spans: What workers did.
     """
     sections = [
-        ("CPU time for a stored episode", _stage_table(summary)),
+        (f"CPU time {summary.each}", _stage_table(summary)),
         ("Why attempts failed", _bars(summary.reasons.items(), warn=True) or "<p>No attempt failed.</p>"),
         ("Where attempts failed", _bars(summary.phases.items(), warn=True) or "<p>No attempt failed.</p>"),
         ("Least kept variants and poses", render_variants(summary.yields)),
@@ -145,7 +145,12 @@ def _section(title: str, body: str) -> str:
 
 def _subtitle(summary: Summary) -> str:
     cameras = ", ".join(f"{name} {width} × {height}" for name, (width, height) in sorted(summary.cameras.items()))
-    parts = [f"robot {summary.robot}" if summary.robot else "", f"seed {summary.seed}", f"{summary.rate:g} Hz", cameras]
+    parts = [
+        f"robot {summary.robot}" if summary.robot else "",
+        f"seed {summary.seed}",
+        f"{summary.rate:g} Hz" if summary.rate else "",
+        cameras,
+    ]
     parts.append(f"last run: {summary.state}" if summary.state else "")
     return " · ".join(part for part in parts if part)
 
@@ -157,10 +162,10 @@ def _top(summary: Summary) -> list[tuple[str, str]]:
     return [
         ("episodes stored", f"{summary.stored}{asked}"),
         (f"of {summary.attempts} attempts succeed", f"{summary.success_rate:.0%}"),
-        ("CPU time an episode", f"{summary.cpu_per_episode:.1f} s"),
+        (f"CPU time {summary.each}", f"{summary.cpu_per_episode:.1f} s"),
         ("median motion", f"{median:.1f} s" if median is not None else "–"),
         ("demonstrations in all", duration(summary.durations.get("total", 0.0))),
-        ("on disk", _size(summary.byte_count)),
+        ("on disk", _size(summary.byte_count + summary.failure_bytes)),
         *figures,
     ]
 

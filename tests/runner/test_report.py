@@ -292,3 +292,16 @@ def test_kept_failures_are_pictured_in_the_tree(tmp_path: Path) -> None:
     write_dataset(tmp_path / "data", items, keep_failures=True)
     tree = write_report(tmp_path / "data").read_text().partition("<ul class='tree'>")[2].partition("</section>")[0]
     assert "no path" in tree and "closest 3 cm short" in tree and tree.count("data:image/jpeg") == 1
+
+
+def test_a_run_that_stored_nothing_tells_what_its_failures_took(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "data"
+    write_dataset(folder, [make_rendered(0, outcome=failure(Reason.NO_PATH))], keep_failures=True)
+    summary = summarize(folder)
+    kept = sum(path.stat().st_size for path in (folder / "failures").glob("*.hdf5"))
+    assert (summary.stored, summary.failure_bytes) == (0, kept) and kept
+    print_summary(summary)
+    said = capsys.readouterr().out
+    assert "CPU in all, none stored" in said and "written, failures" in said and "an episode" not in said
+    page = write_report(folder).read_text()
+    assert "CPU time in all, none stored" in page and " 0 Hz" not in page and "<b>0 kB</b>" not in page
