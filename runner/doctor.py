@@ -30,6 +30,9 @@ def command(args: argparse.Namespace) -> int:
         InputError: The file is no task that could be run.
     """
     if args.machine:
+        if args.task is not None:
+            instead = f"write nimbus doctor {args.task}, or nimbus doctor --machine"
+            raise InputError(f"--machine looks at no task, and '{args.task}' is given", instead=instead)
         return _machine(args.json)
     if args.task is None:
         raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")

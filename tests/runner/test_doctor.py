@@ -80,3 +80,9 @@ def test_what_cannot_succeed_is_said_so_and_ends_with_exit_code_1(
 def test_a_doctor_without_a_patient_says_what_to_write(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 2
     assert capsys.readouterr().err == "no task is given; write nimbus doctor TASK, or nimbus doctor --machine\n"
+
+
+def test_a_task_beside_the_machine_is_not_ignored(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json", "--machine", "sort_trash"]) == 2
+    said = "--machine looks at no task, and 'sort_trash' is given; write nimbus doctor sort_trash, or nimbus doctor"
+    assert capsys.readouterr().err.startswith(said)

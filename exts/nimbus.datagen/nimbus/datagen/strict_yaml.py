@@ -166,6 +166,8 @@ class _Builder:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self.error(key_node, keys, "a key must be a name")
             key = key_node.value
+            if key_node.tag.endswith(":merge") or key == "<<":
+                raise self.error(key_node, keys, "'<<' merges nothing here; write its keys out")
             if len(key) > _KEY_LIMIT:
                 raise self.error(key_node, keys, f"a key of {len(key)} letters is no name: '{key[:40]}…'")
             if not all(map(_is_text, key)):
@@ -239,7 +241,8 @@ def read(path: Path | str) -> Document:
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path)) from None
+        what = f"not a UTF-8 text: byte {error.start}"
+        raise InputError(what, where=str(path), instead="save it as UTF-8") from None
     return parse(text, str(path))
 
 

@@ -1,0 +1,40 @@
+"""Short forms of a task file: presets of what varies and of cameras, repeated keys; what is not meant is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from task_text import TEXT
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.strict_yaml import read
+from nimbus.datagen.task import parse_task
+
+CAMERAS = TEXT[TEXT.index("cameras:") : TEXT.index("randomize:")]
+VARIED = TEXT[TEXT.index("randomize:") : TEXT.index("instructions:")]
+NAMES = "write a name (none, small, medium, large), or settings by randomizer, such as {mass: {}}"
+
+WRONG = [
+    (VARIED, "randomize: {preset: medium, mass: {}}", "randomize: a preset cannot be mixed with settings of one's own"),
+    (VARIED, "randomize: [medium, {mass: {}}]", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
+    (VARIED, "randomize: 3", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
+    (VARIED, "randomize:", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
+    (CAMERAS, "cameras: front+", "cameras: a name is missing beside a + in 'front+'; write front"),
+    (CAMERAS, "cameras: +", "cameras: a name is missing beside a + in '+'; write front+wrist"),
+    (VARIED, "randomize: {<<: {mass: {}}}", "task.yaml:19:13: randomize: '<<' merges nothing here; write its keys out"),
+]
+
+
+@pytest.mark.parametrize(("good", "bad", "line"), WRONG, ids=[bad for _, bad, _ in WRONG])
+def test_a_short_form_that_is_none_says_what_would_do(good: str, bad: str, line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_task(TEXT.replace(good, f"{bad}\n"))
+    assert line in str(caught.value)
+
+
+def test_a_text_in_another_encoding_says_how_to_save_it(tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text(TEXT, encoding="utf-16")
+    with pytest.raises(InputError, match=r"task\.yaml: not a UTF-8 text: byte 0; save it as UTF-8"):
+        read(path)
