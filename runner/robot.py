@@ -33,7 +33,7 @@ def _lines(report: RobotReport) -> list[str]:
     lines = [f"{report.name}  {report.description}".rstrip(), f"{report.links} links, {report.mass:.1f} kg"]
     for arm in report.arms:
         lines += ["", *_arm_lines(arm)]
-    return lines
+    return [*lines, *(f"note     {note}" for note in report.notes)]
 
 
 def _arm_lines(arm: ArmReport) -> list[str]:

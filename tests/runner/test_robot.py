@@ -63,12 +63,14 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_a_robot_of_ones_own_is_described_and_drawn(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    picture = tmp_path / "new" / "mine.png"
+    picture, model = tmp_path / "new" / "mine.png", mine.parent / "models" / "mine.urdf"
+    model.write_text(re.sub(r'(<link name="e">)<inertial>.*?</inertial>', r"\1", model.read_text(), flags=re.S))
     assert main(["robot", "check", str(mine), "--picture", str(picture), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (arm,) = told["arms"]
     assert [joint["name"] for joint in arm["joints"]] == ["j1", "j2", "j3", "j4", "j5", "j6"]
     assert arm["joints"][0]["upper"] == pytest.approx(2.9) and arm["joints"][0]["velocity"] == 2
+    assert told["notes"] == ["link 'e' has no mass in its model: simulated with 0.20 kg"]
     assert arm["opening"] == pytest.approx(0.08) and arm["reach"][1] > 0.5
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and picture.stat().st_size > 5000
 
@@ -108,6 +110,7 @@ def test_a_robot_that_is_wrong_is_one_line(
         ('velocity="2"', 'velocity="0"', "arm.joints[0]: 'j1' has velocity 0 rad/s in its model; write"),
         ('effort="60"', 'effort="0"', "mine.yaml:3:16: arm.joints[0]: 'j1' has effort 0 N m in its model; write more"),
         ('<limit lower="0.0" upper="0.04"', "<limit", "gripper.joints[0]: 'left' cannot move: its model gives"),
+        ('<link name="e">', '<link name="e"/><link name="x">', "mine.yaml:2:7: urdf: link 'e' moves, and has neither"),
         ('parent link="a"', 'parent link="z"', "models/mine.urdf:30: joint 'j2' names no link 'z'; known: "),
     ],
 )  # fmt: skip
@@ -116,7 +119,9 @@ def test_a_model_that_is_wrong_is_one_line(
 ):
     model = mine.parent / "models" / "mine.urdf"
     assert old in model.read_text()
-    model.write_text(model.read_text().replace(old, new))
+    join = '<joint name="jx" type="fixed"><parent link="base"/><child link="x"/></joint></robot>'
+    text = model.read_text().replace(old, new)
+    model.write_text(text.replace("</robot>", join) if 'name="x"' in text else text)
     assert main(["robot", "check", str(mine)]) == 2
     told = capsys.readouterr()
     assert said in told.err and told.err.count("\n") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLay
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.robot import Manipulator, Robot, load_robot
+from nimbus.datagen.robot_meshes import check_meshes
 from nimbus.datagen.rotations import look_at, pose, rotation_about
 from nimbus.datagen.scene_files import scene_file
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.streams import stream
 from nimbus.datagen.strict_yaml import Document
+from nimbus.datagen.urdf import assemble
 from nimbus.datagen.usd.robot import base_pose
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
@@ -60,6 +63,8 @@ class RobotReport:
     mass: float
     """[kg]"""
     arms: tuple[ArmReport, ...]
+    notes: tuple[str, ...]
+    """Links that have shapes and no mass, and what the simulator made of them."""
 
 
 def check_robot(name_or_path: str, *, scene: str = "table", picture: Path | None = None) -> RobotReport:
@@ -74,16 +79,30 @@ def check_robot(name_or_path: str, *, scene: str = "table", picture: Path | None
         InputError: Something is wrong with the file or its model.
     """
     robot = load_robot(name_or_path)
+    check_meshes(robot)
     stage = read_stage(scene)
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))
     document = strict_yaml.read(scene_file("robots", name_or_path, kind="robot"))
     arms = tuple(_arm(simulation, stage, robot, one, document) for one in robot.arms)
+    notes = tuple(_massless(simulation, robot))
     links = _links(simulation, robot)
     if picture is not None:
         _draw(simulation, stage, robot, picture)
     mass = float(sum(simulation.model.body_mass[simulation.model.body(name).id] for name in links))
-    return RobotReport(name=robot.name, description=robot.description, links=len(links), mass=mass, arms=arms)
+    return RobotReport(
+        name=robot.name, description=robot.description, links=len(links), mass=mass, arms=arms, notes=notes
+    )
+
+
+def _massless(simulation: NewtonSimulation, robot: Robot) -> Iterator[str]:
+    """A note for each link that has a shape and no mass."""
+    for link in assemble(robot.pieces, robot=robot.name).findall("link"):
+        inertial, name = link.find("inertial/mass"), link.get("name", "")
+        shown = link.find("visual") is not None or link.find("collision") is not None
+        if shown and (inertial is None or float(inertial.get("value", "0")) == 0.0):
+            mass = float(simulation.model.body_mass[simulation.model.body(name).id])
+            yield f"link '{name}' has no mass in its model: simulated with {mass:.2f} kg"
 
 
 def _links(simulation: NewtonSimulation, robot: Robot) -> list[str]:

@@ -14,7 +14,8 @@ from nimbus.datagen.model_check import check_model
 from nimbus.datagen.quantities import Radians
 from nimbus.datagen.robot import ONLY_ARM, Arm, Gripper, Manipulator, Piece, Robot, Tool, load_robot
 from nimbus.datagen.robot_defaults import completed
-from nimbus.datagen.robot_limits import check_arm, check_gripper
+from nimbus.datagen.robot_limits import check_arm, check_gripper, check_masses
+from nimbus.datagen.robot_meshes import check_mesh_files
 from nimbus.datagen.rotations import multiply, rotation_about
 from nimbus.datagen.scene_files import scene_file, seen_from
 from nimbus.datagen.strict_yaml import Document, Keys, StrictModel
@@ -138,6 +139,7 @@ class _Completion:
         self._check_limits(root, arms)
         locked = self._locked(root, arms)
         lock_joints(root, locked)
+        check_masses(self.document, root)
         return Robot(
             name=file.name,
             description=file.description,
@@ -157,6 +159,7 @@ class _Completion:
             key = "package" if piece.package and "package '" in error.what and "is not in" not in error.what else "urdf"
             raise self.document.error((key,), error.what, instead=error.instead) from None
         check_model(read_urdf(urdf), path)
+        check_mesh_files(piece, robot=self.file.name)
 
     def _at(self, name: str, *keys: str) -> Keys:
         return keys if name == ONLY_ARM and not self.file.arms else ("arms", name, *keys)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from nimbus.datagen.robot import Manipulator
 from nimbus.datagen.strict_yaml import Document, Keys
-from nimbus.datagen.urdf import Element, effort_of, range_of, speed_of
+from nimbus.datagen.urdf import Element, child_of, effort_of, parent_of, range_of, speed_of
 
 _ROUNDING = 1e-3
 """Share of a joint's range by which a position may be beyond it: files are written with few digits."""
@@ -49,6 +49,26 @@ def check_gripper(document: Document, one: Manipulator, joints: Mapping[str, Ele
         _check_range(document, (*at, "joints", index), joints[name])
     for key in ("open", "closed"):
         _check_position(document, (*at, key), joints[gripper.joints[0]], getattr(gripper, key))
+
+
+def check_masses(document: Document, root: Element) -> None:
+    """Check that everything that moves weighs something; ``root`` is the model with its locked joints fixed.
+
+    Raises:
+        InputError: A link with nothing that a mass could come from, nor fixed to anything that has one.
+    """
+    links = {link.get("name", ""): link for link in root.findall("link")}
+    fixed = [joint for joint in root.findall("joint") if joint.get("type") == "fixed"]
+
+    def weighs(name: str) -> bool:
+        mass = links[name].find("inertial/mass")
+        own = mass is not None and float(mass.get("value", "0")) > 0 or links[name].find("collision") is not None
+        return own or any(weighs(child_of(joint)) for joint in fixed if parent_of(joint) == name)
+
+    for joint in root.findall("joint"):
+        if joint.get("type") != "fixed" and not weighs(child_of(joint)):
+            what = f"link '{child_of(joint)}' moves, and has neither a mass nor a <collision> to take one from"
+            raise document.error(("urdf",), what, instead="write its <inertial> there")
 
 
 def _strength(joint: Element) -> Iterator[tuple[str, str, float, str]]:

@@ -135,7 +135,7 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
         if is_unlimited(joint):
             _limit_turns(joint)
     for mesh in root.iter("mesh"):
-        mesh.set("filename", str(_mesh_path(mesh.get("filename", ""), piece, path)))
+        mesh.set("filename", str(mesh_path(mesh.get("filename", ""), piece, path)))
     if piece.prefix:
         for element in root:
             element.set("name", piece.prefix + element.get("name", ""))
@@ -173,7 +173,7 @@ def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
     return False
 
 
-def _mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
+def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
     """Where a mesh lies: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
     name, _, inside = filename.removeprefix("package://").partition("/")
     if not filename.startswith("package://"):

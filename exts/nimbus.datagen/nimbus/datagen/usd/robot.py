@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 from nimbus.datagen.cache import cache_folder, writing
 from nimbus.datagen.layout import Quaternion, Vector
 from nimbus.datagen.robot import Robot
+from nimbus.datagen.robot_meshes import check_meshes
 from nimbus.datagen.rotations import multiply, to_matrix
 from nimbus.datagen.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
 from nimbus.datagen.usd.convex_parts import split_collisions
@@ -69,6 +70,7 @@ def _convert(robot: Robot, target: Path) -> None:
     import urdf_usd_converter
     import usdex.core
 
+    check_meshes(robot)
     # The converter reports every mesh, and skips lines drawn in them, which nobody misses.
     usdex.core.activateDiagnosticsDelegate()
     usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
