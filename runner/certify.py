@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from nimbus.datagen.certificates.record import (
+    FILE_NAME,
     LABELS,
     REPLAY,
     RERENDER,
@@ -60,6 +61,8 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     from nimbus.datagen.certificates.accounting import account
 
     read_info(folder)
+    if (folder / FILE_NAME).is_dir():
+        raise InputError("a folder stands where the certificates go", where=str(folder / FILE_NAME), instead="move it")
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 from runs import run
+from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.certificates.accounting import account
 from nimbus.datagen.certificates.labels import LabelCheck, check_labels
@@ -138,3 +139,10 @@ def test_a_card_tells_of_certificates_only_where_they_are_of_its_episodes(copy: 
         assert main(["card", str(folder)]) == 0
         told[folder.name] = "| replay | holds |" in (folder / "README.md").read_text()
     assert told == {"data": True, "v21": True, "v3": False}
+
+
+def test_a_folder_where_the_certificates_go_is_told_before_anything_is_done(tmp_path: Path):
+    write_dataset(tmp_path, [make_rendered(0)])
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(InputError, match=r"certificates\.json: a folder stands where the certificates go; move it"):
+        certify(tmp_path)

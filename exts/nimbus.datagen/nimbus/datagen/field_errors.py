@@ -39,8 +39,8 @@ _EXPECTED = {
     "string_too_short": "at least {min_length} character(s)",
     "string_too_long": "at most {max_length} character(s)",
     "string_pattern_mismatch": "text like {pattern}",
-    "too_short": "at least {min_length} entries",
-    "too_long": "at most {max_length} entries",
+    "too_short": "at least {min_length} {entries}",
+    "too_long": "at most {max_length} {entries}",
     "none_required": "nothing",
     "union_tag_not_found": "a mapping that says {discriminator}",
 }
@@ -180,7 +180,9 @@ def _out_of_bounds(found: _Found, names: _Names) -> Complaint | None:
 
 def _missing(keys: Keys, item: Any, names: _Names) -> Complaint:
     if isinstance(keys[-1], int):
-        return Complaint(keys[:-1], f"expected more entries than {keys[-1]}, found {_show(item['input'])}")
+        given, count = item["input"], names.entries(keys[:-1])
+        what = f"expected {count or f'more than {len(given)}'} entries, found {_show(given)} ({len(given)} given)"
+        return Complaint(keys[:-1], what)
     meaning = names.description(keys)
     instead = f"add '{keys[-1]}: …'" + (f" ({meaning})" if meaning else "")
     return Complaint(keys[:-1], f"'{keys[-1]}' is missing", instead, missing=True)
@@ -193,7 +195,8 @@ def _expected(item: Any, written: Any = None) -> str:
     bounds = {name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()}
     if isinstance(written, str) and (name := _BOUNDS.get(item["type"])):
         bounds[name] = in_unit_of(written, context[name], most=name in ("lt", "le")) or bounds[name]
-    return _EXPECTED.get(item["type"], "").format(**bounds)
+    entries = "entry" if 1 in (context.get("min_length"), context.get("max_length")) else "entries"
+    return _EXPECTED.get(item["type"], "").format(entries=entries, **bounds)
 
 
 def _choices(item: Any) -> list[str]:
@@ -237,6 +240,10 @@ class _Names:
             if field := schema.get("properties", {}).get(keys[-1]):
                 return field.get("description", "").split("\n")[0].rstrip(".")
         return ""
+
+    def entries(self, keys: Keys) -> int:
+        """How many the list at ``keys`` must have; 0 where that differs."""
+        return max((len(schema.get("prefixItems", ())) for schema in self._schemas(keys)), default=0)
 
     def quantity(self, keys: Keys) -> Quantity | None:
         """What the number at ``keys`` measures, where units may be written."""
