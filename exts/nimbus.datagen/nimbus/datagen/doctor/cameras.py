@@ -32,7 +32,7 @@ def check_cameras(case: Case) -> Iterator[Finding]:
     if not regions or not fixed:
         return
     case.simulation.load(PhysicalLayout(objects=()))
-    points = {name: _grid(case, name) for name in sorted(regions)}
+    points = {name: grid(case, name) for name in sorted(regions)}
     center = np.concatenate(list(points.values())).mean(axis=0)
     together = {name: np.zeros(len(found), dtype=bool) for name, found in points.items()}
     blind = []
@@ -76,7 +76,8 @@ def _blind(case: Case, name: str, camera: Camera, points: Float, center: Float) 
     return finding("cameras", case.task, keys, what, instead=instead)
 
 
-def _grid(case: Case, name: str) -> Float:
+def grid(case: Case, name: str) -> Float:
+    """Points (n, 3) spread over a region, a little above its surface."""
     region = case.task.regions[name]
     height = case.assets.stage.surfaces[region.on].upper[2] + _ABOVE
     shares = np.array([-0.45, -0.2, 0.0, 0.2, 0.45])
@@ -107,6 +108,12 @@ def _seen(case: Case, camera: Camera, points: Float) -> NDArray[np.bool_]:
     _, inside = _project(camera, points)
     eye = np.array(camera.position)
     return np.array([bool(ok) and _blocker(case, eye, point) is None for ok, point in zip(inside, points, strict=True)])
+
+
+def sees_any(case: Case, camera: Camera, points: Float) -> bool:
+    """Whether one of the points is in the picture, and nothing stands before it."""
+    _, inside = _project(camera, points)
+    return any(_blocker(case, np.array(camera.position), point) is None for point in points[inside])
 
 
 def _blocker(case: Case, eye: Float, point: Float) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 from nimbus.datagen.doctor.assets import check_assets
 from nimbus.datagen.doctor.cameras import check_cameras
 from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.drawn_cameras import check_drawn_cameras
 from nimbus.datagen.doctor.finding import Finding, from_error
 from nimbus.datagen.doctor.fits import check_fits
 from nimbus.datagen.doctor.forecast import Forecast, forecast
@@ -32,6 +33,7 @@ CHECKS: dict[str, Check] = {
     "regions": check_regions,
     "targets": check_targets,
     "cameras": check_cameras,
+    "drawn cameras": check_drawn_cameras,
     "grasps": check_grasps,
     "start": check_start,
 }

@@ -1,0 +1,40 @@
+"""Ranges of a camera that turn everything out of view are told, with one that works."""
+
+from __future__ import annotations
+
+import pytest
+from one_can import TEXT, assets
+
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.drawn_cameras import check_drawn_cameras
+from nimbus.datagen.doctor.finding import Finding
+from nimbus.datagen.task import parse_task
+
+
+def found(ranges: str) -> list[Finding]:
+    return list(check_drawn_cameras(Case(parse_task(f"{TEXT}randomize: {ranges}\n"), assets())))
+
+
+@pytest.mark.parametrize("ranges", ["none", "large", "{camera: {position: 5 cm, rotation: 5 deg}}"])
+def test_ranges_that_keep_objects_in_view_pass(ranges: str) -> None:
+    assert found(ranges) == []
+
+
+WIDE = [
+    ({"position": "2 m", "rotation": "180 deg", "fov": "57 deg"}, "rotation"),
+    ({"rotation": "180 deg"}, "rotation"),
+    ({"position": "10 m", "rotation": "0"}, "position"),
+    ({"position": "10 m", "rotation": "180 deg"}, "rotation"),
+]
+
+
+def said(ranges: dict[str, str]) -> str:
+    return "{camera: {" + ", ".join(f"{name}: {value}" for name, value in ranges.items()) + "}}"
+
+
+@pytest.mark.parametrize(("ranges", "field"), WIDE, ids=[said(ranges) for ranges, _ in WIDE])
+def test_ranges_that_lose_them_are_told_with_ranges_that_do_not(ranges: dict[str, str], field: str) -> None:
+    (told,) = found(said(ranges))
+    assert told.field == f"randomize.camera.{field}" and "drawn poses 'front' sees nothing" in told.what
+    better = dict(part.split(": ") for part in told.instead.removeprefix("write ").split(", "))
+    assert found(said(ranges | better)) == []
