@@ -3,7 +3,8 @@
 ```
 runner.py             runs Nimbus from a checkout; packages.py asks before whether this Python has what it needs
 cli.py                the command line; ask_flags.py, data_flags.py and usd_flags.py have the flags of some commands,
-                      flags.py says what a flag takes; unexpected.py what a bug looks like
+                      flags.py says what a flag takes; unexpected.py what a bug looks like;
+                      standard_streams.py what becomes of an output that is closed or full
 
                       before a run
   tasks.py              what there is to run; skills.py, objects.py, schema.py: what a task file can say

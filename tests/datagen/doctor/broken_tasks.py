@@ -51,6 +51,9 @@ def _camera(name: str, position: str, look_at: str, field: str) -> Broken:
 BROKEN = (
     # Places
     Broken("region_out_of_reach", "[0.5, 0.0], size: [0.2, 0.2]", "[0.82, 0.6], size: [0.1, 0.1]", "regions.start"),
+    Broken(
+        "region_in_the_robot", "[0.5, 0.0], size: [0.2, 0.2]", "[0.075, -0.055], size: [0.01, 0.05]", "regions.start"
+    ),
     Broken("region_off_the_table", "center: [0.5, 0.0]", "center: [2.5, 0.0]", "regions.start"),
     Broken(
         "region_half_out_of_reach", "[0.5, 0.0], size: [0.2, 0.2]", "[0.75, 0.35], size: [0.3, 0.3]", "regions.start"

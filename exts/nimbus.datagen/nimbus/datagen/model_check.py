@@ -112,7 +112,7 @@ def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelFile) 
 def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], file: ModelFile) -> None:
     above: dict[str, Element] = {}
     for joint in joints.values():
-        if other := above.setdefault(child_of(joint), joint) if child_of(joint) in above else None:
+        if (other := above.get(child_of(joint))) is not None:
             what = f"link '{child_of(joint)}' hangs on two joints, '{other.get('name')}' and '{joint.get('name')}'"
             raise file.error(joint, what, instead="remove one of them: a robot is a tree of links")
         above[child_of(joint)] = joint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -10,15 +10,20 @@ from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.execute.planning import planning_scene
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.task import Task
 
 _LAYOUTS = 4
 _MOVED = 0.03
 """[m] An object that moves so far while it settles does not stand there."""
+_INSIDE = 0.002
+"""[m] So deep in a link, it does not just touch it."""
 
 
 def check_start(case: Case) -> Iterator[Finding]:
     """Load layouts, look for contacts of the robot, and let objects come to rest."""
     touched: dict[str, str] = {}
+    inside: dict[str, str] = {}
     rolled: dict[str, float] = {}
     layouts = case.layouts[:_LAYOUTS]
     for layout in layouts:
@@ -34,6 +39,7 @@ def check_start(case: Case) -> Iterator[Finding]:
             if contact := scene.first_contact(home):
                 names = [name for name in contact if name in groups]
                 touched.setdefault(groups[names[0]] if names else "", " and ".join(contact))
+        inside |= _inside_robot(simulation, groups)
         before = {name: simulation.body_pose(name)[:3, 3] for name in groups}
         settle(simulation)
         for name, group in groups.items():
@@ -42,7 +48,13 @@ def check_start(case: Case) -> Iterator[Finding]:
                 rolled[group] = max(way, rolled.get(group, 0.0))
     for group, contact in touched.items():
         yield _touching(case, group, contact)
+    for group, link in inside.items():
+        what = f"objects of '{group}' start inside {link}"
+        keys = _place(case.task, group)
+        yield finding("start", case.task, keys, what, instead="move its center away from the robot")
     for group, way in rolled.items():
+        if group in inside:
+            continue  # they are thrown out
         what = f"objects of '{group}' move by {way * 100:.0f} cm before the robot does anything"
         keys, instead = ("objects", group, "lying"), "write lying: 0 %, or a region away from the edge"
         yield finding("start", case.task, keys, what, instead=instead)
@@ -51,10 +63,27 @@ def check_start(case: Case) -> Iterator[Finding]:
 def _touching(case: Case, group: str, contact: str) -> Finding:
     task = case.task
     if group:
-        region = task.objects[group].region
         what = f"at the start {contact} touch: the arm's home posture is above the region"
-        keys = ("regions", region) if region in task.regions else ("objects", group, "region")
-        return finding("start", task, keys, what, instead="move its center away from the hand")
+        return finding("start", task, _place(task, group), what, instead="move its center away from the hand")
     keys = ("randomize", "start_posture") if "start_posture" in task.randomize else ("robot",)
     instead = "write a smaller range" if len(keys) > 1 else "another scene, or another home in the robot's file"
     return finding("start", task, keys, f"at the start {contact} touch", instead=instead)
+
+
+def _place(task: Task, group: str) -> tuple[str, ...]:
+    """The field that says where a group starts."""
+    region = task.objects[group].region
+    return ("regions", region) if region in task.regions else ("objects", group, "region")
+
+
+def _inside_robot(simulation: NewtonSimulation, groups: Mapping[str, str]) -> dict[str, str]:
+    """Links of the robot in which objects are put down, by group."""
+    model, contact = simulation.model, simulation.data.contact
+    others = {"world", *simulation.stage.fixtures}
+    found: dict[str, str] = {}
+    for bodies in model.geom_bodyid[contact.geom[contact.dist < -_INSIDE]]:
+        one, other = (model.body(body).name.partition(".")[0] for body in bodies)
+        for name, link in ((one, other), (other, one)):
+            if name in groups and link not in others and link not in groups:
+                found.setdefault(groups[name], link)
+    return found
