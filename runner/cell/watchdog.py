@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from nimbus.runner.cell import processes
@@ -39,16 +40,17 @@ class Watchdog:
         Args:
             now: [s] of the monotonic clock.
         """
-        self.amnesty.late(now)
+        self.amnesty.late(time.monotonic())
         for member in self._crew:
             if member.pid and not member.ending:
-                self._judge(member, now)
+                self._judge(member)
         if now >= self._next_memory:
             self._next_memory = now + _MEMORY_PERIOD
             self._weigh()
 
-    def _judge(self, member: Member, now: float) -> None:
-        reading = self._crew.stamps.snapshot(member.seat)
+    def _judge(self, member: Member) -> None:
+        reading, now = self._crew.stamps.snapshot(member.seat), time.monotonic()
+        self.amnesty.late(now)  # after the reading: a pause in the middle of this loop makes ages long as well
         if reading.phase == "wait" and not member.is_idle and member.ordered:
             age = min(now - member.ordered, reading.age_s)
             reading = replace(reading, phase="order", age_s=age, in_phase_s=age)
