@@ -109,6 +109,7 @@ class Dispatcher:
         if not self.has_planner:
             return self.work.next_render(member.number)
         plans = member.role == Role.PLANNER
+        # As choose() says, but the whole cell need not be looked at for it.
         if own := self._next_plan(member) if plans else self.work.next_render(member.number):
             return own
         switch = 0.0 if len(member.roles) > 1 else self.pace.switch_seconds

@@ -171,4 +171,5 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _nobody_plays(what: str) -> NotImplementedError:
+    """What is in the contract and that no test plays: silence would let a test pass that has seen nothing."""
     return NotImplementedError(f"nobody plays {what} here: it must not pass for done")

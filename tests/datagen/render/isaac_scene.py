@@ -1,18 +1,14 @@
-"""An Isaac Sim that is played by the contract, and a motion for it to show."""
+"""An Isaac Sim that is played by the contract."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
 from contract.kit_behaviour import Kit
 from contract.names import Contract
 from contract.rtx_behaviour import IsaacSim
 from contract.standin import StandIn
-from render_scene import states
-
-from nimbus.datagen.trajectory import Outcome, StartState, Trajectory
 
 WIDTH, HEIGHT = 8, 6
 
@@ -26,24 +22,3 @@ def played_isaac() -> Iterator[IsaacSim]:
     standin.behaviour.update(kit.behaviour(standin.make) | isaac.behaviour())
     with standin.installed():
         yield isaac
-
-
-def trajectory() -> Trajectory:
-    """A small motion of the arm."""
-    names, positions, wxyz = states()
-    nothing = np.zeros((len(positions), 0))
-    return Trajectory(
-        rate=15.0,
-        time=np.arange(len(positions)) / 15.0,
-        joint_names=(),
-        joint_positions=nothing,
-        joint_velocities=nothing,
-        action_names=(),
-        actions=nothing,
-        body_names=names,
-        body_positions=positions,
-        body_wxyz=wxyz,
-        segments=(),
-        outcome=Outcome(success=True),
-        start=StartState(joint_positions=nothing, joint_velocities=nothing),
-    )

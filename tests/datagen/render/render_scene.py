@@ -22,6 +22,7 @@ from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.robot import load_robot
 from nimbus.datagen.rotations import look_at
 from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
 from nimbus.datagen.usd.stage import read_stage
 
 STEPS = 5
@@ -97,6 +98,27 @@ def states():
         positions.append(simulation.body_positions())
         wxyz.append(simulation.body_wxyz())
     return simulation.body_names, np.array(positions), np.array(wxyz)
+
+
+def trajectory(*, success: bool = True) -> Trajectory:
+    """The same small motion, as a plan."""
+    names, positions, wxyz = states()
+    nothing = np.zeros((STEPS, 0))
+    return Trajectory(
+        rate=15.0,
+        time=np.arange(STEPS) / 15,
+        joint_names=(),
+        joint_positions=nothing,
+        joint_velocities=nothing,
+        action_names=(),
+        actions=nothing,
+        body_names=names,
+        body_positions=positions,
+        body_wxyz=wxyz,
+        segments=(),
+        outcome=Outcome(success=success, reason=Reason.NONE if success else Reason.NO_IK),
+        start=StartState(joint_positions=np.zeros(0), joint_velocities=np.zeros(0)),
+    )
 
 
 def render(shown: Layout, *, stack: int = STEPS, steps: slice = slice(None), shadows: bool = True):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from contract.rtx_behaviour import IsaacSim
-from isaac_scene import HEIGHT, WIDTH, played_isaac, trajectory
-from render_scene import STEPS, layout, stage_and_robot
+from isaac_scene import HEIGHT, WIDTH, played_isaac
+from render_scene import STEPS, layout, stage_and_robot, trajectory
 
 from nimbus.datagen import liveness
 from nimbus.datagen.episode import Provenance

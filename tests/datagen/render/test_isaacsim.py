@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.rtx_behaviour import IsaacSim
-from isaac_scene import HEIGHT, WIDTH, played_isaac, trajectory
-from render_scene import layout, stage_and_robot
+from isaac_scene import HEIGHT, WIDTH, played_isaac
+from render_scene import layout, stage_and_robot, trajectory
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Camera, Dome

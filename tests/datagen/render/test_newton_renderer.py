@@ -1,43 +1,27 @@
 from types import SimpleNamespace
 
 import numpy as np
-from render_scene import STEPS, layout, render, stage_and_robot, states
+from render_scene import layout, render, stage_and_robot, trajectory
 
 from nimbus.datagen.episode import Provenance
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.render.newton import NewtonRenderer
 from nimbus.datagen.stages import OnDemand, Planned, Request, Scene
-from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
 
 LAYOUTS = (layout(), layout(surfaces={"table": Surface(texture="laminate")}))
 
 
 def planned(*, success=True, variants=1):
-    names, positions, wxyz = states()
-    nothing = np.zeros((STEPS, 0))
-    trajectory = Trajectory(
-        rate=15.0,
-        time=np.arange(STEPS) / 15,
-        joint_names=(),
-        joint_positions=nothing,
-        joint_velocities=nothing,
-        action_names=(),
-        actions=nothing,
-        body_names=names,
-        body_positions=positions,
-        body_wxyz=wxyz,
-        segments=(),
-        outcome=Outcome(success=success, reason=Reason.NONE if success else Reason.NO_IK),
-        start=StartState(joint_positions=np.zeros(0), joint_velocities=np.zeros(0)),
-    )
     stage, robot = stage_and_robot()
     scene = Scene(
         request=Request(index=0),
         assets=SimpleNamespace(stage=stage, robot=robot, libraries=("trash",)),
         provenance=Provenance(task_text="", task_hash=""),
     )
-    return Planned(scene=scene, layouts=LAYOUTS[:variants], trajectory=trajectory, attempt=1, times={"plan": 2.0})
+    return Planned(
+        scene=scene, layouts=LAYOUTS[:variants], trajectory=trajectory(success=success), attempt=1, times={"plan": 2.0}
+    )
 
 
 def test_a_plan_is_rendered_in_chunks_for_each_visual_variant():

@@ -82,7 +82,7 @@ def filter_native(
         if (out / INFO_NAME).exists() and read_info(out) == info and not _lost(out, kept):
             return replace(made, is_new=False)
         raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
-    _refuse_lost(folder, kept)
+    _refuse_lost(folder, [one for one in kept if one.failure])  # the others were looked at when they were chosen
     done = [state for state in states if (state.idx, state.variant) in addresses]
     with staging(out, mark.hexdigest()) as stage:
         _write(folder, stage / "tree", info, kept, [replace(state, owner="", stage="") for state in done], tell)
