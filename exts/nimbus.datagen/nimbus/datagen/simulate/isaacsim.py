@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import from_matrix
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
@@ -193,7 +192,9 @@ def _world_poses(stage: Any, places: Sequence[str]) -> tuple[Float, Float]:
     """(N, 3) [m] and (N, 4) of prims where the stage has them."""
     from pxr import UsdGeom
 
-    cache = UsdGeom.XformCache()
-    matrices = [np.array(cache.GetLocalToWorldTransform(stage.GetPrimAtPath(place))).T for place in places]
-    positions = np.array([matrix[:3, 3] for matrix in matrices]).reshape(-1, 3)
-    return positions, np.array([from_matrix(matrix[:3, :3]) for matrix in matrices]).reshape(-1, 4)
+    cache: Any = UsdGeom.XformCache()
+    # A fixture may be scaled; and what turns matrices into quaternions elsewhere is not in Isaac Sim's Python.
+    matrices = [cache.GetLocalToWorldTransform(stage.GetPrimAtPath(place)).RemoveScaleShear() for place in places]
+    turns = [matrix.ExtractRotationQuat() for matrix in matrices]
+    positions = np.array([matrix.ExtractTranslation() for matrix in matrices]).reshape(-1, 3)
+    return positions, np.array([(turn.GetReal(), *turn.GetImaginary()) for turn in turns]).reshape(-1, 4)
