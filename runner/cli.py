@@ -223,6 +223,12 @@ def _add_studio(command: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="where to listen; others can then change files (127.0.0.1)",
     )
+    command.add_argument(
+        "--sharpness",
+        type=whole(10, 200),
+        metavar="PERCENT",
+        help="of the screen's pixels along each side that the scene is drawn with (100; 50 where there is no GPU)",
+    )
     _add_skills(command)
 
 

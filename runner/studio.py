@@ -17,13 +17,15 @@ def command(args: argparse.Namespace) -> int:
 
     prepare_libraries(skill_folders=args.skills)
     from nimbus.datagen.studio.app import Studio
+    from nimbus.datagen.studio.sharpness import QUICK, SHARP, drawn_with, has_gpu
 
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     studio = Studio(args.task, host=args.host, port=args.port, interpreter=sys.executable)
     with contextlib.closing(studio):
-        sys.stdout.write(f"{studio.address}\n")
+        sharpness = args.sharpness or (SHARP if has_gpu() or args.host != LOOPBACK else QUICK)
+        sys.stdout.write(f"{drawn_with(studio.address, sharpness)}\n")
         if args.host != LOOPBACK:
             sys.stderr.write(f"anybody who reaches {args.host} can change files and start runs as you\n")
         sys.stdout.flush()

@@ -136,6 +136,12 @@ BROKEN = (
         "  - moved_by: {object: item, distance: 10 cm}\n  - not_moved: item\n",
         "success[1]",
     ),
+    Broken(
+        "there_already",
+        f"{_PLACE}success:\n{_INSIDE}",
+        "  - place: {object: item, on: start}\nsuccess:\n  - on: {object: item, support: start}\n",
+        "success",
+    ),
     # The rest
     Broken("wording_of_nothing", "{item} away", "{thing} away", "instructions[0]"),
     Broken("rate_that_does_not_divide", "scene: tabletop", "scene: tabletop\nrate: 17", "rate"),

@@ -13,7 +13,7 @@ from render_scene import layout, states
 
 from nimbus.datagen.robot import load_robot
 from nimbus.datagen.rotations import pose
-from nimbus.datagen.usd.laid_out import Motion, body_prims, write_laid_out_stage
+from nimbus.datagen.usd.laid_out import Motion, body_prims, leave_to_the_animation, write_laid_out_stage
 from nimbus.datagen.usd.stage import read_stage
 
 
@@ -54,6 +54,17 @@ def test_physics_leaves_an_animation_alone_and_moves_a_layout(tmp_path: Path):
     bodies, joints, roots = simulated(still)
     assert bodies > 10 and joints > 7 and roots == 1
     assert simulated(moving) == (0, 0, 0)
+
+
+def test_what_stands_below_a_joint_goes_with_it():
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    stage: Any = Usd.Stage.CreateInMemory()
+    UsdPhysics.RevoluteJoint.Define(stage, "/arm/joint")
+    UsdGeom.Xform.Define(stage, "/arm/joint/mark")
+    UsdPhysics.FixedJoint.Define(stage, "/arm/joint/mark/other")
+    leave_to_the_animation(stage)
+    assert not stage.GetPrimAtPath("/arm/joint").IsActive()
 
 
 def simulated(path: Path) -> tuple[int, int, int]:

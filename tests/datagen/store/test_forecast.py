@@ -29,6 +29,17 @@ def test_the_true_sum_of_60_is_inside_the_interval_nine_times_of_ten(spread: flo
     assert np.mean(inside) >= 0.88
 
 
+def test_a_machine_that_is_faster_or_slower_than_in_the_probe_is_allowed_for() -> None:
+    rng = np.random.default_rng(8)
+    costs = rng.gamma(25, 0.4, size=(400, 60))
+    speeds = rng.normal(1.0, 0.08, size=400)
+    inside = [
+        (told := total(list(row[:5]), 60, drift=0.08)).low <= row.sum() * speed <= told.high
+        for row, speed in zip(costs, speeds, strict=True)
+    ]
+    assert 0.88 <= np.mean(inside) <= 0.97
+
+
 def test_an_interval_narrows_with_the_probe_and_equal_costs_do_not_make_it_vanish() -> None:
     rng = np.random.default_rng(3)
     few, many = (total(list(rng.gamma(25, 0.4, size=count)), 1000) for count in (5, 50))

@@ -35,6 +35,18 @@ def test_errands_are_done_in_order_and_the_newest_of_a_kind_only():
     errands.close()
 
 
+def test_an_errand_that_waits_for_rest_is_done_once_and_holds_up_no_other():
+    done: list[str] = []
+    errands = Errands(lambda what: None, done.append)
+    for _ in range(5):
+        errands.send("pictures", lambda: done.append("pictures"), rest=0.3)
+        time.sleep(0.02)
+    errands.send("other", lambda: done.append("other"))
+    assert errands.wait(timeout=20)
+    assert done == ["other", "pictures"]
+    errands.close()
+
+
 def test_what_was_dragged_in_the_scene_stands_in_the_file(studio: Any):
     studio._region_moved("start", 0.52, 0.01)
     assert studio.draft.text == SORT.replace("center: [0.5, 0.0]", "center: [0.52, 0.01]")

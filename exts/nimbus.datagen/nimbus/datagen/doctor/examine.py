@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.doctor.already import check_already
 from nimbus.datagen.doctor.assets import check_assets
 from nimbus.datagen.doctor.cameras import check_cameras
 from nimbus.datagen.doctor.case import Case
@@ -36,8 +37,11 @@ CHECKS: dict[str, Check] = {
     "drawn cameras": check_drawn_cameras,
     "grasps": check_grasps,
     "start": check_start,
+    "already": check_already,
 }
 """In the order in which they are done."""
+_DRAWING = ("start", "already")
+"""Those that draw layouts, which needs regions with room."""
 _AT_ONCE: tuple[Check, ...] = (check_goals, check_fits, check_graspable)
 """Those that a run can afford before it begins."""
 
@@ -93,16 +97,8 @@ def examine(
     except InputError as error:
         return Diagnosis(task=stem, findings=(from_error("schema", error),))
     seconds["load"] = time.process_time() - begin
-    case, findings = Case(task, assets), []
-    try:
-        check_room(task, assets, seed=0)
-    except InputError as error:
-        findings.append(from_error("regions", error))
-    for check, do in CHECKS.items():
-        begin = time.process_time()
-        if check != "start" or not any(found.check == "regions" for found in findings):  # it draws layouts
-            findings += do(case)
-        seconds[check] = time.process_time() - begin
+    case = Case(task, assets)
+    findings = look_for(case, seconds=seconds)
     begin = time.process_time()
     told = None if not probe or any(found.certain for found in findings) else forecast(case, planner=planner)
     seconds["forecast"] = time.process_time() - begin
@@ -116,6 +112,27 @@ def examine(
         forecast=told,
         seconds=seconds,
     )
+
+
+def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Finding]:
+    """What all checks find.
+
+    Args:
+        case: The task.
+        seconds: Filled: [s] CPU of each check.
+    """
+    findings: list[Finding] = []
+    try:
+        check_room(case.task, case.assets, seed=case.seed)
+    except InputError as error:
+        findings.append(from_error("regions", error))
+    for check, do in CHECKS.items():
+        begin = time.process_time()
+        if check not in _DRAWING or not any(found.check == "regions" for found in findings):
+            findings += do(case)
+        if seconds is not None:
+            seconds[check] = time.process_time() - begin
+    return findings
 
 
 def refuse_hopeless(task: Task, assets: SceneAssets) -> None:

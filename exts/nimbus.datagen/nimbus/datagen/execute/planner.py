@@ -108,6 +108,26 @@ def run_attempt(
     pace: float = 1.0,
 ) -> Trajectory:
     """One attempt at a layout, from loading to judging; a failure is an outcome, not an error."""
+    doing = begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace)
+    cell = doing.cell
+    try:
+        doing.do(task.steps, doing.scope)
+        outcome = judge(task, doing)
+    except SkillFailure as failure:
+        outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
+    return cell.finish(outcome)
+
+
+def begin_attempt(
+    task: Task,
+    simulation: NewtonSimulation,
+    layout: PhysicalLayout,
+    *,
+    streams: Streams,
+    planner: str,
+    pace: float = 1.0,
+) -> Performer:
+    """Load a layout and let it come to rest; who will do the task's steps there."""
     simulation.load(layout)
     settle(simulation)
     planners = {
@@ -115,13 +135,7 @@ def run_attempt(
         for arm in simulation.robot.arm_names
     }
     cell = Workcell(simulation, planners, layout, streams=streams, regions=task.regions)
-    doing = performer(task, cell, layout)
-    try:
-        doing.do(task.steps, doing.scope)
-        outcome = judge(task, doing)
-    except SkillFailure as failure:
-        outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
-    return cell.finish(outcome)
+    return performer(task, cell, layout)
 
 
 def settle(simulation: NewtonSimulation) -> None:

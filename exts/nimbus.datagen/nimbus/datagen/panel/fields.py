@@ -33,6 +33,7 @@ CAMERA_FIELDS = (
     ("mount", "Link of the robot that it is fixed to; empty: the world."),
     ("position", "x, y, z [m], in the frame of the mount; or move it in the scene."),
     ("look_at", "Point that it looks at [m]."),
+    ("up", "Direction that is up in the picture, beside a point to look at: [0, 0, 1]."),
     ("wxyz", "Its turn, in place of a point to look at."),
     ("vertical_fov", "Field of view: 45 deg."),
     ("size", "Width and height [px]."),

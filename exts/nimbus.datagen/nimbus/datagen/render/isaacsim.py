@@ -107,7 +107,6 @@ class IsaacSimRenderer(Renderer):
         if self._shown is None or self._shown[0] is not layout:
             self._count += 1
             assets = item.scene.assets
-            self._leave()
             self._stack = self._given or stack_in_memory(layout.visual.cameras, free_bytes=self._free_bytes)
             renderer = RegionRenderer(
                 assets.stage,
@@ -122,6 +121,7 @@ class IsaacSimRenderer(Renderer):
             placed, gib = renderer.layout, self._free_bytes / 2**30
             logger.info("K %d, regions %g m apart, %.1f GiB of memory", placed.count, placed.spacing, gib)
             with slow(_PATIENCE), progress_by_update():
+                self._leave()
                 renderer.open(warm_up=self._warm_up)
             self._shown = layout, renderer
         return self._shown[1]

@@ -10,6 +10,9 @@ import numpy as np
 from nimbus.datagen.store.attempt import Attempt
 
 CONFIDENCE = 0.9
+_DRIFT = 0.08
+"""Standard deviation of a machine's speed between the probe and the run: heat, and what else it has to do. The CPU
+seconds of the very same episodes differed by a fifth within an hour on the shared machines where this was measured."""
 _SLOWER = 1.35
 """Episodes cost at most so much more CPU than in the probe's one process, where workers share caches and memory."""
 
@@ -43,7 +46,7 @@ class Outlook:
     """Episodes that will be stored."""
 
 
-def total(costs: Sequence[float], count: int, *, confidence: float = CONFIDENCE) -> Interval:
+def total(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
     """The sum of ``count`` costs of which some are known, by Student's t-interval for a new sum.
 
     The spread is taken to be a tenth of the mean at least: five equal costs are luck, not knowledge.
@@ -51,15 +54,18 @@ def total(costs: Sequence[float], count: int, *, confidence: float = CONFIDENCE)
     Args:
         costs: Of the probe's episodes.
         count: Episodes of the run.
+        drift: Standard deviation of a factor that all costs of the run have in common.
         confidence: That the sum lies inside.
     """
+    from scipy.stats import norm
     from scipy.stats import t as student
 
     known = np.asarray(costs, dtype=float)
     mean = float(known.mean())
     spread = max(float(known.std(ddof=1)) if len(known) > 1 else mean, 0.1 * mean)
     quantile = float(student.ppf(0.5 + confidence / 2, max(1, len(known) - 1)))
-    half = quantile * spread * float(np.sqrt(1 / len(known) + 1 / count))
+    drawn = quantile * spread * float(np.sqrt(1 / len(known) + 1 / count))
+    half = float(np.hypot(drawn, norm.ppf(0.5 + confidence / 2) * drift * mean))
     return Interval(low=max(0.0, count * (mean - half)), expected=count * mean, high=count * (mean + half))
 
 
@@ -85,7 +91,7 @@ def outlook(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: 
         stored[attempt.idx] = stored.get(attempt.idx, False) or bool(attempt.path)
     first, *others = costs.values()
     once = max(0.0, first - max(others, default=first))  # what a process does but once: caches, kernels, assets
-    cpu = total([first - once, *others], episodes)
+    cpu = total([first - once, *others], episodes, drift=_DRIFT)
     work = cpu.scaled(1.0 / cores)
     # The slowest episode is not cut in two: at the end, other cores wait for it.
     tail = max([first - once, *others]) if cores > 1 else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from nimbus.datagen.errors import InputError
@@ -21,17 +22,24 @@ class Errands:
 
     def __init__(self, tell: Callable[[str], None], complain: Callable[[str], None]) -> None:
         self._tell, self._complain = tell, complain
-        self._wishes: dict[str, Callable[[], object]] = {}
+        self._wishes: dict[str, tuple[float, Callable[[], object]]] = {}
+        """When each is due [s monotonic], and what is done."""
         self._changed = threading.Condition()
         self._busy = self._closed = False
         self._thread = threading.Thread(target=self._work, name="nimbus-studio", daemon=True)
         self._thread.start()
 
-    def send(self, what: str, work: Callable[[], object]) -> None:
-        """Do it when its turn comes; a wish of the same name that has not begun is forgotten."""
+    def send(self, what: str, work: Callable[[], object], *, rest: float = 0.0) -> None:
+        """Do it when its turn comes; a wish of the same name that has not begun is forgotten.
+
+        Args:
+            what: Its name.
+            work: What is done.
+            rest: [s] Not before nobody has wished for the same for so long.
+        """
         with self._changed:
             self._wishes.pop(what, None)
-            self._wishes[what] = work
+            self._wishes[what] = time.monotonic() + rest, work
             self._changed.notify_all()
 
     def wait(self, *, timeout: float) -> bool:
@@ -51,11 +59,11 @@ class Errands:
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._wishes or self._closed)
-                if self._closed:
+                while (what := self._due()) is None and not self._closed:
+                    self._changed.wait(self._seconds_to_next())
+                if what is None or self._closed:
                     return
-                what = next(iter(self._wishes))
-                work = self._wishes.pop(what)
+                _, work = self._wishes.pop(what)
                 self._busy = True
             self._tell(what)
             try:
@@ -67,3 +75,12 @@ class Errands:
                 self._complain(f"{what}: a bug in Nimbus; the traceback is in the terminal, nothing is lost")
             finally:
                 self._tell("")
+
+    def _due(self) -> str | None:
+        """The first wish whose time has come."""
+        now = time.monotonic()
+        return next((what for what, (due, _) in self._wishes.items() if due <= now), None)
+
+    def _seconds_to_next(self) -> float | None:
+        dues = [due for due, _ in self._wishes.values()]
+        return max(0.0, min(dues) - time.monotonic()) if dues else None

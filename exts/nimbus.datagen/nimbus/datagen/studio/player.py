@@ -20,6 +20,8 @@ from nimbus.datagen.task import Task
 
 _FRAME_RATE = 30.0
 """[Hz] at which a motion is played."""
+_PICTURE_REST = 0.2
+"""[s] For which the scrubber rests before pictures are taken: they would take the time of the scene's own."""
 _MOST_LINES = 16
 """In a plot."""
 
@@ -128,7 +130,7 @@ class Player:
         if phase := look.motion.phase(step):
             self.say(f"{outcome_line(look.motion)}  \nstep {step}: {phase}")
         if not self._playing.is_set() and look.motion.step_count > 1:
-            self._errands.send("pictures", self.take_pictures)
+            self._errands.send("pictures", self.take_pictures, rest=_PICTURE_REST)
 
     def _play(self, on: bool) -> None:
         if not on or self._look is None or self._look.motion.step_count < 2 or self._playing.is_set():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.examine import CHECKS
+from nimbus.datagen.doctor.examine import look_for
 from nimbus.datagen.execute.planner import run_attempt, settle
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, PhysicalLayout
 from nimbus.datagen.observation import CameraFrames
@@ -124,10 +124,7 @@ class Preview:
 
     def examine(self, task: Task) -> list[Problem]:
         """What the doctor finds: what cannot work, and what may not; without its forecast."""
-        case, findings = Case(task, self.assets(task)), []
-        for name, check in CHECKS.items():
-            if name != "start" or not any(found.check == "regions" for found in findings):  # it draws layouts
-                findings += check(case)
+        findings = look_for(Case(task, self.assets(task)))
         return [Problem(field=found.field, what=found.what, instead=found.instead) for found in findings]
 
     def layout(self, task: Task, *, seed: int, index: int, settled: bool = True) -> SceneLook:

@@ -71,7 +71,7 @@ def write_laid_out_stage(
     if motion is not None:
         _move(written, bodies, motion)
         if len(motion.positions) > 1:
-            _leave_to_the_animation(written)
+            leave_to_the_animation(written)
     for camera in layout.visual.cameras:
         _add_camera(written, camera, bodies)
     add_light(written, layout.visual.light, layout.visual.dome)
@@ -219,22 +219,23 @@ def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
             set_pose(bodies[name], local[:3, 3], from_matrix(local[:3, :3]), time=time)
 
 
-def _leave_to_the_animation(written: Any) -> None:
+def leave_to_the_animation(written: Any) -> None:
     """Switch physics off for all that moves: it would pass over the time samples of dynamic bodies.
 
     Joints are inactive and not only disabled, as USD allows none between bodies that are disabled.
     """
     from pxr import UsdPhysics
 
-    for prim in list(written.Traverse()):
+    prims = list(written.Traverse())
+    for prim in prims:
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):
             UsdPhysics.RigidBodyAPI(prim).CreateRigidBodyEnabledAttr(False)
-        if prim.IsA(UsdPhysics.Joint):
-            prim.SetActive(False)
-            continue
         for schema in prim.GetAppliedSchemas():
             if schema.endswith("ArticulationRootAPI"):  # Newton's brings that of USD along
                 prim.RemoveAppliedSchema(schema)
+    for path in [prim.GetPath() for prim in prims if prim.IsA(UsdPhysics.Joint)]:
+        if joint := written.GetPrimAtPath(path):  # gone already where it stood below another one
+            joint.SetActive(False)
 
 
 def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, Float]:
