@@ -19,9 +19,7 @@ _SECONDS = 20
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
-def test_the_field_that_breaks_a_task_is_named_with_something_to_write_soon(
-    broken: Broken, tmp_path: Path
-) -> None:
+def test_the_field_that_breaks_a_task_is_named_with_something_to_write_soon(broken: Broken, tmp_path: Path) -> None:
     path = tmp_path / f"{broken.name}.yaml"
     path.write_text(broken.text)
     begin = time.process_time()
