@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -16,6 +17,7 @@ _MOST_LINE = 1 << 24
 
 def main() -> int:
     """Serve until the host closes its end, or is gone."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by the way out that removes the folder
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints is no answer
     with tempfile.TemporaryDirectory(prefix="nimbus-editor-") as folder:

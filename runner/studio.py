@@ -22,9 +22,10 @@ def command(args: argparse.Namespace) -> int:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    studio = Studio(args.task, host=args.host, port=args.port, interpreter=sys.executable)
+    sharpness = args.sharpness or (SHARP if has_gpu() or args.host != LOOPBACK else QUICK)
+    simple = sharpness < SHARP
+    studio = Studio(args.task, host=args.host, port=args.port, interpreter=sys.executable, simple=simple)
     with contextlib.closing(studio):
-        sharpness = args.sharpness or (SHARP if has_gpu() or args.host != LOOPBACK else QUICK)
         sys.stdout.write(f"{drawn_with(studio.address, sharpness)}\n")
         if args.host != LOOPBACK:
             sys.stderr.write(f"anybody who reaches {args.host} can change files and start runs as you\n")

@@ -47,7 +47,8 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
     result, rest = Matched(), list(told)
     for fault in sorted(injected, key=lambda fault: fault["time"]):
         kind = fault["kind"]
-        tell = sorted((row for row in rest if _tells_of(row, fault, names)), key=lambda row: row["time"])
+        tell = [row for row in rest if _tells_of(row, fault, names)]
+        tell.sort(key=lambda row: (not _by_its_clock(row, fault), row["time"]))
         # A row without an episode may tell of any: only where no row names this one. Of whom it is not known which
         # episode it hit, the first row tells, whatever it names: a later one may be the only one for a later fault.
         named = (row for row in tell if row["idx"] == fault["idx"] >= 0)
@@ -59,6 +60,14 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
             result.seconds.setdefault(kind, []).append(max(0.0, found["time"] - fault["time"]))
     result.false_kills = rest
     return result
+
+
+def _by_its_clock(row: dict[str, Any], fault: dict[str, Any]) -> bool:
+    """A livelock is ended by the clock of its phase, all else that hangs by that of its stamps.
+
+    Two that hang at the same time while they write, of which the ledger names no episode, are told apart by it.
+    """
+    return row["kind"] != "hang" or ("in this phase" in row.get("detail", "")) == (fault["kind"] == "livelock")
 
 
 def _tells_of(row: dict[str, Any], fault: dict[str, Any], names: dict[str, str]) -> bool:

@@ -20,6 +20,8 @@ _NOTED = 2.0
 """[s] until a fault is in the ledger for good: a supervisor that is killed sooner takes its row along."""
 _MOST = 8
 """Strikes at one episode: after twice as many in a row it would rightly be taken for poison."""
+_IN_A_ROW = 12
+"""Strikes without a result in between: after 20 a run would rightly be given up, which a slow machine must not lead to."""
 _FRESH = 0.7
 """[s] An older status says where a worker was, not where it is."""
 _SLICE = 20
@@ -36,10 +38,15 @@ def physics(lab: Lab) -> Result:
     with lab.scenario("physics") as result:
         folder = lab.folder / "physics"
         hits = 0
+        last = since = 0
         while True:
             run = cells.start(cells.physics(folder, episodes=episodes, workers=(1, 1)))
             while not run.is_over and hits < wanted:
                 time.sleep(random.uniform(0.2, 1.2))
+                if (results := run.status().get("attempts", last)) != last:
+                    last, since = results, len(sent)
+                if len(sent) - since >= _IN_A_ROW:
+                    continue
                 if others.total() < wanted // 25 and random.random() < 0.05:
                     time.sleep(_GAP + _NOTED)
                     others[_strike_other(run, random)] += 1

@@ -43,3 +43,13 @@ def test_of_two_faults_the_earlier_one_takes_the_earlier_row_whatever_it_names()
     rows = [{"kind": "sigkill", "idx": -1, "time": 2.1}, {"kind": "sigkill", "idx": 0, "time": 1.1}]
     found = match(faults, rows, names={"SIGKILL": "sigkill"})
     assert found.detected == {"SIGKILL": 2} and found.false_kills == []
+
+
+def test_a_livelock_and_a_hang_at_the_same_time_are_told_apart_by_what_ended_them() -> None:
+    faults = [{"kind": "livelock", "idx": 5, "time": 1.0}, {"kind": "hang_read", "idx": 9, "time": 2.5}]
+    rows = [
+        {"kind": "hang", "idx": -1, "time": 3.6, "detail": "render: no progress for 1.1 s, at most 1 s"},
+        {"kind": "hang", "idx": -1, "time": 5.1, "detail": "render: in this phase for 4.1 s, at most 4 s"},
+    ]
+    found = match(faults, rows, names={"livelock": "hang", "hang_read": "hang"})
+    assert found.seconds == {"livelock": [pytest.approx(4.1)], "hang_read": [pytest.approx(1.1)]}

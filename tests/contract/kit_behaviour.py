@@ -38,6 +38,10 @@ class Kit:
         self.usd_stage: Any = None
         self.played: list[tuple[str, Any]] = []
         self.has_pending_edit = False
+        self.opening = 0
+        """Looks for which another stage is still being opened."""
+        self.refuses = ""
+        """Why stages cannot be opened."""
         self.widgets: list[Any] = []
         self._instances: dict[str, Any] = {}
         self._within: list[Any] = []
@@ -118,6 +122,7 @@ class Kit:
             "carb.eventdispatcher:IEventDispatcher.observe_event": self._observe,
             "omni.usd:get_context": instance("omni.usd:UsdContext"),
             "omni.usd:UsdContext.has_pending_edit": lambda _: self.has_pending_edit,
+            "omni.usd:UsdContext.can_open_stage": self._can_open,
             "omni.usd:UsdContext.open_stage_async": self._open,
             "omni.usd:UsdContext.get_stage": lambda _: self.usd_stage,
             "omni.timeline:get_timeline_interface": instance("omni.timeline:Timeline"),
@@ -149,7 +154,13 @@ class Kit:
         self.played.append(("update", ()))
         return 0.0
 
+    def _can_open(self, _: Any) -> bool:
+        self.opening -= 1
+        return self.opening < 0
+
     async def _open(self, _: Any, path: str) -> tuple[bool, str]:
+        if self.refuses:
+            return False, self.refuses
         self.stage = path
         if Path(path).is_file():
             from pxr import Usd

@@ -98,6 +98,15 @@ def test_plates_frusta_and_spots_are_where_they_belong(drawn: Any):
     assert sides[0] / sides[1] == pytest.approx(1.5, rel=0.1)
 
 
+def test_what_a_click_picks_is_what_is_looked_after(drawn: Any):
+    from pxr import UsdGeom
+
+    stage, _ = drawn
+    for place in ("/NimbusMarks/region_start", "/NimbusMarks/camera_front"):
+        prim = stage.GetPrimAtPath(place)
+        assert prim.IsA(UsdGeom.Gprim) and not prim.GetChildren(), "a gizmo would move the child"
+
+
 def test_what_was_moved_is_told_once_when_it_rests(drawn: Any):
     stage, marks = drawn
     assert marks.moved(stage) == marks.moved(stage) == []

@@ -19,7 +19,7 @@ def test_seed_and_episode_say_which_layout_is_drawn(opened: Started):
 def test_a_stage_is_opened_and_its_motion_played(opened: Started, tmp_path: Path):
     from nimbus.datagen.editor.screen import Shown
 
-    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), number=1, duration=4.0)
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=4.0)
     opened.press("plan")
     assert opened.kit.stage == str(tmp_path / "plan.usda")
     assert opened.kit.played[:2] == [("stop", ()), ("update", ())], "before the stage that plays goes"
@@ -33,10 +33,42 @@ def test_unsaved_changes_of_the_open_stage_are_not_lost(opened: Started, tmp_pat
     from nimbus.datagen.editor.screen import Shown
 
     opened.kit.has_pending_edit = True
-    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), number=1, duration=0.0)
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=0.0)
     opened.press("this one")
     assert opened.kit.stage == ""
     assert "not saved" in opened.said("problem")
+
+
+def test_a_stage_waits_until_the_one_before_is_open(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    opened.kit.opening = 3
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=0.0)
+    opened.press("this one")
+    assert opened.kit.stage == str(tmp_path / "plan.usda")
+    assert opened.kit.played.count(("update", ())) == 1 + 3
+
+
+def test_a_stage_that_kit_cannot_open_is_one_line_and_nothing_is_played(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    opened.kit.refuses = "no such layer"
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=4.0)
+    opened.press("plan")
+    opened.look()
+    assert opened.said("problem") == f"{tmp_path / 'plan.usda'}: Kit cannot open it: no such layer"
+    assert ("play", ()) not in opened.kit.played
+
+
+def test_a_stage_that_was_refused_is_opened_once_the_user_has_saved(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    opened.kit.has_pending_edit = True
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=0.0)
+    opened.press("this one")
+    opened.kit.has_pending_edit = False
+    opened.press("reach")
+    assert opened.kit.stage == str(tmp_path / "plan.usda")
 
 
 def test_a_region_and_a_camera_that_are_moved_in_the_viewport_are_moved_in_the_task(opened: Started):

@@ -56,6 +56,23 @@ def test_physics_leaves_an_animation_alone_and_moves_a_layout(tmp_path: Path):
     assert simulated(moving) == (0, 0, 0)
 
 
+def test_physx_is_told_what_the_default_simulator_does_with_the_robot(tmp_path: Path):
+    from pxr import Usd, UsdPhysics
+
+    robot, path = load_robot("panda"), tmp_path / "layout.usda"
+    write_laid_out_stage(path, read_stage("tabletop"), robot, layout())
+    stage: Any = Usd.Stage.Open(str(path))
+    assert validation_errors(stage) == []
+    inside = [prim for prim in stage.Traverse() if str(prim.GetPath()).startswith("/World/robot")]
+    roots = [str(prim.GetPath()) for prim in inside if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+    assert roots == ["/World/robot"], "on a link, the base would float"
+    assert not stage.GetPrimAtPath("/World/robot").GetAttribute("physxArticulation:enabledSelfCollisions").Get()
+    links = [prim for prim in inside if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    assert len(links) > 9 and all(link.GetAttribute("physxRigidBody:disableGravity").Get() for link in links)
+    joints = {prim.GetName(): prim.GetAttribute("physxJoint:armature").Get() for prim in inside}
+    assert [joints[name] for name in robot.arm.joints] == pytest.approx([robot.arm.armature] * 7)
+
+
 def test_what_stands_below_a_joint_goes_with_it():
     from pxr import Usd, UsdGeom, UsdPhysics
 

@@ -36,7 +36,8 @@ class IsaacSim:
         self.done: list[str] = []
         self.targets: list[np.ndarray] = []
         self.stage: Any = None
-        self.joints = {"positions": np.zeros(9), "velocities": np.zeros(9)}
+        self.joints: dict[str, dict[str, np.ndarray]] = {}
+        """Positions and velocities by the prim of the articulation."""
         self.bodies: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.velocities: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -67,7 +68,9 @@ class IsaacSim:
 
             prims(prim, paths)
             below = Usd.PrimRange(self.stage.GetPrimAtPath(paths))
-            assert sum(found.HasAPI(UsdPhysics.ArticulationRootAPI) for found in below) == 1
+            roots = [str(found.GetPath()) for found in below if found.HasAPI(UsdPhysics.ArticulationRootAPI)]
+            assert roots == [paths], "a root on a link floats"
+            self.joints[paths] = {"positions": np.zeros(9), "velocities": np.zeros(9)}
 
         def initialize() -> None:
             self.done.append("initialize")
@@ -87,14 +90,18 @@ class IsaacSim:
             self.bodies |= dict(zip(prim.played_paths, zip(places, turns, strict=True), strict=True))
 
         def set_joints(name: str) -> Any:
-            return lambda _, values, *, dof_indices: self.joints[name].__setitem__(dof_indices.astype(int), values[0])
+            return lambda prim, values, *, dof_indices: self.joints[prim.played_paths[0]][name].__setitem__(
+                dof_indices.astype(int), values[0]
+            )
 
         def get_joints(name: str) -> Any:
-            return lambda _, *, dof_indices: warp(self.joints[name][dof_indices.astype(int)][None])
+            return lambda prim, *, dof_indices: warp(
+                self.joints[prim.played_paths[0]][name][dof_indices.astype(int)][None]
+            )
 
         def step(*, steps: int) -> None:
             assert steps == 1
-            self.joints["positions"] = self.targets[-1].copy()
+            self.joints["/World/robot"]["positions"] = self.targets[-1].copy()
 
         zeros = lambda prim: (warp(np.zeros((len(prim.played_paths), 3))),) * 2  # noqa: E731
         arm, body = f"{_PRIMS}.articulation:Articulation", f"{_PRIMS}.rigid_prim:RigidPrim"
@@ -208,6 +215,40 @@ def test_a_state_is_restored_whole(isaac: IsaacSim, simulation: IsaacSimSimulati
     after = simulation.state()
     np.testing.assert_allclose(after.joint_positions, before.joint_positions)
     assert simulation.is_stable
+
+
+def test_parts_of_objects_start_and_come_back_where_the_layout_has_them(isaac: IsaacSim):
+    place = "/World/objects/oven"
+    simulation = IsaacSimSimulation(read_stage("tabletop"), load_robot("panda"), rate=20.0)
+    simulation.load(PhysicalLayout(objects=(oven(),)))
+    parts = isaac.joints[place]["positions"]
+    assert parts[0] == 0.4
+    before = simulation.state()
+    parts[0] = 1.1
+    simulation.restore(before)
+    assert parts[0] == 0.4
+    assert f"{place}/base" in simulation._loose.played_paths and len(simulation._loose.played_paths) == 1
+
+
+def oven() -> PlacedObject:
+    """A thing with a door that is ajar."""
+    model = ObjectLibrary.open("furniture").model("microwave", 0)
+    rest = model.rest_poses[0]
+    return PlacedObject(
+        name="oven",
+        group="oven",
+        library="furniture",
+        kind="microwave",
+        variant=0,
+        object_class=model.object_class,
+        position=(0.6, 0.0, rest.height),
+        wxyz=rest.wxyz,
+        rest_pose=rest.name,
+        mass=8.0,
+        friction=0.6,
+        joints={model.parts[0].name: 0.4},
+        anchored=True,
+    )
 
 
 def test_a_rate_that_does_not_divide_is_refused():

@@ -35,6 +35,7 @@ const middle = one => {
 _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--hide-scrollbars"),
     *("--enable-unsafe-swiftshader", "--no-first-run", "--remote-debugging-port=0", "--mute-audio"),
+    "--disable-gpu-compositing",  # as on a computer without a GPU, where pages are put together by the processor
 )
 
 

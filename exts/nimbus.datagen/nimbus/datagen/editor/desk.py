@@ -22,6 +22,10 @@ class Viewport(Protocol):
         """
         ...
 
+    def complaint(self) -> str:
+        """Why the last stage could not be opened after all, told once; empty when nothing is wrong."""
+        ...
+
     def mark(self, marks: dict[str, Any]) -> None:
         """Draw regions, cameras and spots beside the stage."""
         ...
@@ -45,7 +49,8 @@ class Desk:
     def __init__(self, link: EditorLink, panel: Panel, viewport: Viewport) -> None:
         self._link, self.panel, self._viewport = link, panel, viewport
         self._observers: list[Callable[[], None]] = []
-        self._stage = 0
+        self._stage = ""
+        """The last one that the viewport was given."""
         self._marks: Any = None
         self._problem = ""
         self.task = ""
@@ -102,6 +107,9 @@ class Desk:
         """See what the editor, the viewport and the run say; cheap."""
         for name, value in self._viewport.moved():
             self.act(name, value)
+        if complaint := self._viewport.complaint():
+            self._problem = complaint
+            self._changed()
         if self._link.poll():
             self._show()
             self._changed()
@@ -117,11 +125,11 @@ class Desk:
     def _show(self) -> None:
         screen = self.screen
         stage, marks = screen["stage"], screen["marks"]
-        if stage is not None and stage["number"] != self._stage:
-            self._stage = stage["number"]
+        if stage is not None and stage["path"] != self._stage:
             try:
                 self._viewport.show_stage(Path(stage["path"]), duration=stage["duration"])
-            except InputError as error:
+                self._stage = stage["path"]
+            except InputError as error:  # the next change tries again
                 self._problem = str(error)
         if marks != self._marks:
             self._marks = marks

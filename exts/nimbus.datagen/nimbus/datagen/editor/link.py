@@ -32,6 +32,8 @@ EMPTY: dict[str, Any] = {
 }
 """A screen before there is an editor."""
 _PIECE = 1 << 16
+_LEAVING = 3.0
+"""[s] An editor may take to end."""
 _STARTS = 3
 """An editor that died so often without a sign of life is not started again by itself."""
 
@@ -109,7 +111,11 @@ class ProcessChannel:
                 assert stream is not None
                 stream.close()
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(_LEAVING)
+        except subprocess.TimeoutExpired:  # in the middle of what cannot be interrupted
+            self.process.kill()
+            self.process.wait()
         self._errors.close()
 
     def _push(self) -> None:

@@ -103,7 +103,6 @@ class Shown:
     """A stage for the viewport."""
 
     path: str
-    number: int
-    """Of the stages that were made: another number is another stage."""
+    """Each stage has a file of its own."""
     duration: float
     """[s] of its animation; 0 where nothing moves."""

@@ -107,7 +107,7 @@ class Sketch:
         moved = Motion(names=motion.names, positions=motion.positions, wxyz=motion.wxyz, rate=motion.rate)
         write_laid_out_stage(path, assets.stage, assets.robot, look.layout, moved)
         duration = (motion.step_count - 1) / motion.rate
-        self.shown = Shown(path=str(path), number=self._count, duration=duration)
+        self.shown = Shown(path=str(path), duration=duration)
         self.outline(task)
 
     def _mark(self, task: Task, spots: list[Spot]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import tempfile
 import time
 from pathlib import Path
@@ -37,7 +38,7 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
             ext_id: The extension's name and version.
         """
         settings = carb.settings.get_settings()
-        folder = Path(tempfile.gettempdir()) / "nimbus.datagen"
+        folder = Path(tempfile.gettempdir()) / f"nimbus.datagen-{getpass.getuser()}"
         interpreter = settings.get_as_string(f"{_SETTINGS}/python")
         self._viewport = KitViewport()
         panel = Panel(ProcessLauncher(folder, interpreter=interpreter), self._viewport, folder=folder)

@@ -70,37 +70,38 @@ class StageMarks:
     def _draw_region(self, stage: Any, number: int, region: dict[str, Any]) -> None:
         x, y, z = region["center"]
         place = f"{ROOT}/{_name('region', region['name'])}"
-        self._place(stage, place, region["id"], (x, y, z + _LIFT + 0.001 * number), (1.0, 0.0, 0.0, 0.0))
         a, b = (0.5 * side for side in region["size"])
         corners = [(-a, -b, 0.0), (a, -b, 0.0), (a, b, 0.0), (-a, b, 0.0)]
-        _draw_mesh(stage, f"{place}/plate", corners, _REGION_COLORS[number % len(_REGION_COLORS)], opacity=0.35)
+        plate = _draw_mesh(stage, place, corners, _REGION_COLORS[number % len(_REGION_COLORS)], opacity=0.35)
+        self._place(plate, region["id"], (x, y, z + _LIFT + 0.001 * number), (1.0, 0.0, 0.0, 0.0))
 
     def _draw_camera(self, stage: Any, camera: dict[str, Any]) -> None:
         from pxr import Gf, UsdGeom
 
-        place = f"{ROOT}/{_name('camera', camera['name'])}"
-        self._place(stage, place, camera["id"], tuple(camera["position"]), tuple(camera["wxyz"]))
         up = _FRUSTUM * math.tan(0.5 * camera["vertical_fov"])
         side = up * camera["aspect"]
         a, b, c, d = (Gf.Vec3f(x, y, -_FRUSTUM) for x, y in ((-side, -up), (side, -up), (side, up), (-side, up)))
         eye = Gf.Vec3f(0.0)
-        curves: Any = UsdGeom.BasisCurves.Define(stage, f"{place}/frustum")
+        curves: Any = UsdGeom.BasisCurves.Define(stage, f"{ROOT}/{_name('camera', camera['name'])}")
         curves.CreateTypeAttr(UsdGeom.Tokens.linear)
         curves.CreatePointsAttr([a, b, c, d, a, a, eye, b, eye, c, eye, d, eye])
         curves.CreateCurveVertexCountsAttr([5, 2, 2, 2, 2])
         curves.CreateWidthsAttr([_LINE])
         curves.SetWidthsInterpolation(UsdGeom.Tokens.constant)
         curves.CreateDisplayColorAttr([Gf.Vec3f(0.1, 0.1, 0.1)])
+        self._place(curves, camera["id"], camera["position"], camera["wxyz"])
 
-    def _place(self, stage: Any, place: str, name: str, position: Any, wxyz: Any) -> None:
-        """A frame that can be moved, and is looked after where it has an id."""
+    def _place(self, shape: Any, name: str, position: Any, wxyz: Any) -> None:
+        """Put a shape somewhere, and look after it where it has an id.
+
+        The shape itself, with no frame above it: what is clicked in the viewport is what the gizmo moves.
+        """
         from pxr import Gf, UsdGeom
 
-        frame: Any = UsdGeom.Xform.Define(stage, place)
-        frame.AddTranslateOp().Set(Gf.Vec3d(*position))
-        frame.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(*wxyz))
+        shape.AddTranslateOp().Set(Gf.Vec3d(*position))
+        shape.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(*wxyz))
         if name:
-            self._drawn[name] = place, _pose(frame.GetPrim())
+            self._drawn[name] = str(shape.GetPath()), _pose(shape.GetPrim())
 
 
 def _pose(prim: Any) -> tuple[float, ...]:
@@ -130,7 +131,7 @@ def _draw_squares(stage: Any, place: str, spots: list[dict[str, Any]], color: An
         _draw_mesh(stage, place, corners, color, opacity=0.6)
 
 
-def _draw_mesh(stage: Any, place: str, corners: list[Any], color: Any, *, opacity: float) -> None:
+def _draw_mesh(stage: Any, place: str, corners: list[Any], color: Any, *, opacity: float) -> Any:
     """Quads, four corners each."""
     from pxr import Gf, UsdGeom
 
@@ -142,3 +143,4 @@ def _draw_mesh(stage: Any, place: str, corners: list[Any], color: Any, *, opacit
     mesh.CreateDoubleSidedAttr(True)
     mesh.CreateDisplayColorAttr([Gf.Vec3f(*color)])
     mesh.CreateDisplayOpacityAttr([opacity])
+    return mesh

@@ -21,6 +21,7 @@ class KitViewport:
 
     def __init__(self) -> None:
         self._opening: asyncio.Future[None] | None = None
+        self._failed = ""
         self._marks = StageMarks()
 
     def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
@@ -34,6 +35,11 @@ class KitViewport:
             raise InputError("the open stage has changes that are not saved", instead=instead)
         self._cancel()
         self._opening = omni.kit.async_engine.run_coroutine(self._open(path, duration))
+
+    def complaint(self) -> str:
+        """Why the last stage could not be opened, told once; empty when it was, or is still being opened."""
+        failed, self._failed = self._failed, ""
+        return failed
 
     def mark(self, marks: dict[str, Any]) -> None:
         """Draw regions, cameras and spots beside the stage."""
@@ -58,11 +64,20 @@ class KitViewport:
             self._opening = None
 
     async def _open(self, path: Path, duration: float) -> None:
-        timeline = omni.timeline.get_timeline_interface()
+        timeline, context = omni.timeline.get_timeline_interface(), omni.usd.get_context()
         timeline.stop()  # the last animation may loop, and its stage is about to go
         await omni.kit.app.get_app().next_update_async()
-        await omni.usd.get_context().open_stage_async(str(path))
+        while not context.can_open_stage():  # another one is being opened, which Kit does not stop
+            await omni.kit.app.get_app().next_update_async()
+        context.disable_save_to_recent_files()
+        try:
+            opened, why = await context.open_stage_async(str(path))
+        finally:
+            context.enable_save_to_recent_files()
         self._opening = None
+        if not opened:
+            self._failed = f"{path}: Kit cannot open it: {why}"
+            return
         self._marks.draw(omni.usd.get_context().get_stage())
         if duration > 0.0:
             timeline.set_end_time(duration)

@@ -122,8 +122,12 @@ class IsaacSimRenderer(Renderer):
             logger.info("K %d, regions %g m apart, %.1f GiB of memory", placed.count, placed.spacing, gib)
             with slow(_PATIENCE), progress_by_update():
                 self._leave()
-                renderer.open(warm_up=self._warm_up)
-            self._shown = layout, renderer
+                self._shown = layout, renderer
+                try:
+                    renderer.open(warm_up=self._warm_up)
+                except BaseException:
+                    self._leave()  # as any other: sensors that are only dropped crash Kit
+                    raise
         return self._shown[1]
 
     def _leave(self) -> None:

@@ -85,6 +85,7 @@ class RegionRenderer:
         )
         self.settle = settle
         self._names = trajectory.body_names
+        self._sensors: dict[str, TiledCameraSensor] = {}
         fixtures = {name: fixture.prim_path for name, fixture in stage.fixtures.items()}
         usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
         objects = layout.physical.objects
@@ -132,7 +133,6 @@ class RegionRenderer:
         self._eye_prims: XformPrim = XformPrim(
             [region.cameras[camera.name] for region in self.regions for camera in self.cameras]
         )
-        self._sensors: dict[str, TiledCameraSensor] = {}
         for camera in self.cameras:
             paths = [region.cameras[camera.name] for region in self.regions]
             sensor = TiledCameraSensor(paths, resolution=(camera.height, camera.width), annotators=ANNOTATORS)
@@ -147,7 +147,6 @@ class RegionRenderer:
         rep.orchestrator.wait_until_complete()
         app_utils.stop()
         self._sensors.clear()
-        del self._body_prims, self._eye_prims
         app_utils.update_app(steps=_AFTER_STOP)
 
     def render(

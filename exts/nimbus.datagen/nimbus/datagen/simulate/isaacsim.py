@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
+from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.trajectory import StartState
@@ -60,7 +60,7 @@ class IsaacSimSimulation:
         from isaacsim.core.simulation_manager import SimulationManager
 
         from nimbus.datagen.simulate.kit_app import open_stage
-        from nimbus.datagen.usd.laid_out import ROBOT, body_prims, write_laid_out_stage
+        from nimbus.datagen.usd.laid_out import OBJECTS, ROBOT, body_prims, write_laid_out_stage
 
         app_utils.stop()  # a timeline that plays while its stage goes crashes Kit
         self._count += 1
@@ -73,20 +73,26 @@ class IsaacSimSimulation:
         stage = stage_utils.get_current_stage()
         prims = body_prims(stage, self.stage)
         dynamic, static = _by_motion(prims)
-        loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/")]
+        parts = {item.name: _parts(item) for item in layout.objects}
+        moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
+        loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
-        self._arm: Articulation = Articulation(ROBOT)  # which looks for its root below
+        self._arm: Articulation = Articulation(ROBOT)
+        self._jointed: list[tuple[Articulation, list[str]]] = [
+            (Articulation(f"{OBJECTS}/{name}"), list(ways)) for name, ways in parts.items() if ways
+        ]
         self._loose: RigidPrim = RigidPrim(loose)
         start = _world_poses(stage, loose)
         app_utils.play(commit=True)
         SimulationManager.initialize_physics()
         self.joint_names = self.robot.joint_names
-        self._dofs = np.asarray(self._arm.get_dof_indices(list(self.joint_names)).numpy()).ravel()
+        self._dofs = _dofs(self._arm, self.joint_names)
         self.body_names = (*dynamic, *static)
         self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         self._static = _world_poses(stage, list(static.values()))
         self._start_at_home()
         self._put(*start)
+        self._set_parts([np.array(list(ways.values())) for ways in parts.values() if ways])
 
     def close(self) -> None:
         """Remove the stages that were written."""
@@ -97,6 +103,19 @@ class IsaacSimSimulation:
         still = np.zeros_like(positions)
         self._loose.set_world_poses(positions, wxyz)
         self._loose.set_velocities(still, still)
+
+    def _set_parts(self, ways: Sequence[Float]) -> None:
+        """Bring the parts of each object that has some to where they are to be, at rest."""
+        for (thing, names), way in zip(self._jointed, ways, strict=True):
+            dofs = _dofs(thing, names)
+            thing.set_dof_positions(way[None], dof_indices=dofs)
+            thing.set_dof_velocities(np.zeros_like(way)[None], dof_indices=dofs)
+
+    def _part_positions(self) -> list[Float]:
+        return [
+            thing.get_dof_positions(dof_indices=_dofs(thing, names)).numpy().ravel().astype(float)
+            for thing, names in self._jointed
+        ]
 
     def _start_at_home(self) -> None:
         home = np.array(self.robot.home_joints)
@@ -132,25 +151,31 @@ class IsaacSimSimulation:
         self._arm.set_dof_position_targets(target[None], dof_indices=self._dofs)
 
     def state(self) -> StartState:
-        """Joint positions and velocities, then poses and velocities of what is loose, in a row."""
+        """Joint positions and velocities, then poses and velocities of what is loose, then parts of objects, in a row.
+
+        Parts count as at rest.
+        """
         places, turns = self._loose.get_world_poses()
         linear, angular = self._loose.get_velocities()
         loose = np.concatenate([places.numpy(), turns.numpy()], axis=1).ravel()
         moving = np.concatenate([linear.numpy(), angular.numpy()], axis=1).ravel()
         return StartState(
-            joint_positions=np.concatenate([self.joint_positions(), loose]).astype(float),
+            joint_positions=np.concatenate([self.joint_positions(), loose, *self._part_positions()]).astype(float),
             joint_velocities=np.concatenate([self.joint_velocities(), moving]).astype(float),
         )
 
     def restore(self, state: StartState) -> None:
         """Go back to a state at rest, as :meth:`load` leaves it."""
         count = len(self.joint_names)
-        loose = state.joint_positions[count:].reshape(-1, 7)
         moving = state.joint_velocities[count:].reshape(-1, 6)
+        end = count + 7 * len(moving)
+        loose = state.joint_positions[count:end].reshape(-1, 7)
+        ends = np.cumsum([len(way) for way in self._part_positions()], dtype=int)
         self._arm.set_dof_positions(state.joint_positions[None, :count], dof_indices=self._dofs)
         self._arm.set_dof_velocities(state.joint_velocities[None, :count], dof_indices=self._dofs)
         self._loose.set_world_poses(loose[:, :3], loose[:, 3:])
         self._loose.set_velocities(moving[:, :3], moving[:, 3:])
+        self._set_parts(np.split(state.joint_positions[end:], ends[:-1]) if len(ends) else [])
         self._command(state.joint_positions[:count].copy())
 
     @property
@@ -178,6 +203,19 @@ class IsaacSimSimulation:
         positions, wxyz = self._dynamic.get_world_poses()
         moved = positions.numpy().astype(float), wxyz.numpy().astype(float)
         return np.concatenate([moved[0], self._static[0]]), np.concatenate([moved[1], self._static[1]])
+
+
+def _dofs(thing: Articulation, names: Sequence[str]) -> NDArray[Any]:
+    """Where joints are in PhysX's own order."""
+    return np.asarray(thing.get_dof_indices(list(names)).numpy()).ravel()
+
+
+def _parts(item: PlacedObject) -> dict[str, float]:
+    """Where the parts of an object start, by the names of their joints [rad, m]."""
+    from nimbus.datagen.objects.library import ObjectLibrary
+
+    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    return {part.name: item.joints.get(part.name, 0.0) for part in model.parts}
 
 
 def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

@@ -23,8 +23,15 @@ EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
 """After it, one update shows the poses that were just written."""
 _LONGEST_LOADING = 6000
 """Updates; a supervisor's deadline comes earlier."""
-_MANY_TILES = "--/rtx/viewTile/limit=1000000"
-"""One tiled sensor may have as many cameras as regions; read only at the start."""
+_ARGUMENTS = (
+    # One tiled sensor may have as many cameras as regions; read only at the start.
+    "--/rtx/viewTile/limit=1000000",
+    # From one batch to the next a camera jumps by K steps: nothing that is remembered of the last frame holds.
+    "--/rtx/post/dlss/execMode=2",
+    "--/rtx/rtpt/cached/enabled=false",
+    "--/rtx/rtpt/lightcache/cached/enabled=false",
+)
+"""Settings for stacked rendering."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
@@ -60,7 +67,7 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
                 "limit_cpu_threads": threads,
                 "width": 640,
                 "height": 480,
-                "extra_args": [_MANY_TILES],
+                "extra_args": list(_ARGUMENTS),
             },
             experience=str(experience()),
         )

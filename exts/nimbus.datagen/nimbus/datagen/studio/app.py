@@ -50,13 +50,21 @@ class Studio:
         port: The first one that is tried.
         folder: Where tasks opened by name are saved.
         interpreter: A Python with Nimbus's dependencies, which runs are started in.
+        simple: Draw with fewer triangles, for browsers without a GPU.
 
     Raises:
         InputError: No such task, viser is not installed, or nothing can be listened on.
     """
 
     def __init__(
-        self, name_or_path: str, *, host: str, port: int, folder: Path = Path(), interpreter: str = ""
+        self,
+        name_or_path: str,
+        *,
+        host: str,
+        port: int,
+        folder: Path = Path(),
+        interpreter: str = "",
+        simple: bool = False,
     ) -> None:
         viser = load_viser()
         self._folder, self.lock = folder, threading.RLock()
@@ -77,7 +85,7 @@ class Studio:
         self._logs = contextlib.ExitStack()
         logs = Path(self._logs.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-studio-")))
         self.panel = Panel(ProcessLauncher(logs, interpreter=interpreter), None, folder=logs)
-        self.preview, self.view = Preview(), SceneView(self.server)
+        self.preview, self.view = Preview(), SceneView(self.server, simple=simple)
         self._activity = self.server.gui.add_markdown("")
         self.errands = Errands(self._tell, self.complain)
         tabs = self.server.gui.add_tab_group()

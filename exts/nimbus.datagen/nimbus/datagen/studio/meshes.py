@@ -11,31 +11,39 @@ from numpy.typing import NDArray
 from nimbus.datagen.layout import Surface
 from nimbus.datagen.render.parts import Part
 from nimbus.datagen.render.textures import surface_image
+from nimbus.datagen.studio.simplify import simplified
 
 _PERIOD = 1.6
 """[m] after which a procedural texture repeats."""
 _MOST_PIXELS = 256
 """Along a side of a picture: it is sent to the browser."""
 
-_plain: weakref.WeakKeyDictionary[Part, Any] = weakref.WeakKeyDictionary()
+_plain: weakref.WeakKeyDictionary[Part, dict[bool, Any]] = weakref.WeakKeyDictionary()
 
 
-def part_mesh(part: Part, surface: Surface) -> Any:
-    """A ``trimesh.Trimesh`` of a part, in the frame of its body [m]."""
-    if surface == Surface():
-        if part not in _plain:
-            _plain[part] = _mesh(part, surface)
-        return _plain[part]
-    return _mesh(part, surface)
+def part_mesh(part: Part, surface: Surface, *, simple: bool = False) -> Any:
+    """A ``trimesh.Trimesh`` of a part, in the frame of its body [m].
+
+    Args:
+        part: The part.
+        surface: How it looks.
+        simple: With fewer triangles.
+    """
+    if surface != Surface():
+        return _mesh(part, surface, simple=simple)
+    known = _plain.setdefault(part, {})
+    if simple not in known:
+        known[simple] = _mesh(part, surface, simple=simple)
+    return known[simple]
 
 
-def _mesh(part: Part, surface: Surface) -> Any:
+def _mesh(part: Part, surface: Surface, *, simple: bool) -> Any:
     import trimesh
     from PIL import Image
     from trimesh.visual import TextureVisuals
     from trimesh.visual.material import PBRMaterial
 
-    triangles, image = part.triangles, part.image
+    triangles, image = simplified(part.triangles) if simple else part.triangles, part.image
     if (worn := surface_image(surface)) is not None:
         image, triangles = worn, triangles.projected(_PERIOD)
     image = _tinted(image, surface)

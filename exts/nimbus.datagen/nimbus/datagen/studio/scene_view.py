@@ -32,10 +32,11 @@ class SceneView:
 
     Args:
         server: A ``viser.ViserServer``.
+        simple: Draw with fewer triangles.
     """
 
-    def __init__(self, server: Any) -> None:
-        self._server = server
+    def __init__(self, server: Any, *, simple: bool = False) -> None:
+        self._server, self._simple = server, simple
         self._bodies: dict[str, Any] = {}
         self._meshes: dict[tuple[str, int], tuple[Part, Surface, Any]] = {}
         self._handles: dict[str, list[Any]] = {}
@@ -64,8 +65,9 @@ class SceneView:
                 self._meshes.pop(key)[2].remove()
             for (body, place), (part, surface) in wanted.items():
                 if (body, place) not in self._meshes:
-                    mesh = self._server.scene.add_mesh_trimesh(self._path(body, place), part_mesh(part, surface))
-                    self._meshes[body, place] = part, surface, mesh
+                    mesh = part_mesh(part, surface, simple=self._simple)
+                    drawn = self._server.scene.add_mesh_trimesh(self._path(body, place), mesh)
+                    self._meshes[body, place] = part, surface, drawn
             self.place(look.motion, 0)
 
     def _path(self, body: str, place: int) -> str:

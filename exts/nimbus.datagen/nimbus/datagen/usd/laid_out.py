@@ -20,6 +20,7 @@ from nimbus.datagen.render.stack_stage import add_light, define_camera, refer, s
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import from_matrix, pose
 from nimbus.datagen.usd.looks import dress
+from nimbus.datagen.usd.physx import adapt_robot, remove_articulation_root
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
@@ -169,6 +170,7 @@ def _set_drives(written: Any, robot: Robot) -> None:
     from pxr import UsdPhysics
 
     gains: dict[str, tuple[float, float, float, float]] = {}
+    armatures: dict[str, float] = {}
     for one in robot.arms:
         arm, gripper = one.arm, one.gripper
         gains |= {
@@ -179,6 +181,8 @@ def _set_drives(written: Any, robot: Robot) -> None:
             name: (gripper.stiffness, gripper.damping, gripper.effort_limit, ratio * gripper.open)
             for name, ratio in zip(gripper.joints, gripper.ratios, strict=True)
         }
+        armatures |= dict.fromkeys(arm.joints, arm.armature) | dict.fromkeys(gripper.joints, gripper.armature)
+    adapt_robot(written.GetPrimAtPath(ROBOT), armatures)
     for prim in written.Traverse():
         if prim.GetName() not in gains or not prim.IsA(UsdPhysics.Joint):
             continue
@@ -230,9 +234,7 @@ def leave_to_the_animation(written: Any) -> None:
     for prim in prims:
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):
             UsdPhysics.RigidBodyAPI(prim).CreateRigidBodyEnabledAttr(False)
-        for schema in prim.GetAppliedSchemas():
-            if schema.endswith("ArticulationRootAPI"):  # Newton's brings that of USD along
-                prim.RemoveAppliedSchema(schema)
+        remove_articulation_root(prim)
     for path in [prim.GetPath() for prim in prims if prim.IsA(UsdPhysics.Joint)]:
         if joint := written.GetPrimAtPath(path):  # gone already where it stood below another one
             joint.SetActive(False)
