@@ -21,6 +21,7 @@ TEXTS = {
     "cameras.*.mount": "hand",
     "cameras.*.position": "[1.1, 0.2, 0.8]",
     "cameras.*.look_at": "[0.4, 0.1, 0.0]",
+    "cameras.*.up": "[0, 1, 0]",
     "cameras.*.wxyz": "[1, 0, 0, 0]",
     "cameras.*.vertical_fov": "50 deg",
     "cameras.*.size": "[160, 120]",

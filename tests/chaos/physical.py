@@ -21,7 +21,7 @@ _NOTED = 2.0
 _MOST = 8
 """Strikes at one episode: after twice as many in a row it would rightly be taken for poison."""
 _IN_A_ROW = 12
-"""Strikes without a result in between: after 20 a run would rightly be given up, which a slow machine must not lead to."""
+"""Strikes without a result in between: after 20 a run would rightly be given up, on a slow machine sooner."""
 _FRESH = 0.7
 """[s] An older status says where a worker was, not where it is."""
 _SLICE = 20

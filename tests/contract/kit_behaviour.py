@@ -40,6 +40,9 @@ class Kit:
         self.has_pending_edit = False
         self.opening = 0
         """Looks for which another stage is still being opened."""
+        self.recent: list[str] = []
+        """Stages that File > Open Recent offers."""
+        self._notes_recent = True
         self.refuses = ""
         """Why stages cannot be opened."""
         self.widgets: list[Any] = []
@@ -123,6 +126,8 @@ class Kit:
             "omni.usd:get_context": instance("omni.usd:UsdContext"),
             "omni.usd:UsdContext.has_pending_edit": lambda _: self.has_pending_edit,
             "omni.usd:UsdContext.can_open_stage": self._can_open,
+            "omni.usd:UsdContext.disable_save_to_recent_files": lambda _: self._note_recent(False),
+            "omni.usd:UsdContext.enable_save_to_recent_files": lambda _: self._note_recent(True),
             "omni.usd:UsdContext.open_stage_async": self._open,
             "omni.usd:UsdContext.get_stage": lambda _: self.usd_stage,
             "omni.timeline:get_timeline_interface": instance("omni.timeline:Timeline"),
@@ -158,10 +163,14 @@ class Kit:
         self.opening -= 1
         return self.opening < 0
 
+    def _note_recent(self, on: bool) -> None:
+        self._notes_recent = on
+
     async def _open(self, _: Any, path: str) -> tuple[bool, str]:
         if self.refuses:
             return False, self.refuses
         self.stage = path
+        self.recent += [path] * self._notes_recent
         if Path(path).is_file():
             from pxr import Usd
 

@@ -24,6 +24,7 @@ def test_a_stage_is_opened_and_its_motion_played(opened: Started, tmp_path: Path
     assert opened.kit.stage == str(tmp_path / "plan.usda")
     assert opened.kit.played[:2] == [("stop", ()), ("update", ())], "before the stage that plays goes"
     assert opened.kit.played[2:] == [("set_end_time", (4.0,)), ("set_current_time", (0.0,)), ("play", ())]
+    assert opened.kit.recent == [], "nobody wants to open it again"
     opened.kit.stage = ""
     opened.press("reach")
     assert opened.kit.stage == "", "the same stage is not opened again"

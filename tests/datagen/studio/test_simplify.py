@@ -26,7 +26,7 @@ def test_a_shape_keeps_its_form_its_colours_and_its_round_look_with_a_tenth_of_i
     few = simplified(ball(3))
     assert 0.05 < len(few.faces) / len(ball(3).faces) < 0.2
     np.testing.assert_allclose(np.linalg.norm(few.vertices, axis=1), 1.0, atol=0.02)
-    assert {float(u) for u in few.uvs[:, 0].round(3)} == {0.167, 0.5, 0.833}
+    assert sorted(set(few.uvs[:, 0].astype(float).round(3))) == [0.167, 0.5, 0.833]
     outward = (few.normals * few.vertices).sum(axis=1)
     assert np.median(outward) > 0.99
 

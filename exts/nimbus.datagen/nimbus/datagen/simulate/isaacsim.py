@@ -106,16 +106,18 @@ class IsaacSimSimulation:
 
     def _set_parts(self, ways: Sequence[Float]) -> None:
         """Bring the parts of each object that has some to where they are to be, at rest."""
-        for (thing, names), way in zip(self._jointed, ways, strict=True):
+        for (jointed, names), way in zip(self._jointed, ways, strict=True):
+            thing: Articulation = jointed
             dofs = _dofs(thing, names)
             thing.set_dof_positions(way[None], dof_indices=dofs)
             thing.set_dof_velocities(np.zeros_like(way)[None], dof_indices=dofs)
 
     def _part_positions(self) -> list[Float]:
-        return [
-            thing.get_dof_positions(dof_indices=_dofs(thing, names)).numpy().ravel().astype(float)
-            for thing, names in self._jointed
-        ]
+        found = []
+        for jointed, names in self._jointed:
+            thing: Articulation = jointed
+            found.append(thing.get_dof_positions(dof_indices=_dofs(thing, names)).numpy().ravel().astype(float))
+        return found
 
     def _start_at_home(self) -> None:
         home = np.array(self.robot.home_joints)

@@ -1,6 +1,6 @@
 """What PhysX must be told of a robot beyond UsdPhysics, so that it moves as in the default simulator.
 
-The schemas are those of ``omni.usd.schema.physx``; where they are not installed their attributes stay what they are: names
+The schemas are those of ``omni.usd.schema.physx``; without them their attributes stay what they are: names
 and values that nobody reads.
 """
 # The stubs of pxr say that most calls return None.
