@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,8 @@ _MOST_COLORS = 16
 _SMOOTH = 0.7
 """Cosine of the angle up to which an edge is drawn round."""
 
-Faces = NDArray[np.int32]
-Float = NDArray[np.float32]
+Faces = NDArray[Any]
+Float = NDArray[Any]
 
 
 def simplified(triangles: Triangles) -> Triangles:
