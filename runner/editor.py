@@ -17,12 +17,18 @@ _MOST_LINE = 1 << 24
 
 def main() -> int:
     """Serve until the host closes its end, or is gone."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by the way out that removes the folder
+    signal.signal(signal.SIGTERM, _leave)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints is no answer
     with tempfile.TemporaryDirectory(prefix="nimbus-editor-") as folder:
         serve(sys.stdin, answers, Path(folder))
     return 0
+
+
+def _leave(*_: object) -> None:
+    """End by the way that removes the folder, and let nothing disturb that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
 
 
 def serve(requests: TextIO, answers: TextIO, folder: Path) -> None:

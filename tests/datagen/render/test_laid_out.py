@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,32 @@ def test_physx_is_told_what_the_default_simulator_does_with_the_robot(tmp_path: 
     assert len(links) > 9 and all(link.GetAttribute("physxRigidBody:disableGravity").Get() for link in links)
     joints = {prim.GetName(): prim.GetAttribute("physxJoint:armature").Get() for prim in inside}
     assert [joints[name] for name in robot.arm.joints] == pytest.approx([robot.arm.armature] * 7)
+
+
+def test_arms_on_bases_of_their_own_are_articulations_that_begin_at_the_world(tmp_path: Path):
+    from pxr import Usd, UsdPhysics
+
+    path, shown = tmp_path / "layout.usda", layout()
+    shown = replace(shown, visual=replace(shown.visual, cameras=()))
+    write_laid_out_stage(path, read_stage("tabletop"), load_robot("dual_panda"), shown)
+    stage: Any = Usd.Stage.Open(str(path))
+    roots = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+    assert len(roots) == 2 and all(prim.IsA(UsdPhysics.FixedJoint) for prim in roots)
+
+
+def test_an_objects_own_friction_is_what_counts(tmp_path: Path):
+    from pxr import Usd, UsdPhysics, UsdShade
+
+    shown, path = layout(), tmp_path / "layout.usda"
+    write_laid_out_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
+    stage: Any = Usd.Stage.Open(str(path))
+    for prim in stage.Traverse():
+        if str(prim.GetPath()).startswith("/World/objects") and prim.HasAPI(UsdPhysics.MaterialAPI):
+            assert prim.GetAttribute("physxMaterial:frictionCombineMode").Get() == "multiply"
+    binding: Any = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath("/World/physics"))
+    rough, _ = binding.ComputeBoundMaterial("physics")
+    assert UsdPhysics.MaterialAPI(rough).GetDynamicFrictionAttr().Get() == 1.0, "times an object's own it is that"
+    assert validation_errors(stage) == []
 
 
 def test_what_stands_below_a_joint_goes_with_it():

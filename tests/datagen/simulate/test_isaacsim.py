@@ -14,6 +14,7 @@ from contract.names import Contract
 from contract.standin import StandIn
 from contract.warp_arrays import Warp
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robot import load_robot
@@ -35,6 +36,7 @@ class IsaacSim:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.targets: list[np.ndarray] = []
+        self.speeds: list[np.ndarray] = []
         self.stage: Any = None
         self.joints: dict[str, dict[str, np.ndarray]] = {}
         """Positions and velocities by the prim of the articulation."""
@@ -124,6 +126,7 @@ class IsaacSim:
             f"{arm}.set_dof_velocities": set_joints("velocities"),
             f"{arm}.get_dof_positions": get_joints("positions"),
             f"{arm}.get_dof_velocities": get_joints("velocities"),
+            f"{arm}.set_dof_velocity_targets": lambda _, values, *, dof_indices: self.speeds.append(values[0]),
             f"{arm}.set_dof_position_targets": lambda _, values, *, dof_indices: self.targets.append(values[0]),
             f"{body}.get_world_poses": poses,
             f"{body}.set_world_poses": placed,
@@ -197,14 +200,28 @@ def test_what_fell_while_physics_started_lies_where_the_layout_has_it(isaac: Isa
     assert not np.any(isaac.velocities)
 
 
-def test_one_command_is_a_period_of_even_steps_to_it(isaac: IsaacSim, simulation: IsaacSimSimulation):
-    isaac.targets.clear()
+def test_commands_are_followed_along_a_smooth_path_whose_speed_the_drives_are_told(
+    isaac: IsaacSim, simulation: IsaacSimSimulation
+):
+    isaac.targets.clear(), isaac.speeds.clear()
     start, looks = simulation.reference.copy(), []
     action = np.append(np.asarray(simulation.robot.arm.home) + 0.12, 0.01)
-    simulation.advance(action, observe=lambda: looks.append(1))
-    assert len(isaac.targets) == len(looks) == STEP_RATE / 20.0
-    np.testing.assert_allclose(isaac.targets[-1], [*action, 0.01])
-    np.testing.assert_allclose(isaac.targets[0] - start, (isaac.targets[-1] - start) / 12)
+    for _ in range(2):
+        simulation.advance(action, observe=lambda: looks.append(1))
+    steps = int(STEP_RATE / 20.0)
+    assert len(isaac.targets) == len(isaac.speeds) == len(looks) == 2 * steps
+    path, speeds = np.array([start, *isaac.targets]), np.array(isaac.speeds)
+    np.testing.assert_allclose(path[steps], (start + [*action, 0.01]) / 2, err_msg="half way after the first")
+    np.testing.assert_allclose(path[-1], [*action, 0.01])
+    np.testing.assert_allclose(speeds[-1], 0.0, atol=1e-12)
+    between = np.diff(path, axis=0) * STEP_RATE
+    np.testing.assert_allclose((speeds[1:] + speeds[:-1]) / 2, between[1:], atol=1e-9)
+
+
+def test_a_robot_on_several_bases_is_one_line(isaac: IsaacSim):
+    simulation = IsaacSimSimulation(read_stage("tabletop"), load_robot("dual_panda"), rate=20.0)
+    with pytest.raises(InputError, match="'dual_panda' stands on several bases"):
+        simulation.load(layout())
 
 
 def test_a_state_is_restored_whole(isaac: IsaacSim, simulation: IsaacSimSimulation):

@@ -141,6 +141,8 @@ class EditorLink:
         self._start = start
         self._channel: Channel | None = None
         self._deaths = 0
+        self._open_task: dict[str, Any] = EMPTY
+        """The last screen with a task: what the next editor is to open, should this one die."""
         self.screen: dict[str, Any] = EMPTY
         """What there is to show."""
         self.problem = ""
@@ -165,7 +167,9 @@ class EditorLink:
             return True
         if not lines:
             return False
-        self.screen, self._deaths = json.loads(lines[-1]), 0
+        self.screen = json.loads(lines[-1])
+        if self.screen["path"]:  # an editor's first screen has none, and is no sign that it will live
+            self._open_task, self._deaths = self.screen, 0
         return True
 
     def close(self) -> None:
@@ -191,7 +195,8 @@ class EditorLink:
         self.problem = what
         if self._deaths < _STARTS:
             self._open()
-            if path := self.screen["path"]:
-                self._send("open", path if Path(path).exists() else self.screen["source"])
-                if self.screen["unsaved"]:
-                    self._send("text", self.screen["text"])
+            last = self._open_task
+            if path := last["path"]:
+                self._send("open", path if Path(path).exists() else last["source"])
+                if last["unsaved"]:
+                    self._send("text", last["text"])

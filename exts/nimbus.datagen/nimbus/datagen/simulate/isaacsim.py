@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.rates import steps_per_period
+from nimbus.datagen.simulate.reference import smooth_reference
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -43,8 +45,8 @@ class IsaacSimSimulation:
         rate: Record and command rate [Hz]; must divide 240.
     """
 
-    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"delay", "gains", "robot_base", "start_posture"})
-    """Randomizers of the robot's set-up, which this simulator does not honour yet."""
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"damping", "delay", "gains", "robot_base", "start_posture"})
+    """Randomizers that this simulator does not honour yet."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.stage, self.robot, self.rate = stage, robot, rate
@@ -77,6 +79,9 @@ class IsaacSimSimulation:
         moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
         loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
+        if not _begins_articulation(stage, ROBOT):
+            what = f"'{self.robot.name}' stands on several bases, which is not made for PhysX yet"
+            raise InputError(what, where="--sim isaacsim", instead="use --sim newton")
         self._arm: Articulation = Articulation(ROBOT)
         self._jointed: list[tuple[Articulation, list[str]]] = [
             (Articulation(f"{OBJECTS}/{name}"), list(ways)) for name, ways in parts.items() if ways
@@ -123,7 +128,7 @@ class IsaacSimSimulation:
         home = np.array(self.robot.home_joints)
         self._arm.set_dof_positions(home[None], dof_indices=self._dofs)
         self._arm.set_dof_velocities(np.zeros_like(home)[None], dof_indices=self._dofs)
-        self._command(home)
+        self._stand(home)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -131,7 +136,9 @@ class IsaacSimSimulation:
         return self.robot.action_names
 
     def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
-        """Run physics for one record period; the targets move evenly from the last command to this one.
+        """Run physics for one record period; targets move along the same path as in the default simulator.
+
+        Their velocity goes to the drives, whose damping would hold them back otherwise; inertia is not led.
 
         Args:
             action: (A,) commanded positions [rad, m].
@@ -139,18 +146,25 @@ class IsaacSimSimulation:
         """
         from isaacsim.core.simulation_manager import SimulationManager
 
-        last = action[list(self.robot.action_index)] * np.array(self.robot.joint_ratios)
-        first = self.reference
+        target = action[list(self.robot.action_index)] * np.array(self.robot.joint_ratios)
+        first, second = self._previous, self._last
         for step in range(self.steps_per_period):
-            share = (step + 1) / self.steps_per_period
-            self._command((1 - share) * first + share * last)
+            u = (step + 1) / self.steps_per_period
+            self._command(*smooth_reference(first, second, target, u, 1.0 / self.rate))
             SimulationManager.step(steps=1)
             if observe:
                 observe()
+        self._previous, self._last = second, target
 
-    def _command(self, target: Float) -> None:
-        self.reference = target
-        self._arm.set_dof_position_targets(target[None], dof_indices=self._dofs)
+    def _stand(self, position: Float) -> None:
+        """Command the arm to be where it is."""
+        self._previous = self._last = position
+        self._command(position, np.zeros_like(position))
+
+    def _command(self, position: Float, velocity: Float) -> None:
+        self.reference = position
+        self._arm.set_dof_position_targets(position[None], dof_indices=self._dofs)
+        self._arm.set_dof_velocity_targets(velocity[None], dof_indices=self._dofs)
 
     def state(self) -> StartState:
         """Joint positions and velocities, then poses and velocities of what is loose, then parts of objects, in a row.
@@ -178,7 +192,7 @@ class IsaacSimSimulation:
         self._loose.set_world_poses(loose[:, :3], loose[:, 3:])
         self._loose.set_velocities(moving[:, :3], moving[:, 3:])
         self._set_parts(np.split(state.joint_positions[end:], ends[:-1]) if len(ends) else [])
-        self._command(state.joint_positions[:count].copy())
+        self._stand(state.joint_positions[:count].copy())
 
     @property
     def is_stable(self) -> bool:
@@ -218,6 +232,12 @@ def _parts(item: PlacedObject) -> dict[str, float]:
 
     model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
     return {part.name: item.joints.get(part.name, 0.0) for part in model.parts}
+
+
+def _begins_articulation(stage: Any, place: str) -> bool:
+    from pxr import UsdPhysics
+
+    return stage.GetPrimAtPath(place).HasAPI(UsdPhysics.ArticulationRootAPI)
 
 
 def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

@@ -18,6 +18,7 @@ from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import multiply, rotation_about, to_matrix
 from nimbus.datagen.simulate.builder import SceneBuilder, start_positions
 from nimbus.datagen.simulate.rates import steps_per_period
+from nimbus.datagen.simulate.reference import smooth_reference
 from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -159,8 +160,7 @@ class NewtonSimulation:
             if step % _OBSERVED_EVERY == 0:
                 lead = self._lead_of(acceleration)
             u = (step + 1) / self.steps_per_period
-            reference = 0.5 * ((1 - u) ** 2 * first + (1 + 2 * u - 2 * u * u) * second + u * u * target)
-            velocity = ((u - 1) * first + (1 - 2 * u) * second + u * target) / period
+            reference, velocity = smooth_reference(first, second, target, u, period)
             order = reference + self._lead_time * velocity + lead
             if self._delay_steps:
                 self._on_the_way.append((reference, order))

@@ -20,7 +20,7 @@ from nimbus.datagen.render.stack_stage import add_light, define_camera, refer, s
 from nimbus.datagen.robot import Robot
 from nimbus.datagen.rotations import from_matrix, pose
 from nimbus.datagen.usd.looks import dress
-from nimbus.datagen.usd.physx import adapt_robot, remove_articulation_root
+from nimbus.datagen.usd.physx import adapt_robot, remove_articulation_root, use_own_friction
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
@@ -64,8 +64,10 @@ def write_laid_out_stage(
     UsdGeom.SetStageUpAxis(written, UsdGeom.Tokens.z)
     UsdPhysics.SetStageKilogramsPerUnit(written, 1.0)
     written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
-    UsdPhysics.Scene.Define(written, "/World/physics")
+    scene = UsdPhysics.Scene.Define(written, "/World/physics")
     _add_things(written, path, stage, robot, layout.physical.objects)
+    materials = [prim for prim in Usd.PrimRange(written.GetPrimAtPath(OBJECTS)) if prim.HasAPI(UsdPhysics.MaterialAPI)]
+    use_own_friction(scene.GetPrim(), materials)
     _dress(written, path, stage, layout)
     bodies = body_prims(written, stage)
     _set_drives(written, robot)

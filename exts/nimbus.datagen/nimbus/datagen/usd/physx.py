@@ -8,12 +8,15 @@ and values that nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
 def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
     """Fix the base, compensate gravity, leave links that overlap alone, and give joints their rotors.
+
+    A robot that stands on one base is one articulation, which begins at ``root``; one whose arms stand by themselves is
+    several, each of which begins at the joint that fixes it to the world.
 
     Args:
         root: Prim of the robot, above all links.
@@ -21,6 +24,7 @@ def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
     """
     from pxr import Usd, UsdPhysics
 
+    links = [prim for prim in Usd.PrimRange(root) if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
     for prim in Usd.PrimRange(root):
         remove_articulation_root(prim)
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):
@@ -28,8 +32,38 @@ def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
         if prim.IsA(UsdPhysics.Joint) and prim.GetName() in armatures:
             _set(prim, "PhysxJointAPI", "physxJoint:armature", armatures[prim.GetName()])
     # On a link it would mean a base that floats, held by a joint that is none of the articulation's.
-    UsdPhysics.ArticulationRootAPI.Apply(root)
-    _set(root, "PhysxArticulationAPI", "physxArticulation:enabledSelfCollisions", False)
+    for place in [root] if len(links) == 1 else [_anchor(root, link) for link in links]:
+        UsdPhysics.ArticulationRootAPI.Apply(place)
+        _set(place, "PhysxArticulationAPI", "physxArticulation:enabledSelfCollisions", False)
+
+
+def use_own_friction(scene: Any, things: Iterable[Any]) -> None:
+    """Let the friction of each thing be what counts, whatever it touches, as in the default simulator.
+
+    Args:
+        scene: The prim of the physics scene.
+        things: Prims of materials that have a friction of their own; to all else the scene's rough default applies.
+    """
+    from pxr import UsdPhysics, UsdShade
+
+    rough = UsdShade.Material.Define(scene.GetStage(), scene.GetPath().AppendChild("rough"))
+    physics: Any = UsdPhysics.MaterialAPI.Apply(rough.GetPrim())
+    physics.CreateStaticFrictionAttr(1.0)
+    physics.CreateDynamicFrictionAttr(1.0)
+    binding: Any = UsdShade.MaterialBindingAPI.Apply(scene)
+    binding.Bind(rough, UsdShade.Tokens.weakerThanDescendants, "physics")
+    for thing in things:
+        _set(thing, "PhysxMaterialAPI", "physxMaterial:frictionCombineMode", "multiply")
+
+
+def _anchor(root: Any, link: Any) -> Any:
+    """The joint that fixes a link to the world; the link, where there is none."""
+    from pxr import Usd, UsdPhysics
+
+    for prim in Usd.PrimRange(root):
+        if prim.IsA(UsdPhysics.FixedJoint) and link.GetPath() in UsdPhysics.Joint(prim).GetBody1Rel().GetTargets():
+            return prim
+    return link
 
 
 def remove_articulation_root(prim: Any) -> None:
@@ -39,9 +73,9 @@ def remove_articulation_root(prim: Any) -> None:
             prim.RemoveAppliedSchema(schema)
 
 
-def _set(prim: Any, schema: str, name: str, value: bool | float) -> None:
+def _set(prim: Any, schema: str, name: str, value: bool | float | str) -> None:
     from pxr import Sdf
 
     prim.AddAppliedSchema(schema)
-    kind = Sdf.ValueTypeNames.Bool if isinstance(value, bool) else Sdf.ValueTypeNames.Float
-    prim.CreateAttribute(name, kind, custom=False).Set(value)
+    kinds = {bool: Sdf.ValueTypeNames.Bool, float: Sdf.ValueTypeNames.Float, str: Sdf.ValueTypeNames.Token}
+    prim.CreateAttribute(name, kinds[type(value)], custom=False).Set(value)
