@@ -16,7 +16,7 @@ _FEW = 100
 """Triangles of a colour that are left as they are."""
 _MOST_COLORS = 16
 """A part with more of them has a texture, which does not survive this."""
-_SMOOTH = 0.7
+_SMOOTH = 0.5
 """Cosine of the angle up to which an edge is drawn round."""
 
 Faces = NDArray[Any]
