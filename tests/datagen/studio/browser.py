@@ -106,11 +106,18 @@ class Browser:
         _soon(lambda: self.find(script), within=300, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
 
     def tab(self, title: str) -> None:
-        """Show a tab; tabs want a mouse."""
-        script = f"middle(shown('[role=tab]', {json.dumps(title)})[0])"
-        x, y = _soon(lambda: self.find(script), within=300, what=lambda: f"tab '{title}' in:\n{self.text()[:3000]}")
-        self.press(x, y)
-        self.release(x, y)
+        """Show a tab; tabs want a mouse, and a page that has just been opened may not hear it yet."""
+        tab = f"shown('[role=tab]', {json.dumps(title)})[0]"
+
+        def press() -> bool | None:
+            if (place := self.find(f"middle({tab})")) is None:
+                return None
+            self.press(*place)
+            self.release(*place)
+            time.sleep(0.2)
+            return self.find(f"{tab}.getAttribute('aria-selected') === 'true' || null")
+
+        _soon(press, within=300, what=lambda: f"tab '{title}' in:\n{self.text()[:3000]}")
 
     def drag(self, start: tuple[float, float], stop: tuple[float, float], *, steps: int = 8) -> None:
         """Hold the mouse button down from one place to another [px]."""
