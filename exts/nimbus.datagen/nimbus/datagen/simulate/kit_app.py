@@ -23,15 +23,11 @@ EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
 """After it, one update shows the poses that were just written."""
 _LONGEST_LOADING = 6000
 """Updates; a supervisor's deadline comes earlier."""
-_ARGUMENTS = (
-    # One tiled sensor may have as many cameras as regions; read only at the start.
-    "--/rtx/viewTile/limit=1000000",
-    # From one batch to the next a camera jumps by K steps: nothing that is remembered of the last frame holds.
-    "--/rtx/post/dlss/execMode=2",
-    "--/rtx/rtpt/cached/enabled=false",
-    "--/rtx/rtpt/lightcache/cached/enabled=false",
-)
-"""Settings for stacked rendering."""
+_MANY_TILES = "--/rtx/viewTile/limit=1000000"
+"""One tiled sensor may have as many cameras as regions; read only at the start."""
+_DLSS_QUALITY = 2
+_FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
+"""From one batch to the next a camera jumps by K steps: nothing that is remembered of the last frame holds."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
@@ -67,7 +63,7 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
                 "limit_cpu_threads": threads,
                 "width": 640,
                 "height": 480,
-                "extra_args": list(_ARGUMENTS),
+                "extra_args": [_MANY_TILES, *_FORGETFUL],
             },
             experience=str(experience()),
         )
@@ -125,6 +121,13 @@ def progress_by_update() -> Iterator[None]:
         del subscription  # it lasts as long as somebody holds it
 
 
+def _set_rendering() -> None:
+    """What stacked rendering needs; set for each stage, as a stage may bring settings of its own."""
+    import carb.settings
+
+    carb.settings.get_settings().set_int("/rtx/post/dlss/execMode", _DLSS_QUALITY)
+
+
 def installed_version() -> str:
     """The version of Isaac Sim around this Python, by pip or as a workstation build; empty when not known."""
     try:
@@ -150,6 +153,7 @@ def open_stage(path: str) -> None:
     opened = stage_utils.open_stage(path)
     if isinstance(opened, tuple) and not opened[0]:
         raise InputError("Isaac Sim cannot open it", where=path)
+    _set_rendering()
     for _ in range(_LONGEST_LOADING):
         app_utils.update_app(steps=1)
         if not stage_utils.is_stage_loading() and not SimulationManager.assets_loading():
