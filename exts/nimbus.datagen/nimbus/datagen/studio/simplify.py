@@ -58,7 +58,8 @@ def _fewer(vertices: Float, faces: Faces) -> tuple[Float, Faces]:
 
     if len(faces) <= _FEW:
         return vertices, faces
-    return simplify(vertices, faces, target_reduction=1.0 - _KEPT)
+    places, kept, *_ = simplify(vertices, faces, target_reduction=1.0 - _KEPT)
+    return places, kept
 
 
 def _corner_normals(vertices: Float, faces: Faces) -> Float:
