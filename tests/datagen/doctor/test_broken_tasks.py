@@ -44,6 +44,10 @@ def test_a_right_task_has_nothing_to_change_and_a_forecast(tmp_path: Path) -> No
     assert len(counts) >= 4 and all(name.startswith("can ") and count > 0 for name, count in counts.items())
 
 
+def test_a_task_that_is_about_its_motion_may_begin_as_it_ends() -> None:
+    assert [found for found in examine("shake_can", probe=False).findings if found.check == "already"] == []
+
+
 def test_a_run_refuses_what_cannot_work_at_the_field_and_quickly(tmp_path: Path) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(next(broken for broken in BROKEN if broken.name == "too_large_for_the_gripper").text)

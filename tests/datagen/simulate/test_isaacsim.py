@@ -203,7 +203,8 @@ def test_what_fell_while_physics_started_lies_where_the_layout_has_it(isaac: Isa
 def test_commands_are_followed_along_a_smooth_path_whose_speed_the_drives_are_told(
     isaac: IsaacSim, simulation: IsaacSimSimulation
 ):
-    isaac.targets.clear(), isaac.speeds.clear()
+    isaac.targets.clear()
+    isaac.speeds.clear()
     start, looks = simulation.reference.copy(), []
     action = np.append(np.asarray(simulation.robot.arm.home) + 0.12, 0.01)
     for _ in range(2):
