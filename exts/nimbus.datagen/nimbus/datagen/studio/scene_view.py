@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera, PhysicalLayout, Surface
 from nimbus.datagen.render.parts import Part
+from nimbus.datagen.studio.lights import add_lights
 from nimbus.datagen.studio.meshes import part_mesh
+from nimbus.datagen.studio.painted import painted_glb
 from nimbus.datagen.studio.preview import Motion, SceneLook
 from nimbus.datagen.task_file import Region
 
@@ -19,8 +21,6 @@ VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 REGION_GRIP = 0.14
 """[m] Length of the arrows that a region is dragged by."""
 
-_SUN = (-0.2, 0.2, 1.0)
-"""Where light comes from."""
 _HIDDEN = frozenset({"backdrop"})
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
@@ -42,13 +42,7 @@ class SceneView:
         self._handles: dict[str, list[Any]] = {}
         self._frusta: dict[str, Any] = {}
         server.scene.set_up_direction("+z")
-        # Without a GPU, shadows, reflections and each further light take most of the time that a picture takes.
-        server.scene.configure_environment_map(None)
-        server.scene.configure_default_lights(enabled=False)
-        server.scene.add_light_directional("/lights/sun", intensity=3.0, position=_SUN)
-        server.scene.add_light_hemisphere(
-            "/lights/sky", sky_color=(255, 255, 255), ground_color=(170, 165, 160), intensity=2.0
-        )
+        add_lights(server)
         server.initial_camera.position, server.initial_camera.look_at = VIEW_FROM, VIEW_AT
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), VIEW_FOV
 
@@ -65,10 +59,14 @@ class SceneView:
                 self._meshes.pop(key)[2].remove()
             for (body, place), (part, surface) in wanted.items():
                 if (body, place) not in self._meshes:
-                    mesh = part_mesh(part, surface, simple=self._simple)
-                    drawn = self._server.scene.add_mesh_trimesh(self._path(body, place), mesh)
-                    self._meshes[body, place] = part, surface, drawn
+                    self._meshes[body, place] = part, surface, self._add(self._path(body, place), part, surface)
             self.place(look.motion, 0)
+
+    def _add(self, path: str, part: Part, surface: Surface) -> Any:
+        mesh = part_mesh(part, surface, simple=self._simple)
+        if self._simple and not part.body and (painted := painted_glb(mesh)) is not None:
+            return self._server.scene.add_glb(path, painted)
+        return self._server.scene.add_mesh_trimesh(path, mesh)
 
     def _path(self, body: str, place: int) -> str:
         if not body:
