@@ -14,17 +14,16 @@ from nimbus.datagen.usd.loader import load_assets
 
 discover_components()
 
-_SECONDS = 20
-"""Twice what is promised: cores that others use too are half as fast at times."""
-
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
-def test_the_field_that_breaks_a_task_is_named_with_something_to_write_soon(broken: Broken, tmp_path: Path) -> None:
+def test_the_field_that_breaks_a_task_is_named_with_something_to_write_in_ten_seconds(
+    broken: Broken, tmp_path: Path
+) -> None:
     path = tmp_path / f"{broken.name}.yaml"
     path.write_text(broken.text)
     begin = time.process_time()
     findings = examine(path, probe=False).findings
-    assert time.process_time() - begin <= _SECONDS
+    assert time.process_time() - begin <= 10
     named = [found for found in findings if found.field.startswith(broken.field)]
     assert named, [found.line for found in findings]
     assert any(found.instead for found in named) or named[0].where.startswith(str(path))

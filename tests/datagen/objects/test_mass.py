@@ -26,6 +26,7 @@ def test_a_solid_box_anywhere_has_the_inertia_of_a_box(
 
 
 def test_a_thin_ball_has_two_thirds_of_m_r_squared() -> None:
+    """A shell, here, is a body with all its mass in its surface; nothing is run."""
     ball = trimesh.creation.icosphere(subdivisions=4, radius=0.1)
     vertices, faces = np.asarray(ball.vertices), np.asarray(ball.faces, dtype=np.int32)
     _, inertia = mass_properties(vertices, faces, mass=0.3, shell=True)

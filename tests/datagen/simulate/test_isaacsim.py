@@ -144,23 +144,27 @@ def isaac() -> Iterator[IsaacSim]:
         yield isaac
 
 
-def layout() -> PhysicalLayout:
-    model = ObjectLibrary.open("trash").model("can", 0)
+def placed(name: str, library: str, kind: str, **values: Any) -> PlacedObject:
+    """The first variant of a kind, at rest on the table."""
+    model = ObjectLibrary.open(library).model(kind, 0)
     rest = model.rest_poses[0]
-    item = PlacedObject(
-        name="items_0",
-        group="items",
-        library="trash",
-        kind="can",
+    return PlacedObject(
+        name=name,
+        group=name.partition("_")[0],
+        library=library,
+        kind=kind,
         variant=0,
         object_class=model.object_class,
         position=(0.5, 0.0, rest.height),
         wxyz=rest.wxyz,
         rest_pose=rest.name,
-        mass=0.1,
         friction=0.6,
+        **values,
     )
-    return PhysicalLayout(objects=(item,))
+
+
+def layout() -> PhysicalLayout:
+    return PhysicalLayout(objects=(placed("items_0", "trash", "can", mass=0.1),))
 
 
 @pytest.fixture
@@ -238,7 +242,9 @@ def test_a_state_is_restored_whole(isaac: IsaacSim, simulation: IsaacSimSimulati
 def test_parts_of_objects_start_and_come_back_where_the_layout_has_them(isaac: IsaacSim):
     place = "/World/objects/oven"
     simulation = IsaacSimSimulation(read_stage("tabletop"), load_robot("panda"), rate=20.0)
-    simulation.load(PhysicalLayout(objects=(oven(),)))
+    door = ObjectLibrary.open("furniture").model("microwave", 0).parts[0]
+    ajar = placed("oven", "furniture", "microwave", mass=8.0, joints={door.name: 0.4}, anchored=True)
+    simulation.load(PhysicalLayout(objects=(ajar,)))
     parts = isaac.joints[place]["positions"]
     assert parts[0] == 0.4
     before = simulation.state()
@@ -248,27 +254,6 @@ def test_parts_of_objects_start_and_come_back_where_the_layout_has_them(isaac: I
     loose: Any = simulation._loose
     below = [path for path in loose.played_paths if path.startswith(place)]
     assert below == [f"{place}/base"], "parts are moved by their joints"
-
-
-def oven() -> PlacedObject:
-    """A thing with a door that is ajar."""
-    model = ObjectLibrary.open("furniture").model("microwave", 0)
-    rest = model.rest_poses[0]
-    return PlacedObject(
-        name="oven",
-        group="oven",
-        library="furniture",
-        kind="microwave",
-        variant=0,
-        object_class=model.object_class,
-        position=(0.6, 0.0, rest.height),
-        wxyz=rest.wxyz,
-        rest_pose=rest.name,
-        mass=8.0,
-        friction=0.6,
-        joints={model.parts[0].name: 0.4},
-        anchored=True,
-    )
 
 
 def test_a_rate_that_does_not_divide_is_refused():

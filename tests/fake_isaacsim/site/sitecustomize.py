@@ -57,7 +57,11 @@ def _install() -> None:
     def start(_: Any, config: Any, *, experience: str) -> None:
         assert Path(experience).is_file(), "a bare name is not found"
         assert config["limit_cpu_threads"] >= 1
-        assert "--/rtx/viewTile/limit=1000000" in config["extra_args"], "K may be larger than Kit's default"
+        assert config["extra_args"] == [
+            "--/rtx/viewTile/limit=1000000",
+            "--/rtx/rtpt/cached/enabled=false",
+            "--/rtx/rtpt/lightcache/cached/enabled=false",
+        ], "K may be larger than Kit's default, and nothing of the last batch may be remembered"
         note(f"start {config['active_gpu']} {os.environ['NIMBUS_GPU']} {' '.join(sys.argv[1:])}")
         if _due("licence prompt"):
             input("Do you accept the licence? (Yes/No): ")
