@@ -77,7 +77,8 @@ def physics(lab: Lab) -> Result:
 def _strike_worker(run: cells.Run, random: Any, *, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Send a signal to a worker that is in the middle of a phase; what was done, if anything.
 
-    One that was struck is spared, for a process that is stopped takes no other signal, and so is one that leaves.
+    One that was struck is spared, for a process that is stopped takes no other signal, and so is one that leaves, or
+    is no child of its supervisor any more: it has died with it, and stays in the process table for seconds.
     """
     status = run.status()
     spared, strikes = {0, *(fault["pid"] for fault in before)}, Counter(fault["at"] for fault in before)
@@ -88,7 +89,8 @@ def _strike_worker(run: cells.Run, random: Any, *, before: list[dict[str, Any]])
     worker = random.choice(busy)
     name = random.choices(SIGNALS, weights=(8, 6, 6, 1))[0]
     told = {"kind": name, "idx": -1, "pid": worker["pid"], "at": worker["index"], "time": time.time()}
-    return [told] if cells.parent(worker["pid"]) and cells.kill(worker["pid"], getattr(signal, name)) else []
+    is_there = cells.parent(worker["pid"]) == status["pid"]
+    return [told] if is_there and cells.kill(worker["pid"], getattr(signal, name)) else []
 
 
 def _strike_other(run: cells.Run, random: Any) -> str:
