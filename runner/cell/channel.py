@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import array
-import json
 import os
 import select
 import socket
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import is_dataclass
 from typing import Any, TypeAlias
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 Received: TypeAlias = tuple[dict[str, Any], list[int]]
 """A message and the descriptors that came with it; they are the receiver's to close."""
@@ -27,16 +25,6 @@ _AT_ONCE, _NO_SIGNAL, _CLOSED_ON_EXEC, _CUT, _CUT_BESIDE = (
 )
 _BUFFER = 1 << 20
 """[bytes] asked for in each direction; the kernel gives what it allows."""
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """A dataclass by its fields, not copied."""
-    if not is_dataclass(value):
-        raise TypeError(f"a {type(value).__name__} does not travel")
-    return vars(value)
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_fields)
 
 
 class ChannelError(ValueError):
@@ -64,7 +52,7 @@ class Channel:
         """Send a message; waits while the other side is slow to receive.
 
         Args:
-            message: Plain JSON values, at most :data:`LONGEST` bytes as JSON.
+            message: Plain JSON values and dataclasses, at most :data:`LONGEST` bytes as JSON.
             fds: Descriptors that the other side gets copies of, at most :data:`MOST_DESCRIPTORS`.
 
         Raises:
@@ -170,8 +158,8 @@ def pair() -> tuple[Channel, Channel]:
 
 def _encode(message: dict[str, Any], fds: Sequence[int]) -> bytes:
     try:
-        content = _ENCODER.encode(message).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+        content = to_json(message)
+    except (ValueError, RecursionError) as error:
         raise ChannelError(f"a message of other than plain values: {error}") from None
     if len(content) > LONGEST:
         raise ChannelError(f"a message of {len(content)} bytes, at most {LONGEST} can be sent")
@@ -184,7 +172,7 @@ def _decode(content: memoryview, *, whole: bool) -> dict[str, Any]:
     if not whole:
         raise ChannelError(f"a message of more than {LONGEST} bytes or {MOST_DESCRIPTORS} descriptors")
     try:
-        message = from_json(bytes(content))
+        message = from_json(bytes(content), cache_strings="keys")
     except ValueError as error:
         raise ChannelError(f"not a message: {error}") from None
     if not isinstance(message, dict):

@@ -71,6 +71,8 @@ class Dispatcher:
         """Given so far."""
         self.results = 0
         """Plans, rejections and commits so far: the run gets somewhere."""
+        self._changes = 0
+        """Times that there may have been something new for those who had nothing to do."""
         self._told: dict[int, set[int]] = {}
         self._buried: set[int] = set()
         """Workers that went while something of theirs waited for room on the disk."""
@@ -79,8 +81,11 @@ class Dispatcher:
 
     def give(self, member: Member) -> bool:
         """Give an idle worker something to do; False when there is nothing for it now."""
+        if member.refused == self._changes:
+            return False
         lease = self._lease_for(member)
         if lease is None:
+            member.refused = self._changes
             return False
         self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(member.seat))
         if not self.orders:
@@ -88,6 +93,7 @@ class Dispatcher:
             self.progress.activity("making the first episodes")
         self.orders += 1
         if lease.role is not member.role:
+            self.reconsider()
             self.switches += 1
             self.progress.tell(f"worker {member.number}: {member.role} becomes {lease.role}", kind="role")
             member.role = lease.role
@@ -97,6 +103,10 @@ class Dispatcher:
         plans = lease.role is Role.PLANNER or not self.has_planner
         self.crew.say(member, self._plan_order(lease, member) if plans else self._render_order(lease, member))
         return True
+
+    def reconsider(self) -> None:
+        """Ask again who had nothing to do: what there is to do has changed, or who is there to do it."""
+        self._changes += 1
 
     def dismiss(self, member: Member) -> None:
         """Let an idle worker leave."""
@@ -182,14 +192,17 @@ class Dispatcher:
 
     def _end_without_result(self, member: Member) -> None:
         """Where components gave nothing for an episode, that is as good as a death."""
+        if not (held := self.work.held_by(member.number)):
+            return
         waiting = self.intake.indices
-        for lease in self.work.held_by(member.number):
+        for lease in held:
             if lease.index not in waiting:
                 member.trouble = f"episode {lease.index} came to no result"
                 member.is_idle = False  # it is to get nothing else before it is gone
                 self.crew.kill(member, why=member.trouble)
 
     def _take_plan(self, member: Member, message: PlanMade) -> None:
+        self.reconsider()
         place = self.places.filled(member.number, message.index, message.lease, in_file=message.spilled)
         if self.work.planned(message.index, place, lease=message.lease):
             self._ended_well(member, message.index, Role.PLANNER)
@@ -207,6 +220,7 @@ class Dispatcher:
 
     def failed(self, member: Member, message: Recorded) -> None:
         """Failed attempts are in the ledger."""
+        self.reconsider()
         held = self.work.held_by(member.number)
         role = next((lease.role for lease in held if lease.index == message.index), Role.RENDERER)
         for attempt in message.attempts:
@@ -218,12 +232,14 @@ class Dispatcher:
 
     def stored(self, member: Member, message: Written) -> None:
         """An episode is in the dataset."""
+        self.reconsider()
         self._tell(message.attempt)
         self._settle(message.attempt, Settled.STORED, member, Role.RENDERER)
         self._take_rest(member, message.index)
 
     def refused(self, member: Member, message: Written) -> None:
         """An episode's file is gone, or it was given to somebody else: unless that one has it, it is made again."""
+        self.reconsider()
         self.work.lost(member.number, index=message.index)
 
     def _take_rest(self, member: Member, index: int) -> None:
@@ -240,6 +256,7 @@ class Dispatcher:
 
     def lost(self, member: Member) -> tuple[Lease, ...]:
         """Take back what a worker had that is gone."""
+        self.reconsider()
         with suppress(StorageError):  # tried again later
             self.intake.commit(at_once=True)
         waiting = self.intake.indices
@@ -256,10 +273,12 @@ class Dispatcher:
 
     def replan(self, index: int) -> None:
         """Make a plan anew that cannot be read."""
+        self.reconsider()
         self.places.free(self.work.replan(index))
 
     def quarantine(self, index: int, variants: tuple[int, ...], evidence: dict[str, Any]) -> None:
         """Give an episode up."""
+        self.reconsider()
         self.dataset.quarantine(index, variants, evidence=evidence)
         self.places.free(self.work.drop(index))
         self.progress.update(quarantined=self.progress.status.quarantined + len(variants))

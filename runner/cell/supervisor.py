@@ -31,6 +31,8 @@ _BEAT = 1.0
 """[s] Between two signs of life to the launcher."""
 _LOADING = 900.0
 """[s] A zygote may take to load, compiling and slow disks included."""
+_COLLECT = 20_000
+"""Objects that live longer than they should, before the collector looks for them: messages and rows leave no cycles."""
 _ZYGOTES = 5
 """Processes that died while they loaded, before the run is given up."""
 
@@ -161,6 +163,7 @@ class Supervisor:
                 tick=TICK,
             )
             gc.freeze()  # what is loaded stays: nothing in it is to be looked for again and again
+            gc.set_threshold(_COLLECT)
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 

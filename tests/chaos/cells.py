@@ -27,13 +27,13 @@ LIMITS = {phase: (DEADLINE, TOTAL) for phase in ("load", "randomize", "plan", "r
 
 def light(folder: Path, *, episodes: int, variants: int = 1, seed: int = 0, **resources: Any) -> CellSpec:
     """A run of the light pipeline."""
-    times = {name: resources.pop(name) for name in ("plan_seconds", "render_seconds") if name in resources}
+    settings = {name: resources.pop(name) for name in ("plan_seconds", "render_seconds", "fails") if name in resources}
     resources = {"deadlines": LIMITS, "workers": (1, 2), "slot_bytes": 1 << 16} | resources
     return CellSpec(
         folder=str(folder),
         pipeline=str(HERE / "light.yaml"),
         skills=(str(HERE / "components"),),
-        settings={"plan_seconds": 0.01, "render_seconds": 0.01} | times,
+        settings={"plan_seconds": 0.01, "render_seconds": 0.01} | settings,
         seed=seed,
         episodes=episodes,
         variants=variants,

@@ -125,3 +125,10 @@ def test_who_gave_no_result_is_ended_also_while_the_disk_is_full(cell: Cell) -> 
         cell.dispatcher.take(member, Idle(done=1))
     assert written.is_idle and not written.ending, "what it wrote waits for room"
     assert not nothing.is_idle and nothing.ending == "episode 1 came to no result"
+
+
+def test_who_had_nothing_to_do_is_asked_again_once_something_has_changed(cell: Cell) -> None:
+    busy, free = cell.employ(), cell.employ()
+    assert free.is_idle and not cell.dispatcher.give(free), "the one episode is with the other"
+    cell.lose(busy)
+    assert cell.dispatcher.give(free)

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
+
 from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.folder import put_aside
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger import Ledger
 from nimbus.datagen.store.publish import disk, sync_folder
 from nimbus.datagen.store.records import EpisodeState, State, state_of
@@ -76,7 +77,7 @@ class Publisher:
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or state_of(staged.attempt, State.PENDING))
                     taken.append(staged)
-                    stage, detail = self._name(staged.path), to_json(staged.attempt)
+                    stage, detail = self._name(staged.path), to_json(staged.attempt).decode()
                     intents[key] = self._state(staged, State.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")

@@ -122,8 +122,8 @@ class Dataset:
         """
         with self._turn:
             known = {variant: self.ledger.episode(index, variant) for variant in variants}
-            last = max((state.lease for state in known.values() if state), default=0)
-            number = last + 1 if lease is None else lease
+            if (number := lease) is None:
+                number = 1 + max((state.lease for state in known.values() if state), default=0)
             for variant, state in known.items():
                 if state is not None and state.state is State.DONE:
                     raise ValueError(f"{state.episode_id} is stored already")
@@ -148,13 +148,15 @@ class Dataset:
         with self._turn:
             taken = self._publisher.commit(staged)
             self.stale += len(staged) - len(taken)
+            info = self.info
             for item in taken:
-                self.info = replace(
-                    merge(self.info, item.learned) if item.learned else self.info,
-                    episode_count=self.info.episode_count + 1,
-                    step_count=self.info.step_count + item.attempt.step_count,
-                    byte_count=self.info.byte_count + item.attempt.stored_bytes,
-                )
+                info = merge(info, item.learned) if item.learned else info
+            self.info = replace(
+                info,
+                episode_count=info.episode_count + len(taken),
+                step_count=info.step_count + sum(item.attempt.step_count for item in taken),
+                byte_count=info.byte_count + sum(item.attempt.stored_bytes for item in taken),
+            )
             with suppress(StorageError):  # they are stored all the same: later is soon enough
                 self._write_info(when_due=True)
             return [item.attempt for item in taken]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, get_type_hints
+
+from pydantic_core import to_json
 
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.json_text import from_plain, parse_json
 from nimbus.datagen.store.records import EpisodeState, Fault, Run, Span, State
 
 T = TypeVar("T")
-_JSON = json.JSONEncoder(default=vars)
 _EMPTY = {tuple: "[]", list: "[]", dict: "{}", type(None): "null"}
 _TYPES = {str: "TEXT", State: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
 
@@ -75,7 +75,7 @@ class Table(Generic[T]):
         """What :attr:`insert` takes."""
         values = list(self._values(row))
         for place in self._json_places:
-            values[place] = _JSON.encode(values[place]) if values[place] else _EMPTY[type(values[place])]
+            values[place] = to_json(values[place]).decode() if values[place] else _EMPTY[type(values[place])]
         return values
 
     def parse(self, values: tuple[Any, ...]) -> T:
