@@ -2,7 +2,7 @@
 
     python tests/benchmarks/cell.py bound --episodes 60
     python tests/benchmarks/cell.py coupled --episodes 10 --pairs 3
-    python tests/benchmarks/cell.py side-by-side --episodes 12 --pairs 3
+    python tests/benchmarks/cell.py side-by-side --task slide_block --episodes 40 --pairs 3
     python tests/benchmarks/cell.py splits --episodes 16
     python tests/benchmarks/cell.py hash --episodes 8
     python tests/benchmarks/cell.py hour --episodes 40
@@ -92,23 +92,29 @@ def measure_coupled(folder: Path, *, episodes: int, pairs: int) -> Figures:
     return {"pairs": rows, "yield": plan_yield, "ratio": ratio, "asked": 0.85 * 2 / plan_yield}
 
 
-def measure_side_by_side(folder: Path, *, episodes: int, pairs: int) -> Figures:
-    """Throughput of the cell over that of two serial runs at the same time, each of half of the episodes."""
+def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) -> Figures:
+    """Throughput of the cell over that of two serial runs at the same time, each of half of the episodes.
+
+    At the end of a run one core waits for the other's last episode: many short ones tell more than a few long ones.
+    """
     rows = []
     for pair in range(pairs):
         load = os.getloadavg()[0]
         folders = {seed: folder / f"twin{pair}{seed}" for seed in (0, 1)}
-        twins = [start(path, "--serial", "--seed", str(seed), episodes=episodes // 2) for seed, path in folders.items()]
+        half = episodes // 2
+        twins = [
+            start(path, "--serial", "--seed", str(seed), episodes=half, task=task) for seed, path in folders.items()
+        ]
         if any(twin.wait() not in (0, 1) for twin in twins):
             raise SystemExit("a serial run failed")
         states = [json.loads((path / "status.json").read_text()) for path in folders.values()]
         stored = sum(state["stored"] for state in states)
         wall = max(state["updated"] for state in states) - min(state["started"] for state in states)
         say(f"two serial runs: {stored} stored in {wall:.1f} s (load before: {load:.1f})")
-        halves = [run(folder / f"half{pair}{seed}", "--seed", str(seed), episodes=episodes // 2) for seed in (0, 1)]
+        halves = [run(folder / f"half{pair}{seed}", "--seed", str(seed), episodes=half, task=task) for seed in (0, 1)]
         # Without what loading takes: the cell was started twice for the same episodes, one after the other.
-        cell_wall = sum(half["run_wall"] - half["startup"] for half in halves)
-        ratio = sum(half["stored"] for half in halves) / cell_wall / (stored / wall)
+        cell_wall = sum(run["run_wall"] - run["startup"] for run in halves)
+        ratio = sum(run["stored"] for run in halves) / cell_wall / (stored / wall)
         rows.append({"serial_wall": wall, "cell_wall": cell_wall, "ratio": ratio, "load_before": load})
     return {"pairs": rows, "ratio": statistics.median(row["ratio"] for row in rows)}
 
@@ -201,6 +207,7 @@ def main() -> None:
     parser.add_argument("what", nargs="+", choices=(*MEASURES, "all"))
     parser.add_argument("--episodes", type=int)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--task", default="sort_trash", help="of side-by-side")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     names = list(MEASURES) if "all" in args.what else args.what
@@ -208,7 +215,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="nimbus-cell-") as scratch:
         for name in names:
             measure, episodes = MEASURES[name]
-            extra = {"pairs": args.pairs} if name in ("coupled", "side-by-side") else {}
+            extra: Figures = {"pairs": args.pairs} if name in ("coupled", "side-by-side") else {}
+            extra |= {"task": args.task} if name == "side-by-side" else {}
             folder = Path(scratch, name)
             folder.mkdir()
             results[name] = measure(folder, episodes=args.episodes or episodes, **extra)

@@ -14,7 +14,6 @@ from contract.names import Contract
 from contract.standin import StandIn
 from contract.warp_arrays import Warp
 
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robot import load_robot
@@ -35,7 +34,8 @@ class IsaacSim:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.targets: list[np.ndarray] = []
+        self.targets: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+        """Joints and where they are to be, by the prim of the articulation."""
         self.speeds: list[np.ndarray] = []
         self.stage: Any = None
         self.joints: dict[str, dict[str, np.ndarray]] = {}
@@ -72,7 +72,9 @@ class IsaacSim:
             below = Usd.PrimRange(self.stage.GetPrimAtPath(paths))
             roots = [str(found.GetPath()) for found in below if found.HasAPI(UsdPhysics.ArticulationRootAPI)]
             assert roots == [paths], "a root on a link floats"
-            self.joints[paths] = {"positions": np.zeros(9), "velocities": np.zeros(9)}
+            assert "initialize" in self.done, "joints have no names before"
+            prim.played_names = dofs(self.stage, paths)
+            self.joints[paths] = {name: np.zeros(len(prim.played_names)) for name in ("positions", "velocities")}
 
         def initialize() -> None:
             self.done.append("initialize")
@@ -101,9 +103,13 @@ class IsaacSim:
                 self.joints[prim.played_paths[0]][name][dof_indices.astype(int)][None]
             )
 
+        def command(prim: Any, values: Any, *, dof_indices: Any) -> None:
+            self.targets.setdefault(prim.played_paths[0], []).append((dof_indices.astype(int), values[0]))
+
         def step(*, steps: int) -> None:
             assert steps == 1
-            self.joints["/World/robot"]["positions"] = self.targets[-1].copy()
+            for place, told in self.targets.items():
+                self.joints[place]["positions"][told[-1][0]] = told[-1][1]
 
         zeros = lambda prim: (warp(np.zeros((len(prim.played_paths), 3))),) * 2  # noqa: E731
         arm, body = f"{_PRIMS}.articulation:Articulation", f"{_PRIMS}.rigid_prim:RigidPrim"
@@ -121,18 +127,39 @@ class IsaacSim:
             f"{_PRIMS}.prim:Prim.__init__": prims,
             f"{arm}.__init__": articulation,
             f"{body}.__init__": rigid,
-            f"{arm}.get_dof_indices": lambda _, names: warp(range(len(names))),
+            f"{arm}.dof_names": lambda prim: prim.played_names,
+            f"{arm}.get_dof_indices": lambda prim, names: warp([prim.played_names.index(name) for name in names]),
             f"{arm}.set_dof_positions": set_joints("positions"),
             f"{arm}.set_dof_velocities": set_joints("velocities"),
             f"{arm}.get_dof_positions": get_joints("positions"),
             f"{arm}.get_dof_velocities": get_joints("velocities"),
             f"{arm}.set_dof_velocity_targets": lambda _, values, *, dof_indices: self.speeds.append(values[0]),
-            f"{arm}.set_dof_position_targets": lambda _, values, *, dof_indices: self.targets.append(values[0]),
+            f"{arm}.set_dof_position_targets": command,
             f"{body}.get_world_poses": poses,
             f"{body}.set_world_poses": placed,
             f"{body}.get_velocities": zeros,
             f"{body}.set_velocities": lambda _, linear, angular: self.velocities.append((linear, angular)),
         }
+
+
+def dofs(stage: Any, place: str) -> list[str]:
+    """Joints that move, of the articulation that begins at a prim, in an order that is not ours."""
+    from pxr import Usd, UsdPhysics
+
+    def ends(prim: Any) -> list[Any]:
+        joint: Any = UsdPhysics.Joint(prim)
+        found = [*joint.GetBody0Rel().GetTargets(), *joint.GetBody1Rel().GetTargets()]
+        return [end for end in found if stage.GetPrimAtPath(end).HasAPI(UsdPhysics.RigidBodyAPI)]
+
+    root = stage.GetPrimAtPath(place)
+    joints = [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]
+    bodies = [prim.GetPath() for prim in Usd.PrimRange(root) if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    reached = set(ends(root) if root in joints else bodies)
+    own: list[Any] = []
+    while further := [prim for prim in joints if prim not in own and reached.intersection(ends(prim))]:
+        own += further
+        reached.update(end for prim in further for end in ends(prim))
+    return sorted((prim.GetName() for prim in own if not prim.IsA(UsdPhysics.FixedJoint)), reverse=True)
 
 
 @pytest.fixture
@@ -179,7 +206,7 @@ def test_physics_starts_after_the_stage_and_the_arm_at_home(isaac: IsaacSim, sim
     robot = simulation.robot
     home = [*robot.arm.home, robot.gripper.open, robot.gripper.open]
     np.testing.assert_allclose(simulation.joint_positions(), home)
-    np.testing.assert_allclose(isaac.targets[-1], home)
+    np.testing.assert_allclose(isaac.targets["/World/robot"][-1][1], home)
 
 
 def test_bodies_are_those_of_the_default_simulator(isaac: IsaacSim, simulation: IsaacSimSimulation):
@@ -214,8 +241,9 @@ def test_commands_are_followed_along_a_smooth_path_whose_speed_the_drives_are_to
     for _ in range(2):
         simulation.advance(action, observe=lambda: looks.append(1))
     steps = int(STEP_RATE / 20.0)
-    assert len(isaac.targets) == len(isaac.speeds) == len(looks) == 2 * steps
-    path, speeds = np.array([start, *isaac.targets]), np.array(isaac.speeds)
+    targets = [values for _, values in isaac.targets["/World/robot"]]
+    assert len(targets) == len(isaac.speeds) == len(looks) == 2 * steps
+    path, speeds = np.array([start, *targets]), np.array(isaac.speeds)
     np.testing.assert_allclose(path[steps], (start + [*action, 0.01]) / 2, err_msg="half way after the first")
     np.testing.assert_allclose(path[-1], [*action, 0.01])
     np.testing.assert_allclose(speeds[-1], 0.0, atol=1e-12)
@@ -223,10 +251,27 @@ def test_commands_are_followed_along_a_smooth_path_whose_speed_the_drives_are_to
     np.testing.assert_allclose((speeds[1:] + speeds[:-1]) / 2, between[1:], atol=1e-9)
 
 
-def test_a_robot_on_several_bases_is_one_line(isaac: IsaacSim):
+def test_arms_that_stand_by_themselves_are_articulations_of_their_own(isaac: IsaacSim):
     simulation = IsaacSimSimulation(read_stage("tabletop"), load_robot("dual_panda"), rate=20.0)
-    with pytest.raises(InputError, match="'dual_panda' stands on several bases"):
-        simulation.load(layout())
+    simulation.load(layout())
+    home = np.array(simulation.robot.home_joints)
+    np.testing.assert_allclose(simulation.joint_positions(), home)
+    assert len(isaac.targets) == 2 and all(len(told[-1][0]) == len(home) / 2 for told in isaac.targets.values())
+    before = simulation.state()
+    action = np.linspace(0.01, 0.02, len(simulation.action_names))
+    for _ in range(2):
+        simulation.advance(action)
+    ratios, index = np.array(simulation.robot.joint_ratios), list(simulation.robot.action_index)
+    np.testing.assert_allclose(simulation.joint_positions(), action[index] * ratios)
+    simulation.restore(before)
+    np.testing.assert_allclose(simulation.joint_positions(), home)
+
+
+def test_a_joint_that_no_articulation_has_is_told(isaac: IsaacSim, simulation: IsaacSimSimulation):
+    from nimbus.datagen.simulate.isaacsim_joints import Joints
+
+    with pytest.raises(ValueError, match=r"joints \['elbow'\] are in none"):
+        Joints(["/World/robot"], ["elbow", *simulation.joint_names])
 
 
 def test_a_state_is_restored_whole(isaac: IsaacSim, simulation: IsaacSimSimulation):
@@ -245,12 +290,12 @@ def test_parts_of_objects_start_and_come_back_where_the_layout_has_them(isaac: I
     door = ObjectLibrary.open("furniture").model("microwave", 0).parts[0]
     ajar = placed("oven", "furniture", "microwave", mass=8.0, joints={door.name: 0.4}, anchored=True)
     simulation.load(PhysicalLayout(objects=(ajar,)))
-    parts = isaac.joints[place]["positions"]
-    assert parts[0] == 0.4
+    parts, at = isaac.joints[place]["positions"], dofs(isaac.stage, place).index(door.name)
+    assert parts[at] == 0.4
     before = simulation.state()
-    parts[0] = 1.1
+    parts[at] = 1.1
     simulation.restore(before)
-    assert parts[0] == 0.4
+    assert parts[at] == 0.4
     loose: Any = simulation._loose
     below = [path for path in loose.played_paths if path.startswith(place)]
     assert below == [f"{place}/base"], "parts are moved by their joints"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.rates import steps_per_period
@@ -23,9 +22,10 @@ from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
-    from isaacsim.core.experimental.prims import Articulation, RigidPrim
+    from isaacsim.core.experimental.prims import RigidPrim
 
     from nimbus.datagen.robot import Robot
+    from nimbus.datagen.simulate.isaacsim_joints import Joints
 
 Float = NDArray[np.float64]
 
@@ -58,9 +58,10 @@ class IsaacSimSimulation:
         """Write and open the stage of a layout, start physics, and put everything at its start."""
         import isaacsim.core.experimental.utils.app as app_utils
         import isaacsim.core.experimental.utils.stage as stage_utils
-        from isaacsim.core.experimental.prims import Articulation, RigidPrim
+        from isaacsim.core.experimental.prims import RigidPrim
         from isaacsim.core.simulation_manager import SimulationManager
 
+        from nimbus.datagen.simulate.isaacsim_joints import Joints
         from nimbus.datagen.simulate.kit_app import open_stage
         from nimbus.datagen.usd.laid_out import OBJECTS, ROBOT, body_prims, write_laid_out_stage
 
@@ -79,19 +80,15 @@ class IsaacSimSimulation:
         moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
         loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
-        if not _begins_articulation(stage, ROBOT):
-            what = f"'{self.robot.name}' stands on several bases, which is not made for PhysX yet"
-            raise InputError(what, where="--sim isaacsim", instead="use --sim newton")
-        self._arm: Articulation = Articulation(ROBOT)
-        self._jointed: list[tuple[Articulation, list[str]]] = [
-            (Articulation(f"{OBJECTS}/{name}"), list(ways)) for name, ways in parts.items() if ways
-        ]
         self._loose: RigidPrim = RigidPrim(loose)
         start = _world_poses(stage, loose)
         app_utils.play(commit=True)
         SimulationManager.initialize_physics()
         self.joint_names = self.robot.joint_names
-        self._dofs = _dofs(self._arm, self.joint_names)
+        self._robot: Joints = Joints(_articulations(stage, ROBOT), self.joint_names)
+        self._part_joints: list[Joints] = [
+            Joints([f"{OBJECTS}/{name}"], list(ways)) for name, ways in parts.items() if ways
+        ]
         self.body_names = (*dynamic, *static)
         self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         self._static = _world_poses(stage, list(static.values()))
@@ -111,23 +108,12 @@ class IsaacSimSimulation:
 
     def _set_parts(self, ways: Sequence[Float]) -> None:
         """Bring the parts of each object that has some to where they are to be, at rest."""
-        for (jointed, names), way in zip(self._jointed, ways, strict=True):
-            thing: Articulation = jointed
-            dofs = _dofs(thing, names)
-            thing.set_dof_positions(way[None], dof_indices=dofs)
-            thing.set_dof_velocities(np.zeros_like(way)[None], dof_indices=dofs)
-
-    def _part_positions(self) -> list[Float]:
-        found = []
-        for jointed, names in self._jointed:
-            thing: Articulation = jointed
-            found.append(thing.get_dof_positions(dof_indices=_dofs(thing, names)).numpy().ravel().astype(float))
-        return found
+        for joints, way in zip(self._part_joints, ways, strict=True):
+            joints.put(way, np.zeros_like(way))
 
     def _start_at_home(self) -> None:
         home = np.array(self.robot.home_joints)
-        self._arm.set_dof_positions(home[None], dof_indices=self._dofs)
-        self._arm.set_dof_velocities(np.zeros_like(home)[None], dof_indices=self._dofs)
+        self._robot.put(home, np.zeros_like(home))
         self._stand(home)
 
     @property
@@ -163,8 +149,7 @@ class IsaacSimSimulation:
 
     def _command(self, position: Float, velocity: Float) -> None:
         self.reference = position
-        self._arm.set_dof_position_targets(position[None], dof_indices=self._dofs)
-        self._arm.set_dof_velocity_targets(velocity[None], dof_indices=self._dofs)
+        self._robot.command(position, velocity)
 
     def state(self) -> StartState:
         """Joint positions and velocities, then poses and velocities of what is loose, then parts of objects, in a row.
@@ -175,8 +160,9 @@ class IsaacSimSimulation:
         linear, angular = self._loose.get_velocities()
         loose = np.concatenate([places.numpy(), turns.numpy()], axis=1).ravel()
         moving = np.concatenate([linear.numpy(), angular.numpy()], axis=1).ravel()
+        parts = [joints.positions() for joints in self._part_joints]
         return StartState(
-            joint_positions=np.concatenate([self.joint_positions(), loose, *self._part_positions()]).astype(float),
+            joint_positions=np.concatenate([self.joint_positions(), loose, *parts]).astype(float),
             joint_velocities=np.concatenate([self.joint_velocities(), moving]).astype(float),
         )
 
@@ -186,9 +172,8 @@ class IsaacSimSimulation:
         moving = state.joint_velocities[count:].reshape(-1, 6)
         end = count + 7 * len(moving)
         loose = state.joint_positions[count:end].reshape(-1, 7)
-        ends = np.cumsum([len(way) for way in self._part_positions()], dtype=int)
-        self._arm.set_dof_positions(state.joint_positions[None, :count], dof_indices=self._dofs)
-        self._arm.set_dof_velocities(state.joint_velocities[None, :count], dof_indices=self._dofs)
+        ends = np.cumsum([len(joints) for joints in self._part_joints], dtype=int)
+        self._robot.put(state.joint_positions[:count], state.joint_velocities[:count])
         self._loose.set_world_poses(loose[:, :3], loose[:, 3:])
         self._loose.set_velocities(moving[:, :3], moving[:, 3:])
         self._set_parts(np.split(state.joint_positions[end:], ends[:-1]) if len(ends) else [])
@@ -201,11 +186,11 @@ class IsaacSimSimulation:
 
     def joint_positions(self) -> Float:
         """(J,) arm and gripper joints [rad, m]."""
-        return self._arm.get_dof_positions(dof_indices=self._dofs).numpy().ravel().astype(float)
+        return self._robot.positions()
 
     def joint_velocities(self) -> Float:
         """(J,) of the same [rad/s, m/s]."""
-        return self._arm.get_dof_velocities(dof_indices=self._dofs).numpy().ravel().astype(float)
+        return self._robot.velocities()
 
     def body_positions(self) -> Float:
         """(B, 3) [m], world frame."""
@@ -221,11 +206,6 @@ class IsaacSimSimulation:
         return np.concatenate([moved[0], self._static[0]]), np.concatenate([moved[1], self._static[1]])
 
 
-def _dofs(thing: Articulation, names: Sequence[str]) -> NDArray[Any]:
-    """Where joints are in PhysX's own order."""
-    return np.asarray(thing.get_dof_indices(list(names)).numpy()).ravel()
-
-
 def _parts(item: PlacedObject) -> dict[str, float]:
     """Where the parts of an object start, by the names of their joints [rad, m]."""
     from nimbus.datagen.objects.library import ObjectLibrary
@@ -234,10 +214,12 @@ def _parts(item: PlacedObject) -> dict[str, float]:
     return {part.name: item.joints.get(part.name, 0.0) for part in model.parts}
 
 
-def _begins_articulation(stage: Any, place: str) -> bool:
-    from pxr import UsdPhysics
+def _articulations(stage: Any, place: str) -> list[str]:
+    """Where the articulations of a robot begin."""
+    from pxr import Usd, UsdPhysics
 
-    return stage.GetPrimAtPath(place).HasAPI(UsdPhysics.ArticulationRootAPI)
+    below = Usd.PrimRange(stage.GetPrimAtPath(place))
+    return [str(prim.GetPath()) for prim in below if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
 
 
 def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,76 @@
+"""Joints in Isaac Sim by their names, whichever articulations they belong to."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from isaacsim.core.experimental.prims import Articulation
+
+Float = NDArray[np.float64]
+
+
+class Joints:
+    """Reads and commands joints; arms that stand by themselves are articulations of their own.
+
+    Args:
+        places: Prim paths of the articulations, whose physics has begun.
+        names: Of the joints, each in one of the articulations; (J,) values are in this order.
+
+    Raises:
+        ValueError: A joint is in none of them.
+    """
+
+    def __init__(self, places: Sequence[str], names: Sequence[str]) -> None:
+        from isaacsim.core.experimental.prims import Articulation
+
+        self._count = len(names)
+        self._parts: list[tuple[Articulation, NDArray[Any], NDArray[Any]]] = []
+        """Each articulation with the columns of its joints here, and their places in PhysX's own order."""
+        left = set(names)
+        for place in places:
+            thing: Articulation = Articulation(place)
+            own = [name for name in names if name in (thing.dof_names or ())]
+            columns = np.array([names.index(name) for name in own], int)
+            self._parts.append((thing, columns, np.asarray(thing.get_dof_indices(own).numpy()).ravel()))
+            left.difference_update(own)
+        if left:
+            raise ValueError(f"joints {sorted(left)} are in none of the articulations {list(places)}")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def positions(self) -> Float:
+        """(J,) [rad, m]."""
+        values = np.empty(self._count)
+        for part, columns, dofs in self._parts:
+            thing: Articulation = part
+            values[columns] = thing.get_dof_positions(dof_indices=dofs).numpy().ravel()
+        return values
+
+    def velocities(self) -> Float:
+        """(J,) [rad/s, m/s]."""
+        values = np.empty(self._count)
+        for part, columns, dofs in self._parts:
+            thing: Articulation = part
+            values[columns] = thing.get_dof_velocities(dof_indices=dofs).numpy().ravel()
+        return values
+
+    def put(self, positions: Float, velocities: Float) -> None:
+        """Bring them at once to (J,) positions [rad, m], with (J,) velocities [rad/s, m/s]."""
+        for part, columns, dofs in self._parts:
+            thing: Articulation = part
+            thing.set_dof_positions(positions[None, columns], dof_indices=dofs)
+            thing.set_dof_velocities(velocities[None, columns], dof_indices=dofs)
+
+    def command(self, positions: Float, velocities: Float) -> None:
+        """Give their drives (J,) targets [rad, m] and how fast those move [rad/s, m/s]."""
+        for part, columns, dofs in self._parts:
+            thing: Articulation = part
+            thing.set_dof_position_targets(positions[None, columns], dof_indices=dofs)
+            thing.set_dof_velocity_targets(velocities[None, columns], dof_indices=dofs)
