@@ -109,12 +109,13 @@ def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) 
             raise SystemExit("a serial run failed")
         states = [json.loads((path / "status.json").read_text()) for path in folders.values()]
         stored = sum(state["stored"] for state in states)
-        wall = max(state["updated"] for state in states) - min(state["started"] for state in states)
+        # Without what loading takes, here and below: the cell is started twice for what they make at the same time.
+        begin = min(state["started"] + state["startup_seconds"] for state in states)
+        wall = max(state["updated"] for state in states) - begin
         say(f"two serial runs: {stored} stored in {wall:.1f} s (load before: {load:.1f})")
         halves = [run(folder / f"half{pair}{seed}", "--seed", str(seed), episodes=half, task=task) for seed in (0, 1)]
-        # Without what loading takes: the cell was started twice for the same episodes, one after the other.
-        cell_wall = sum(run["run_wall"] - run["startup"] for run in halves)
-        ratio = sum(run["stored"] for run in halves) / cell_wall / (stored / wall)
+        cell_wall = sum(each["run_wall"] - each["startup"] for each in halves)
+        ratio = sum(each["stored"] for each in halves) / cell_wall / (stored / wall)
         rows.append({"serial_wall": wall, "cell_wall": cell_wall, "ratio": ratio, "load_before": load})
     return {"pairs": rows, "ratio": statistics.median(row["ratio"] for row in rows)}
 
