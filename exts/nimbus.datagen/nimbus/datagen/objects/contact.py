@@ -64,10 +64,14 @@ def _chord_errors(rings: Float) -> Float:
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(center, axis=0), axis=1))]
     cost = np.zeros((count, count))
     for i in range(count - 2):
-        for j in range(i + 2, count):
-            share = ((along[i + 1 : j] - along[i]) / max(along[j] - along[i], 1e-12))[:, None, None]
-            straight = rings[i] + share * (rings[j] - rings[i])
-            cost[i, j] = np.linalg.norm(rings[i + 1 : j] - straight, axis=2).max()
+        ends, between = np.arange(i + 2, count)[:, None], np.arange(i + 1, count - 1)
+        share = (along[between] - along[i]) / np.maximum(along[ends] - along[i], 1e-12)
+        off = share[:, :, None, None] * (rings[i + 2 :] - rings[i])[:, None]
+        off += rings[i]
+        off -= rings[between]
+        off *= off
+        errors = (off[..., 0] + off[..., 1] + off[..., 2]).max(axis=2)
+        cost[i, i + 2 :] = np.sqrt(np.where(between < ends, errors, 0.0).max(axis=1))
     return cost
 
 

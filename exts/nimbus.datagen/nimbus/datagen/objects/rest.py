@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
@@ -14,6 +15,8 @@ from nimbus.datagen.objects.model import Float, RestPose
 _LEAST_TILT = np.deg2rad(6.0)
 """A pose that tips over sooner is none, unless nothing better lies."""
 _SAME_FACE = np.cos(np.deg2rad(1.0))
+_TOUCHES = -5e-5
+"""[m] A corner that is no farther inside than this is of the face."""
 _STRAIGHT, _SIDEWAYS = 0.98, 0.8
 """Cosines between the object's axis and the vertical: standing, and lying."""
 
@@ -64,14 +67,31 @@ def _supporting_faces(points: Float, center_of_mass: Float) -> list[Face]:
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
     found: list[Face] = []
     corners = points[hull.vertices]
-    for normal, offset in zip(normals, offsets, strict=True):
+    may = _is_above_box(corners - center_of_mass, normals, corners @ normals.T + offsets > _TOUCHES)
+    for normal, offset in zip(normals[may], offsets[may], strict=True):
         if any(normal @ known[0] > _SAME_FACE for known in found):
             continue
-        touching = corners[corners @ normal + offset > -5e-5]
+        touching = corners[corners @ normal + offset > _TOUCHES]
         margin = _margin(touching, normal, center_of_mass)
         height = -(center_of_mass @ normal + offset)
         if margin > 0:
             found.append((normal, float(np.arctan2(margin, height)), float(-offset)))
+    return found
+
+
+def _is_above_box(corners: Float, normals: Float, touching: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(F,) whether the centre, at 0, is above a box around each face: else it is not above the face, as most are not.
+
+    Args:
+        corners: (V, 3) [m].
+        normals: (F, 3) of the faces.
+        touching: (V, F) which corners are theirs.
+    """
+    found = np.ones(len(normals), bool)
+    for axis in np.eye(3):
+        along = corners @ np.cross(normals, axis).T
+        found &= np.where(touching, along, np.inf).min(axis=0) <= 0.0
+        found &= np.where(touching, along, -np.inf).max(axis=0) >= 0.0
     return found
 
 
