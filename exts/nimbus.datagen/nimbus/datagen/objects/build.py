@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import Float, ObjectModel, RestPose
 from nimbus.datagen.objects.rest import rest_poses
 from nimbus.datagen.objects.shape import Piece, Shape, frame_at, smooth_normals
-from nimbus.datagen.objects.texture import paint
+from nimbus.datagen.objects.texture import painter
 from nimbus.datagen.streams import stream
 
 _SEED = 0
@@ -31,7 +32,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         variant: Number of the variant, from 0.
     """
     address = (library, name, variant)
-    texture_size, look = _texture_size(name, variant), stream(_SEED, *address, "look")
+    texture_size, look = _texture_size(name, variant), partial(stream, _SEED, *address, "look")
     size = _draw_size(kind.size, stream(_SEED, *address, "size"))
     settings = kind.shapes[variant % len(kind.shapes)]
     if isinstance(settings, AnyArticulated):
@@ -58,7 +59,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         faces=faces,
         normals=normals,
         uvs=uvs,
-        texture=paint(kind.texture, shape.regions, size=texture_size, rng=look, color=value),
+        painter=painter(kind.texture, shape.regions, size=texture_size, rng=look, color=value),
         convex_pieces=pieces,
         mass=mass,
         center_of_mass=center,

@@ -81,11 +81,11 @@ def _best_cuts(cost: Float, pieces: int) -> tuple[list[int], float]:
     best = np.full((pieces + 1, count), np.inf)
     before = np.zeros((pieces + 1, count), dtype=int)
     best[0, 0] = 0.0
+    earlier = np.tri(count, k=-1, dtype=bool).T  # the cut before an end, in rows, is one before it
     for used in range(1, pieces + 1):
-        for end in range(1, count):
-            candidates = np.maximum(best[used - 1, :end], cost[:end, end])
-            before[used, end] = int(np.argmin(candidates))
-            best[used, end] = candidates[before[used, end]]
+        candidates = np.where(earlier, np.maximum(best[used - 1][:, None], cost), np.inf)
+        before[used] = np.argmin(candidates, axis=0)
+        best[used] = candidates.min(axis=0)
     used = int(np.argmin(best[1:, -1])) + 1
     cuts, error = [count - 1], float(best[used, -1])
     for step in range(used, 0, -1):

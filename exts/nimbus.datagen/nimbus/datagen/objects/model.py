@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -123,8 +124,8 @@ class ObjectModel:
     """(n, 3) unit."""
     uvs: Float
     """(n, 2), v up: v = 1 is the texture's first row."""
-    texture: Image
-    """(H, W, 3) sRGB."""
+    painter: Callable[[], Image]
+    """Paints :attr:`texture`, which takes longer than most else: few look at it, for the USD file has it."""
     convex_pieces: tuple[tuple[Float, Int], ...]
     """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
     mass: float
@@ -159,6 +160,11 @@ class ObjectModel:
     """What moves on it; shape, inertia and pieces above are of the rest, ``mass`` is of all."""
     anchored: bool = False
     """Fixed where it stands."""
+
+    @property
+    def texture(self) -> Image:
+        """(H, W, 3) sRGB, painted anew each time."""
+        return self.painter()
 
     def part(self, name: str) -> MovingPart:
         """The part of that name."""

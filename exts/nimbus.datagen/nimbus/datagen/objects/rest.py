@@ -97,9 +97,11 @@ def _is_above_box(corners: Float, normals: Float, touching: NDArray[np.bool_]) -
 
 def _margin(polygon: Float, normal: Float, center: Float) -> float:
     """Distance [m] of the centre's foot from the border of a convex face, negative outside."""
-    across = np.cross(normal, [0.0, 0.0, 1.0] if abs(normal[2]) < 0.9 else [1.0, 0.0, 0.0])
+    x, y, z = normal
+    across = np.array([y, -x, 0.0] if abs(z) < 0.9 else [0.0, z, -y])  # to the normal and to z or x
     across /= np.linalg.norm(across)
-    flat = np.column_stack([(polygon - center) @ across, (polygon - center) @ np.cross(normal, across)])
+    up = np.array([y * across[2] - z * across[1], z * across[0] - x * across[2], x * across[1] - y * across[0]])
+    flat = np.column_stack([(polygon - center) @ across, (polygon - center) @ up])
     try:
         border = ConvexHull(flat).equations
     except QhullError:

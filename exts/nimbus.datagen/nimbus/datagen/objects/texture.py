@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import numpy as np
@@ -15,6 +15,32 @@ from nimbus.datagen.objects.paint import Dirt, Gradient, Kernels, Plain, Ribs, S
 from nimbus.datagen.objects.shape import Region
 
 Layer = Annotated[Plain | Gradient | Streaks | Ribs | Spots | Kernels | Label | Dirt, Field(discriminator="paint")]
+
+
+def painter(
+    layers: tuple[Layer, ...],
+    regions: Mapping[str, Region],
+    *,
+    size: tuple[int, int],
+    rng: Callable[[], np.random.Generator],
+    color: str = "#808080",
+) -> Callable[[], Image]:
+    """What paints the texture of one variant, the same each time, when somebody wants to see it.
+
+    Args:
+        layers: As :func:`paint` takes them.
+        regions: As well.
+        size: As well.
+        rng: Begins its own stream.
+        color: Of layers that name none.
+
+    Raises:
+        InputError: A layer is on a part that the shape does not have.
+    """
+    parts = Canvas((1, 1), regions, color)
+    for layer in layers:
+        parts.region(layer.on)
+    return lambda: paint(layers, regions, size=size, rng=rng(), color=color)
 
 
 def paint(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from nimbus.datagen.objects.contact import piece_triangles
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.objects.shape import smooth_normals
-from nimbus.datagen.objects.texture import paint
+from nimbus.datagen.objects.texture import painter
 from nimbus.datagen.streams import stream
 
 if TYPE_CHECKING:
@@ -56,8 +57,11 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
         faces=faces,
         normals=normals,
         uvs=uvs,
-        texture=paint(
-            kind.texture, assembly.looks.regions, size=_texture_size(name, variant), rng=stream(_SEED, *address, "look")
+        painter=painter(
+            kind.texture,
+            assembly.looks.regions,
+            size=_texture_size(name, variant),
+            rng=partial(stream, _SEED, *address, "look"),
         ),
         convex_pieces=pieces,
         mass=mass,

@@ -77,7 +77,7 @@ class AssetLibrary(ObjectLibrary):
             faces=shape.faces,
             normals=shape.normals,
             uvs=shape.uvs,
-            texture=shape.texture,
+            painter=lambda: shape.texture,
             convex_pieces=pieces,
             mass=mass,
             center_of_mass=center,
