@@ -1,6 +1,6 @@
 """The studio in a headless Chromium: first view, scrubbing, 50 layouts. Prints a table; merges it into a JSON file.
 
-Run it as ``python tests/benchmarks/studio.py [--size W H] [--json FILE]``, with the extra ``studio`` and a Chromium.
+Run it as ``python tests/benchmarks/studio.py [--size W H] [--sharpness PERCENT] [--json FILE]``, with the extra ``studio`` and a Chromium.
 The page is drawn by the processor, no GPU is asked for; CPU seconds of the browser are told beside the times.
 """
 
@@ -51,11 +51,11 @@ def cpu_seconds(folder: Path) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure(size: tuple[int, int]) -> dict[str, Any]:
+def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
     """All figures, from one visit."""
     figures: dict[str, Any] = {"size": size, "cores": os.cpu_count()}
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as name, served(Path(name), "sort_trash", "--port", "8400") as address:
+    with tempfile.TemporaryDirectory() as name, served(Path(name), "sort_trash", "--port", "8400", *words) as address:
         figures["start [s]"] = round(time.monotonic() - begin, 1)
         browser = Browser(Path(name), size=size)
         try:
@@ -76,13 +76,15 @@ def measure(size: tuple[int, int]) -> dict[str, Any]:
             figures["50 layouts [s]"] = float(found[1]) if found else None
             browser.click("Plan one")
             browser.settle("Success", within=300)
-            figures |= scrub(browser, Path(name))
+            figures |= scrub(browser, Path(name), "with 50 layouts marked")
+            browser.click("Clear")
+            figures |= scrub(browser, Path(name), "without")
         finally:
             browser.close()
     return figures
 
 
-def scrub(browser: Browser, folder: Path) -> dict[str, float]:
+def scrub(browser: Browser, folder: Path, what: str) -> dict[str, float]:
     """Drag the scrubber to and fro; frames that are drawn meanwhile."""
     browser.run("window.frames_drawn = 0; null")
     begin, cpu = time.monotonic(), cpu_seconds(folder)
@@ -98,8 +100,8 @@ def scrub(browser: Browser, folder: Path) -> dict[str, float]:
     browser.release(left + width / 2, y)
     seconds, frames = time.monotonic() - begin, browser.run("window.frames_drawn")
     return {
-        "scrubbing [frames/s]": round(frames / seconds, 1),
-        "a frame [s CPU of the browser]": round((cpu_seconds(folder) - cpu) / max(1, frames), 3),
+        f"scrubbing {what} [frames/s]": round(frames / seconds, 1),
+        f"a frame {what} [s CPU of the browser]": round((cpu_seconds(folder) - cpu) / max(1, frames), 3),
     }
 
 
@@ -107,11 +109,12 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, nargs=2, default=(1200, 780), metavar=("W", "H"))
+    parser.add_argument("--sharpness", help="as of `nimbus studio`")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    figures = measure((args.size[0], args.size[1]))
+    figures = measure((args.size[0], args.size[1]), *(["--sharpness", args.sharpness] if args.sharpness else []))
     for name, value in figures.items():
-        sys.stdout.write(f"{name:>32}  {value}\n")
+        sys.stdout.write(f"{name:>52}  {value}\n")
     if args.json:
         known = json.loads(args.json.read_text()) if args.json.exists() else {}
         args.json.write_text(json.dumps(known | {"studio": figures}, indent=1) + "\n")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.layout import Camera, PhysicalLayout, Surface
 from nimbus.datagen.render.parts import Part
+from nimbus.datagen.studio.dots import dots_glb
 from nimbus.datagen.studio.lights import add_lights
 from nimbus.datagen.studio.meshes import part_mesh
 from nimbus.datagen.studio.painted import painted_glb
@@ -161,14 +162,8 @@ class SceneView:
         colors = [
             _SAMPLE_COLORS[groups.index(item.object_class or item.group) % len(_SAMPLE_COLORS)] for item in objects
         ]
-        points = self._server.scene.add_point_cloud(
-            "/samples",
-            points=np.array([item.position for item in objects], dtype=np.float32),
-            colors=np.array(colors, dtype=np.uint8),
-            point_size=0.018,
-            point_shape="circle",
-        )
-        self._keep("samples", points)
+        dots = dots_glb(np.array([item.position for item in objects]), colors)
+        self._keep("samples", self._server.scene.add_glb("/samples", dots, cast_shadow=False, receive_shadow=False))
 
     def show_reach(self, reach: Mapping[str, Any], heights: Mapping[str, float]) -> None:
         """Cells of regions that the robot reaches, and those that it does not."""
