@@ -1,7 +1,7 @@
 """The studio in a headless Chromium: first view, scrubbing, 50 layouts. Prints a table; merges it into a JSON file.
 
-Run it as ``python tests/benchmarks/studio.py [--size W H] [--sharpness PERCENT] [--json FILE]``, with the extra ``studio``
-and a Chromium.
+Run it as ``python tests/benchmarks/studio.py [--size W H] [--sharpness PERCENT] [--json FILE]``, with the extra
+``studio`` and a Chromium.
 The page is drawn by the processor, no GPU is asked for; CPU seconds of the browser are told beside the times.
 """
 
