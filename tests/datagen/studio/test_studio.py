@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from controls import controls, use
+from runs import TINY, sound
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import TaskDraft
@@ -79,6 +81,38 @@ def test_two_studios_on_one_file_are_told_of_each_other_and_lose_nothing(studio:
         use(controls(other)["Task", "changes"], "Undo")
         assert other.draft.value("rate") == 20
         assert other.errands.wait(timeout=300)
+
+
+def test_a_run_is_cancelled_in_one_studio_while_another_draws_and_runs_to_its_end(studio: Any, tmp_path: Path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(TINY.read_text())
+    studio.open(str(tmp_path / "one.yaml"))
+    with contextlib.closing(Studio(str(tmp_path / "two.yaml"), host="127.0.0.1", port=8300, folder=tmp_path)) as other:
+        assert studio.errands.wait(timeout=300) and other.errands.wait(timeout=300)
+        for each, name, episodes in ((studio, "one", 1000), (other, "two", 3)):
+            use(controls(each)["Run", "episodes"], episodes)
+            use(controls(each)["Run", "folder"], str(tmp_path / name))
+            use(controls(each)["Run", "run"], "Run")
+        use(controls(other)["Layouts", "layout"], "Sample 50")
+        assert other.errands.wait(timeout=300)
+        assert len(other.layouts.samples) == 50
+        soon(lambda: stored(tmp_path / "one") > 0)
+        use(controls(studio)["Run", "run"], "Cancel")
+        soon(lambda: not studio.panel.is_running and not other.panel.is_running)
+        assert state(tmp_path / "one") == "interrupted" and 0 < len(sound(tmp_path / "one")) < 1000
+        assert state(tmp_path / "two") == "done" and len(sound(tmp_path / "two")) == 3
+        assert studio._complaint == other._complaint == ""
+    studio.panel.set_out("")
+
+
+def stored(folder: Path) -> int:
+    with contextlib.suppress(OSError):
+        return json.loads((folder / "status.json").read_text())["stored"]
+    return 0
+
+
+def state(folder: Path) -> str:
+    return json.loads((folder / "status.json").read_text())["state"]
 
 
 def test_a_file_that_changed_on_disk_is_told_of_and_kept(studio: Any):
