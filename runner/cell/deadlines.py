@@ -79,13 +79,14 @@ ISAAC: Mapping[str, Bounds] = {
     **CPU,
     "start": Bounds.fixed(900, 1800),
     "load": _learned(120, 600, least=300, most=(300, 900)),
-    "render": _learned(60, 1800, least=600, most=(120, 7200)),
+    "render": _learned(300, 1800, least=600, most=(600, 7200)),
     "close": Bounds.fixed(30, 60),
 }
 """Where instances of Isaac Sim render.
 
 A cold start compiles shaders without a stamp: eight minutes were seen on an L4. A stage's opening and its first batch
-ask for patience of their own (``render/isaacsim.py``). At the end what replicator still has to write is waited for.
+ask for patience of their own (``render/isaacsim.py``). On the newest GPUs a single update was seen to stall for 20 to
+270 s and to go on by itself (IsaacSim issue 729). At the end what replicator still has to write is waited for.
 """
 
 _UNLIMITED = Limits(math.inf, math.inf)

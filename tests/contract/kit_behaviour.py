@@ -125,6 +125,8 @@ class Kit:
             "carb.eventdispatcher:IEventDispatcher.observe_event": self._observe,
             "omni.usd:get_context": instance("omni.usd:UsdContext"),
             "omni.usd:UsdContext.has_pending_edit": lambda _: self.has_pending_edit,
+            "omni.usd:UsdContext.set_pending_edit": lambda _, edited: setattr(self, "has_pending_edit", edited),
+            "omni.usd:UsdContext.get_stage_url": lambda _: self.stage or "anon:0x1",
             "omni.usd:UsdContext.can_open_stage": self._can_open,
             "omni.usd:UsdContext.disable_save_to_recent_files": lambda _: self._note_recent(False),
             "omni.usd:UsdContext.enable_save_to_recent_files": lambda _: self._note_recent(True),
@@ -169,7 +171,7 @@ class Kit:
     async def _open(self, _: Any, path: str) -> tuple[bool, str]:
         if self.refuses:
             return False, self.refuses
-        self.stage = path
+        self.stage, self.has_pending_edit = path, True  # Isaac Sim adds schemas to every stage with a physics scene
         self.recent += [path] * self._notes_recent
         if Path(path).is_file():
             from pxr import Usd

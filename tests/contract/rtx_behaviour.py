@@ -26,6 +26,10 @@ class IsaacSim:
         self.loading = 3
         self.empty: dict[str, int] = {}
         """How often an annotator has no image yet."""
+        self.status = "STEPPED"
+        """Of replicator, after a step."""
+        self.takes_poses = True
+        """Else a write only leaves a line in the log."""
         self.update: Callable[[], None] = lambda: None
         """Called at each round of Kit's loop."""
 
@@ -38,7 +42,14 @@ class IsaacSim:
 
         def pose(prim: Any, translations: Any, orientations: Any) -> None:
             assert len(translations) == len(orientations) == len(prim.played_paths)
-            self.poses |= dict(zip(prim.played_paths, zip(translations, orientations, strict=True), strict=True))
+            if self.takes_poses:
+                self.poses |= dict(zip(prim.played_paths, zip(translations, orientations, strict=True), strict=True))
+
+        def poses(prim: Any) -> tuple[Any, Any]:
+            unknown = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+            found = [self.poses.get(path, unknown) for path in prim.played_paths]
+            places, turns = (np.array([np.asarray(one[column]) for one in found]) for column in (0, 1))
+            return warp(places), warp(turns)
 
         def sensor(made: Any, paths: Any, *, resolution: Any, annotators: Any) -> None:
             made.played_paths, made.played_size = list(paths), resolution
@@ -94,10 +105,13 @@ class IsaacSim:
             f"{_MANAGER}.assets_loading": lambda: False,
             "omni.replicator.core.orchestrator:set_capture_on_play": noted("capture"),
             "omni.replicator.core.orchestrator:step": stepped,
+            "omni.replicator.core.orchestrator:get_status": lambda: f"Status.{self.status}",
+            "omni.replicator.core.orchestrator:stop": noted("stop capture"),
             "omni.replicator.core.orchestrator:wait_until_complete": noted("complete"),
             f"{_PRIMS}.prim:Prim.__init__": prims,
             f"{_PRIMS}.xform_prim:XformPrim.__init__": prims,
             f"{_PRIMS}.xform_prim:XformPrim.set_local_poses": pose,
+            f"{_PRIMS}.xform_prim:XformPrim.get_local_poses": poses,
             f"{_SENSOR}.__init__": sensor,
             f"{_SENSOR}.get_data": data,
         }

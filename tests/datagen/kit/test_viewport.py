@@ -23,7 +23,12 @@ def test_a_stage_is_opened_and_its_motion_played(opened: Started, tmp_path: Path
     opened.press("plan")
     assert opened.kit.stage == str(tmp_path / "plan.usda")
     assert opened.kit.played[:2] == [("stop", ()), ("update", ())], "before the stage that plays goes"
-    assert opened.kit.played[2:] == [("set_end_time", (4.0,)), ("set_current_time", (0.0,)), ("play", ())]
+    assert opened.kit.played[2:] == [
+        ("update", ()),
+        ("set_end_time", (4.0,)),
+        ("set_current_time", (0.0,)),
+        ("play", ()),
+    ]
     assert opened.kit.recent == [], "nobody wants to open it again"
     opened.kit.stage = ""
     opened.press("reach")
@@ -38,6 +43,19 @@ def test_unsaved_changes_of_the_open_stage_are_not_lost(opened: Started, tmp_pat
     opened.press("this one")
     assert opened.kit.stage == ""
     assert "not saved" in opened.said("problem")
+    opened.press("this one")
+    assert opened.kit.stage == str(tmp_path / "plan.usda"), "asked again, it goes"
+
+
+def test_a_layout_that_was_played_or_touched_is_left_for_the_next_one(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    for name in ("first", "second"):
+        opened.channel.sketch.shown = Shown(path=str(tmp_path / f"{name}.usda"), duration=0.0)
+        opened.press("this one")
+        assert opened.kit.stage == str(tmp_path / f"{name}.usda")
+        assert not opened.kit.has_pending_edit, "Kit does not ask for what Isaac Sim did to it"
+        opened.kit.has_pending_edit = True
 
 
 def test_a_stage_waits_until_the_one_before_is_open(opened: Started, tmp_path: Path):
@@ -47,7 +65,7 @@ def test_a_stage_waits_until_the_one_before_is_open(opened: Started, tmp_path: P
     opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=0.0)
     opened.press("this one")
     assert opened.kit.stage == str(tmp_path / "plan.usda")
-    assert opened.kit.played.count(("update", ())) == 1 + 3
+    assert opened.kit.played.count(("update", ())) == 1 + 3 + 1
 
 
 def test_a_stage_that_kit_cannot_open_is_one_line_and_nothing_is_played(opened: Started, tmp_path: Path):

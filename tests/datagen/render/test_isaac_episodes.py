@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from contract.rtx_behaviour import IsaacSim
@@ -48,14 +49,16 @@ def names(isaac: IsaacSim) -> list[str]:
 def test_a_stage_is_left_stopped_and_without_sensors_before_the_next_one_is_opened(isaac: IsaacSim):
     renderer = IsaacSimRenderer(stack=2, warm_up=1, settle=1)
     show(renderer)
-    assert names(isaac)[0] != "complete", "nothing was shown before"
+    assert names(isaac)[0] != "stop capture", "nothing was shown before"
     shown = renderer._shown
     assert shown is not None
     show(renderer)
-    assert names(isaac)[:3] == ["complete", "stop", "update"]
+    left = ["stop capture", "complete", "stop", "update"]
+    assert names(isaac)[:4] == left
     assert shown[1]._sensors == {}
+    assert [path.name for path in Path(renderer._folder.name).iterdir()] == ["00002"], "the other is open no more"
     renderer.close()
-    assert names(isaac) == ["complete", "stop", "update"]
+    assert names(isaac) == left
     renderer.close()
     assert names(isaac) == []
 
@@ -73,6 +76,6 @@ def test_rounds_of_kits_loop_are_progress_while_a_stage_opens_and_not_while_it_r
         assert len(opening) >= 2 and set(opening) == {"."}
         told.clear()
         show(renderer)
-        assert told.count(600.0) == 1, "what the first batch compiled is there"
+        assert told.count(600.0) == 2, "the first batch of a stage waits for what is loaded late"
     finally:
         liveness.listen(lambda _: None)

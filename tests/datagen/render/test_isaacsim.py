@@ -90,6 +90,34 @@ def test_an_annotator_without_an_image_is_asked_again_and_named_when_it_has_none
         regions.render(*poses)
 
 
+def test_a_step_that_replicator_gave_up_is_no_batch(regions: Any, isaac: IsaacSim):
+    from nimbus.datagen.render.region_renderer import NoImageError
+
+    regions.open(warm_up=1)
+    isaac.status = "STEPPING"
+    with pytest.raises(NoImageError, match="not rendered a new frame"):
+        regions.render(trajectory().body_positions[:2], trajectory().body_wxyz[:2])
+
+
+def test_poses_that_isaac_sim_does_not_take_are_no_batch(regions: Any, isaac: IsaacSim):
+    regions.open(warm_up=1)
+    isaac.takes_poses = False
+    with pytest.raises(RuntimeError, match="did not take the poses"):
+        regions.render(trajectory().body_positions[:2], trajectory().body_wxyz[:2])
+
+
+def test_what_nobody_moves_is_written_once_a_stage(regions: Any, isaac: IsaacSim):
+    """Else Isaac Sim 6.0 may draw it at the world's origin, from a process's second stage on."""
+    regions.open(warm_up=1)
+    moved = trajectory().body_positions[:2], trajectory().body_wxyz[:2]
+    regions.render(*moved)
+    for region in regions.regions:
+        assert {region.root, f"{region.root}/scene"} <= set(isaac.poses)
+    del isaac.poses[regions.regions[0].root]
+    regions.render(*moved)
+    assert regions.regions[0].root not in isaac.poses
+
+
 def test_labels_mean_the_same_as_with_the_default_renderer(regions: Any):
     from nimbus.datagen.render.stacked import StackedRenderer
 

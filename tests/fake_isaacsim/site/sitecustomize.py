@@ -57,6 +57,8 @@ def _install() -> None:
     def start(_: Any, config: Any, *, experience: str) -> None:
         assert Path(experience).is_file(), "a bare name is not found"
         assert config["limit_cpu_threads"] >= 1
+        assert config["anti_aliasing"] == 4, "DLSS draws masks and depth with fewer pixels than the images have"
+        assert config["disable_viewport_updates"], "nobody looks at it"
         assert config["extra_args"] == [
             "--/rtx/viewTile/limit=1000000",
             "--/rtx/rtpt/cached/enabled=false",

@@ -21,18 +21,23 @@ class KitViewport:
 
     def __init__(self) -> None:
         self._opening: asyncio.Future[None] | None = None
-        self._failed = ""
+        self._failed = self._own = self._warned = ""
         self._marks = StageMarks()
 
     def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
         """Open a stage in place of the one that is open, in the background, and play its animation.
 
         Raises:
-            InputError: The open stage has changes that would be lost.
+            InputError: The open stage is the user's and has changes that would be lost; the second time it goes all
+                the same, as Isaac Sim counts what it does to a new stage itself.
         """
-        if omni.usd.get_context().has_pending_edit():
-            instead = "save it, or make a new one with File > New"
-            raise InputError("the open stage has changes that are not saved", instead=instead)
+        context = omni.usd.get_context()
+        there = context.get_stage_url()
+        if context.has_pending_edit() and there not in (self._own, self._warned):
+            self._warned = there
+            raise InputError(
+                "the open stage has changes that are not saved", instead="save it, or press again to leave it"
+            )
         self._cancel()
         self._opening = omni.kit.async_engine.run_coroutine(self._open(path, duration))
 
@@ -78,7 +83,10 @@ class KitViewport:
         if not opened:
             self._failed = f"{path}: Kit cannot open it: {why}"
             return
-        self._marks.draw(omni.usd.get_context().get_stage())
+        await omni.kit.app.get_app().next_update_async()  # Isaac Sim adds schemas of its own to every stage
+        self._marks.draw(context.get_stage())
+        context.set_pending_edit(False)
+        self._own = context.get_stage_url()
         if duration > 0.0:
             timeline.set_end_time(duration)
             timeline.set_current_time(0.0)

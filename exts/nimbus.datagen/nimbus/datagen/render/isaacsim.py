@@ -6,6 +6,7 @@ Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is us
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -28,7 +29,7 @@ _STACK, _MOST = 16, 64
 _MESHES = 64 << 20
 """[bytes] That one region's copy of the scene may take on the GPU: an estimate, to be replaced by a measurement."""
 _PATIENCE = 600.0
-"""[s] Opening a stage, and the first batch of all, may go so long without a sign: both compile, for minutes."""
+"""[s] Opening a stage and its first batch may go so long without a sign: both compile or load, for minutes."""
 logger = logging.getLogger("nimbus.isaacsim")
 
 
@@ -120,14 +121,16 @@ class IsaacSimRenderer(Renderer):
             )
             placed, gib = renderer.layout, self._free_bytes / 2**30
             logger.info("K %d, regions %g m apart, %.1f GiB of memory", placed.count, placed.spacing, gib)
-            with slow(_PATIENCE), progress_by_update():
+            with slow(_PATIENCE):
                 self._leave()
-                self._shown = layout, renderer
+                self._shown, self._has_rendered = (layout, renderer), False
                 try:
-                    renderer.open(warm_up=self._warm_up)
+                    with progress_by_update():
+                        renderer.open(warm_up=self._warm_up)
                 except BaseException:
                     self._leave()  # as any other: sensors that are only dropped crash Kit
                     raise
+                shutil.rmtree(Path(self._folder.name) / f"{self._count - 1:05d}", ignore_errors=True)  # not open now
         return self._shown[1]
 
     def _leave(self) -> None:

@@ -37,6 +37,10 @@ ANNOTATORS = ["rgb", "distance_to_image_plane", "normals", "instance_id_segmenta
 _IDS = "instance_id_segmentation"
 _TRIES = 4
 """Steps until every annotator has given an image: none may do so in the first."""
+_UNDONE = "STEPPING"
+"""Status of replicator while a frame is rendered, and after it gave up on one, which it only logs."""
+_WRITTEN = 1e-3
+"""[m] A pose that is read back may differ so much."""
 _AFTER_STOP = 3
 """Updates in which a stop, and what is destroyed after it, comes to pass."""
 
@@ -46,7 +50,7 @@ Images = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 
 
 class NoImageError(RuntimeError):
-    """An annotator gave no image."""
+    """An annotator gave no image, or the last one again."""
 
 
 class RegionRenderer:
@@ -133,6 +137,10 @@ class RegionRenderer:
         self._eye_prims: XformPrim = XformPrim(
             [region.cameras[camera.name] for region in self.regions for camera in self.cameras]
         )
+        self._still_prims: XformPrim = XformPrim(
+            [place for region in self.regions for place in (region.root, f"{region.root}/scene")]
+        )
+        self._is_placed = False
         for camera in self.cameras:
             paths = [region.cameras[camera.name] for region in self.regions]
             sensor = TiledCameraSensor(paths, resolution=(camera.height, camera.width), annotators=ANNOTATORS)
@@ -144,6 +152,7 @@ class RegionRenderer:
         import isaacsim.core.experimental.utils.app as app_utils
         import omni.replicator.core as rep
 
+        rep.orchestrator.stop()  # else a step that failed is waited for, for ever
         rep.orchestrator.wait_until_complete()
         app_utils.stop()
         self._sensors.clear()
@@ -179,21 +188,30 @@ class RegionRenderer:
         import isaacsim.core.experimental.utils.backend as backend_utils
 
         rows = [self._names.index(name) for name in self._bodies]
+        places = bodies[:, rows].reshape(-1, 3)
         with backend_utils.use_backend("fabric"):
-            self._body_prims.set_local_poses(bodies[:, rows].reshape(-1, 3), turns[:, rows].reshape(-1, 4))
+            if not self._is_placed:
+                # Isaac Sim 6.0 may leave what nobody writes at the world's origin, from a process's second stage on.
+                self._still_prims.set_local_poses(*self._still_prims.get_local_poses())
+            self._body_prims.set_local_poses(places, turns[:, rows].reshape(-1, 4))
             self._eye_prims.set_local_poses(eyes.reshape(-1, 3), views.reshape(-1, 4))
+            if not self._is_placed:
+                _check_written(self._body_prims.get_local_poses()[0], places)
+                self._is_placed = True
 
     def _step(self) -> dict[str, Images]:
         """Render one batch; the images of every camera.
 
         Raises:
-            NoImageError: There is none after several steps.
+            NoImageError: There is none after several steps, or no new one.
         """
         import omni.replicator.core as rep
 
         missing: list[str] = []
         for _ in range(_TRIES):
             rep.orchestrator.step(rt_subframes=self.settle, pause_timeline=False, delta_time=0.0)
+            if _UNDONE in str(rep.orchestrator.get_status()):
+                raise NoImageError("Isaac Sim has not rendered a new frame; its log says why")
             seen: dict[str, Images] = {}
             for camera in self.cameras:
                 sensor: TiledCameraSensor = self._sensors[camera.name]
@@ -217,6 +235,12 @@ class RegionRenderer:
             buffers, instance, self.labels, camera, eyes=eyes, turns=turns, far=self.layout.far
         )
         return frames, body_indices(ids, paths, self.regions, self._names)
+
+
+def _check_written(found: Any, wanted: Float) -> None:
+    """A write that finds no prims is only logged, and the images would be those of before."""
+    if found is None or not np.allclose(np.asarray(found.numpy()).reshape(-1, 3), wanted, atol=_WRITTEN):
+        raise RuntimeError("Isaac Sim did not take the poses that were written; its log says why")
 
 
 def _images(sensor: TiledCameraSensor) -> Images:

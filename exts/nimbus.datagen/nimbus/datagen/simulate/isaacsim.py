@@ -80,7 +80,8 @@ class IsaacSimSimulation:
         moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
         loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
-        self._loose: RigidPrim = RigidPrim(loose)
+        self._loose: RigidPrim = RigidPrim(loose)  # before physics starts: both add schemas to what they are given
+        self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         start = _world_poses(stage, loose)
         app_utils.play(commit=True)
         SimulationManager.initialize_physics()
@@ -90,7 +91,6 @@ class IsaacSimSimulation:
             Joints([f"{OBJECTS}/{name}"], list(ways)) for name, ways in parts.items() if ways
         ]
         self.body_names = (*dynamic, *static)
-        self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         self._static = _world_poses(stage, list(static.values()))
         self._start_at_home()
         self._put(*start)
