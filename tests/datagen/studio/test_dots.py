@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def test_dots_lie_at_their_places_in_their_colours_without_lighting() -> None:
     red, blue = (200, 0, 0), (0, 0, 200)
     places = np.array([[0.1, 0.0, 0.0], [0.2, 0.0, 0.0], [0.0, 0.5, 0.1]])
     glb = dots_glb(places, [red, blue, red])
-    loaded = trimesh.load(io.BytesIO(glb), file_type="glb")
+    loaded: Any = trimesh.load(io.BytesIO(glb), file_type="glb")
     meshes = sorted(loaded.geometry.values(), key=lambda mesh: len(mesh.faces))
     assert [len(mesh.faces) for mesh in meshes] == [8, 16]
     assert np.allclose(meshes[0].bounds, places[1] + RADIUS * np.array([[-1], [1]]), atol=1e-6)
