@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
+from pydantic_core import to_json as json_bytes
 
 Received: TypeAlias = tuple[dict[str, Any], list[int]]
 """A message and the descriptors that came with it; they are the receiver's to close."""
@@ -52,7 +53,7 @@ class Channel:
         """Send a message; waits while the other side is slow to receive.
 
         Args:
-            message: Plain JSON values and dataclasses, at most :data:`LONGEST` bytes as JSON.
+            message: Plain JSON values and dataclasses, at most :data:`LONGEST` bytes as JSON; a path arrives as text.
             fds: Descriptors that the other side gets copies of, at most :data:`MOST_DESCRIPTORS`.
 
         Raises:
@@ -158,7 +159,7 @@ def pair() -> tuple[Channel, Channel]:
 
 def _encode(message: dict[str, Any], fds: Sequence[int]) -> bytes:
     try:
-        content = to_json(message)
+        content = json_bytes(message)
     except (ValueError, RecursionError) as error:
         raise ChannelError(f"a message of other than plain values: {error}") from None
     if len(content) > LONGEST:

@@ -46,8 +46,8 @@ class Member:
     """When the last one was [s monotonic]."""
     is_idle: bool = False
     flushing: bool = False
-    refused: int = -1
-    """State of the work in which there was nothing for it."""
+    idle_at: int = -1
+    """State of the work in which there was nothing for it, see :meth:`Dispatcher.reconsider`."""
     roles: tuple[str, ...] = ()
     given: dict[int, float] = field(default_factory=dict)
     """When it was given what it has [s monotonic], by index."""

@@ -81,11 +81,11 @@ class Dispatcher:
 
     def give(self, member: Member) -> bool:
         """Give an idle worker something to do; False when there is nothing for it now."""
-        if member.refused == self._changes:
+        if member.idle_at == self._changes:
             return False
         lease = self._lease_for(member)
         if lease is None:
-            member.refused = self._changes
+            member.idle_at = self._changes
             return False
         self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(member.seat))
         if not self.orders:
@@ -105,7 +105,10 @@ class Dispatcher:
         return True
 
     def reconsider(self) -> None:
-        """Ask again who had nothing to do: what there is to do has changed, or who is there to do it."""
+        """Ask again who had nothing to do: what there is to do has changed, or who is there to do it.
+
+        Called with each change that matters at once; the shift's tick calls it for all others.
+        """
         self._changes += 1
 
     def dismiss(self, member: Member) -> None:

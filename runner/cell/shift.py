@@ -128,7 +128,7 @@ class Shift:
                     self.disk.worked()
         if is_tick:
             self.crew.flush()
-            self.dispatcher.reconsider()
+            self.dispatcher.reconsider()  # what changed without a word is seen here: nobody waits longer than a tick
             self.watchdog.look(now)
             status = self.progress.status
             self.disk.look(now, needed=2 * len(self.crew) * status.byte_count // max(1, status.stored))

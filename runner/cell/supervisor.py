@@ -32,7 +32,7 @@ _BEAT = 1.0
 _LOADING = 900.0
 """[s] A zygote may take to load, compiling and slow disks included."""
 _COLLECT = 20_000
-"""Objects that live longer than they should, before the collector looks for them: messages and rows leave no cycles."""
+"""Objects made beyond those freed, before the collector looks for cycles: messages and rows leave none."""
 _ZYGOTES = 5
 """Processes that died while they loaded, before the run is given up."""
 

@@ -87,7 +87,7 @@ def main() -> None:
             f"{work['cpu_ms']:.2f} ms of CPU an episode, at {work['rate']:.0f} a second\n"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rest": rest, "busy": whole, "mixed": mixed}, indent=2) + "\n")
+        arguments.json.write_text(json.dumps({"rest": rest, "whole": whole, "mixed": mixed}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

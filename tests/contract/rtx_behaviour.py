@@ -46,7 +46,7 @@ class IsaacSim:
                 self.poses |= dict(zip(prim.played_paths, zip(translations, orientations, strict=True), strict=True))
 
         def poses(prim: Any) -> tuple[Any, Any]:
-            unknown = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+            unknown = np.full(3, np.nan), np.array([1.0, 0.0, 0.0, 0.0])
             found = [self.poses.get(path, unknown) for path in prim.played_paths]
             places, turns = (np.array([np.asarray(one[column]) for one in found]) for column in (0, 1))
             return warp(places), warp(turns)

@@ -47,6 +47,23 @@ def test_unsaved_changes_of_the_open_stage_are_not_lost(opened: Started, tmp_pat
     assert opened.kit.stage == str(tmp_path / "plan.usda"), "asked again, it goes"
 
 
+def test_changes_after_a_save_are_told_of_as_the_first_ones(opened: Started, tmp_path: Path):
+    from nimbus.datagen.editor.screen import Shown
+
+    opened.kit.stage = "mine.usda"
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "plan.usda"), duration=0.0)
+    opened.kit.has_pending_edit = True
+    opened.press("this one")
+    opened.kit.refuses, opened.kit.has_pending_edit = "no such layer", False
+    opened.press("this one")
+    opened.look()
+    opened.kit.refuses, opened.kit.has_pending_edit = "", True
+    opened.channel.sketch.shown = Shown(path=str(tmp_path / "other.usda"), duration=0.0)
+    opened.press("this one")
+    assert opened.kit.stage == "mine.usda"
+    assert "not saved" in opened.said("problem")
+
+
 def test_a_layout_that_was_played_or_touched_is_left_for_the_next_one(opened: Started, tmp_path: Path):
     from nimbus.datagen.editor.screen import Shown
 

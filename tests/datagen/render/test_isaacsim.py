@@ -111,8 +111,9 @@ def test_what_nobody_moves_is_written_once_a_stage(regions: Any, isaac: IsaacSim
     regions.open(warm_up=1)
     moved = trajectory().body_positions[:2], trajectory().body_wxyz[:2]
     regions.render(*moved)
-    for region in regions.regions:
-        assert {region.root, f"{region.root}/scene"} <= set(isaac.poses)
+    for region, origin in zip(regions.regions, regions.layout.origins, strict=True):
+        np.testing.assert_array_equal(isaac.poses[region.root][0], origin)
+        np.testing.assert_array_equal(isaac.poses[region.root][1], [1, 0, 0, 0])
     del isaac.poses[regions.regions[0].root]
     regions.render(*moved)
     assert regions.regions[0].root not in isaac.poses

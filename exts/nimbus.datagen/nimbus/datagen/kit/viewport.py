@@ -32,12 +32,15 @@ class KitViewport:
                 the same, as Isaac Sim counts what it does to a new stage itself.
         """
         context = omni.usd.get_context()
-        there = context.get_stage_url()
-        if context.has_pending_edit() and there not in (self._own, self._warned):
+        there, is_edited = context.get_stage_url(), context.has_pending_edit()
+        if not is_edited:
+            self._warned = ""  # it was saved: what comes after that is asked for anew
+        elif there not in (self._own, self._warned):
             self._warned = there
             raise InputError(
                 "the open stage has changes that are not saved", instead="save it, or press again to leave it"
             )
+        self._warned = ""
         self._cancel()
         self._opening = omni.kit.async_engine.run_coroutine(self._open(path, duration))
 
@@ -79,14 +82,14 @@ class KitViewport:
             opened, why = await context.open_stage_async(str(path))
         finally:
             context.enable_save_to_recent_files()
-        self._opening = None
         if not opened:
-            self._failed = f"{path}: Kit cannot open it: {why}"
+            self._opening, self._failed = None, f"{path}: Kit cannot open it: {why}"
             return
+        self._own = context.get_stage_url()
         await omni.kit.app.get_app().next_update_async()  # Isaac Sim adds schemas of its own to every stage
         self._marks.draw(context.get_stage())
         context.set_pending_edit(False)
-        self._own = context.get_stage_url()
+        self._opening = None
         if duration > 0.0:
             timeline.set_end_time(duration)
             timeline.set_current_time(0.0)

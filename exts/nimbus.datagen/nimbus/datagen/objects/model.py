@@ -163,7 +163,7 @@ class ObjectModel:
 
     @property
     def texture(self) -> Image:
-        """(H, W, 3) sRGB, painted anew each time."""
+        """(H, W, 3) sRGB, painted anew or the asset's own: not to be written into."""
         return self.painter()
 
     def part(self, name: str) -> MovingPart:

@@ -137,9 +137,7 @@ class RegionRenderer:
         self._eye_prims: XformPrim = XformPrim(
             [region.cameras[camera.name] for region in self.regions for camera in self.cameras]
         )
-        self._still_prims: XformPrim = XformPrim(
-            [place for region in self.regions for place in (region.root, f"{region.root}/scene")]
-        )
+        self._root_prims: XformPrim = XformPrim([region.root for region in self.regions])
         self._is_placed = False
         for camera in self.cameras:
             paths = [region.cameras[camera.name] for region in self.regions]
@@ -192,7 +190,9 @@ class RegionRenderer:
         with backend_utils.use_backend("fabric"):
             if not self._is_placed:
                 # Isaac Sim 6.0 may leave what nobody writes at the world's origin, from a process's second stage on.
-                self._still_prims.set_local_poses(*self._still_prims.get_local_poses())
+                # Whether this reaches all that stands below them is not known: verify-isaacsim looks.
+                origins = np.asarray(self.layout.origins, float)
+                self._root_prims.set_local_poses(origins, np.tile([1.0, 0.0, 0.0, 0.0], (len(origins), 1)))
             self._body_prims.set_local_poses(places, turns[:, rows].reshape(-1, 4))
             self._eye_prims.set_local_poses(eyes.reshape(-1, 3), views.reshape(-1, 4))
             if not self._is_placed:
@@ -210,8 +210,8 @@ class RegionRenderer:
         missing: list[str] = []
         for _ in range(_TRIES):
             rep.orchestrator.step(rt_subframes=self.settle, pause_timeline=False, delta_time=0.0)
-            if _UNDONE in str(rep.orchestrator.get_status()):
-                raise NoImageError("Isaac Sim has not rendered a new frame; its log says why")
+            if _UNDONE in (status := str(rep.orchestrator.get_status())):
+                raise NoImageError(f"Isaac Sim has not rendered a new frame ({status}); its log says why")
             seen: dict[str, Images] = {}
             for camera in self.cameras:
                 sensor: TiledCameraSensor = self._sensors[camera.name]

@@ -36,6 +36,8 @@ class Joints:
         for place in places:
             thing: Articulation = Articulation(place)
             own = [name for name in names if name in (thing.dof_names or ())]
+            if not own:
+                continue
             columns = np.array([names.index(name) for name in own], int)
             self._parts.append((thing, columns, np.asarray(thing.get_dof_indices(own).numpy()).ravel()))
             left.difference_update(own)

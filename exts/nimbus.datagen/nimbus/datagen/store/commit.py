@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json
+from pydantic_core import to_json as json_bytes
 
 from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.failpoints import failpoint
@@ -77,7 +77,7 @@ class Publisher:
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or state_of(staged.attempt, State.PENDING))
                     taken.append(staged)
-                    stage, detail = self._name(staged.path), to_json(staged.attempt).decode()
+                    stage, detail = self._name(staged.path), json_bytes(staged.attempt).decode()
                     intents[key] = self._state(staged, State.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")

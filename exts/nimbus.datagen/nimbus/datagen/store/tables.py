@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from pydantic_core import to_json
+from pydantic_core import to_json as json_bytes
 
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.json_text import from_plain, parse_json
@@ -75,7 +75,7 @@ class Table(Generic[T]):
         """What :attr:`insert` takes."""
         values = list(self._values(row))
         for place in self._json_places:
-            values[place] = to_json(values[place]).decode() if values[place] else _EMPTY[type(values[place])]
+            values[place] = json_bytes(values[place]).decode() if values[place] else _EMPTY[type(values[place])]
         return values
 
     def parse(self, values: tuple[Any, ...]) -> T:
