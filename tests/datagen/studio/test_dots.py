@@ -24,5 +24,5 @@ def test_dots_lie_at_their_places_in_their_colours_without_lighting() -> None:
     tree = json.loads(glb[20 : 20 + int.from_bytes(glb[12:16], "little")])
     assert all("KHR_materials_unlit" in material["extensions"] for material in tree["materials"])
     colors = [material["pbrMetallicRoughness"]["baseColorFactor"] for material in tree["materials"]]
-    assert colors[0] == pytest.approx([(200 / 255) ** 2.2, 0, 0, 1])
-    assert colors[1] == pytest.approx([0, 0, (200 / 255) ** 2.2, 1])
+    assert colors[0] == pytest.approx([0.577580, 0, 0, 1], abs=1e-6)
+    assert colors[1] == pytest.approx([0, 0, 0.577580, 1], abs=1e-6)

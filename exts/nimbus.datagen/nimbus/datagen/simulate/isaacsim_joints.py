@@ -31,7 +31,11 @@ class Joints:
 
         self._count = len(names)
         self._parts: list[tuple[Articulation, NDArray[Any], NDArray[Any]]] = []
-        """Each articulation with the columns of its joints here, and their places in PhysX's own order."""
+        """Each articulation with the columns of its joints here, and their places in PhysX's own order.
+
+        Below, its type is said again at each use, and no method is chosen by name: what checks every call against
+        Isaac Sim's interface follows names with a type, and nothing else.
+        """
         left = set(names)
         for place in places:
             thing: Articulation = Articulation(place)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.srgb import linear
 from nimbus.datagen.studio.painted import unlit_glb
 
 RADIUS = 0.009
@@ -17,8 +18,6 @@ _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1,
 """Of an octahedron whose corners are +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
 
 Color = tuple[int, int, int]
-_GAMMA = 2.2
-"""sRGB to linear, as near as eyes see."""
 
 
 def dots_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
@@ -28,11 +27,11 @@ def dots_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
     from trimesh.visual.material import PBRMaterial
 
     corners = RADIUS * np.vstack([np.eye(3), -np.eye(3)])
-    scene, linear = trimesh.Scene(), {}
+    scene, light = trimesh.Scene(), {}
     for color in dict.fromkeys(colors):
         own = places[[one == color for one in colors]]
         name = "dots{:02x}{:02x}{:02x}".format(*color)
-        linear[name] = ((np.array(color) / 255) ** _GAMMA).tolist()
+        light[name] = linear(np.array(color) / 255).tolist()
         mesh = trimesh.Trimesh(
             vertices=(own[:, None] + corners).reshape(-1, 3),
             faces=(np.arange(len(own))[:, None, None] * len(corners) + _FACES).reshape(-1, 3),
@@ -40,4 +39,4 @@ def dots_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
             process=False,
         )
         scene.add_geometry(mesh)
-    return unlit_glb(scene, linear)
+    return unlit_glb(scene, light)

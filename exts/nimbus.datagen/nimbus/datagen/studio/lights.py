@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.srgb import linear
+
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
 """Where the sun stands, seen from the origin, and how bright it is."""
 SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
@@ -25,12 +27,7 @@ def add_lights(server: Any) -> None:
 def brightness(normals: NDArray[Any]) -> NDArray[Any]:
     """(n, 3) linear RGB that a white matt surface shows, by its (n, 3) unit normals."""
     to_sun = np.array(SUN_FROM) / np.linalg.norm(SUN_FROM)
-    sky, ground = (_linear(color) for color in (SKY_COLOR, GROUND_COLOR))
+    sky, ground = (linear(np.array(color) / 255.0) for color in (SKY_COLOR, GROUND_COLOR))
     from_sun = SUN * np.maximum(0.0, normals @ to_sun)
     # The page's sky has no direction: each surface sees half of it and half of the ground.
     return (from_sun[:, None] + SKY * (sky + ground) / 2) / np.pi
-
-
-def _linear(color: tuple[int, int, int]) -> NDArray[Any]:
-    share = np.array(color) / 255.0
-    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
