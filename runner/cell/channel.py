@@ -1,4 +1,4 @@
-"""Small JSON messages, with descriptors, between two processes: each is one datagram, whole or not at all."""
+"""Small messages, with descriptors, between two processes: each is one datagram, whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,28 +8,26 @@ import select
 import socket
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from pydantic_core import from_json
-from pydantic_core import to_json as json_bytes
-
-Received: TypeAlias = tuple[dict[str, Any], list[int]]
+Received: TypeAlias = tuple[bytes, list[int]]
 """A message and the descriptors that came with it; they are the receiver's to close."""
 
 LONGEST = 128 << 10
-"""[bytes] of a message's JSON; what any Linux lets through with its default limits."""
+"""[bytes] of a message; what any Linux lets through with its default limits."""
 MOST_DESCRIPTORS = 8
 
 # Plain numbers, for the enum's arithmetic takes longer than the call; some are of Linux alone.
 _AT_ONCE, _NO_SIGNAL, _CLOSED_ON_EXEC, _CUT, _CUT_BESIDE = (
     int(getattr(socket, f"MSG_{name}", 0)) for name in ("DONTWAIT", "NOSIGNAL", "CMSG_CLOEXEC", "TRUNC", "CTRUNC")
 )
+_TOO_LARGE = f"a message of more than {LONGEST} bytes or {MOST_DESCRIPTORS} descriptors"
 _BUFFER = 1 << 20
 """[bytes] asked for in each direction; the kernel gives what it allows."""
 
 
 class ChannelError(ValueError):
-    """A message that cannot be sent, or one that no :class:`Channel` sent."""
+    """A message that is too long, or comes with too many descriptors."""
 
 
 class Channel:
@@ -43,29 +41,30 @@ class Channel:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
         self._socket = end
-        self._outgoing: deque[tuple[bytes, tuple[int, ...]]] = deque()
+        self._outgoing: deque[bytes] = deque()
         self._buffer = memoryview(bytearray(LONGEST))
         self._ancillary_bytes = socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
         self.closed_by_peer = False
         """The other side is gone, and everything it sent was received."""
 
-    def send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+    def send(self, message: bytes, fds: Sequence[int] = ()) -> None:
         """Send a message; waits while the other side is slow to receive.
 
         Args:
-            message: Plain JSON values and dataclasses, at most :data:`LONGEST` bytes as JSON; a path arrives as text.
+            message: Not empty, at most :data:`LONGEST` bytes.
             fds: Descriptors that the other side gets copies of, at most :data:`MOST_DESCRIPTORS`.
 
         Raises:
-            ChannelError: It is too long, or no JSON.
+            ChannelError: It is too long, or empty.
             BrokenPipeError: The other side is gone.
         """
-        self._transmit(_encode(message, fds), tuple(fds), flags=0)
+        _check(message, fds)
+        self._transmit(message, fds, flags=0)
 
-    def post(self, message: dict[str, Any], fds: Sequence[int] = ()) -> bool:
+    def post(self, message: bytes) -> bool:
         """Send a message when the other side has room for it; never waits.
 
-        Descriptors stay open here until it is sent. What is posted to a side that is gone is dropped.
+        What is posted to a side that is gone is dropped.
 
         Returns:
             Whether all that was posted is sent; if not, call :meth:`flush` when the channel is writable.
@@ -73,14 +72,15 @@ class Channel:
         Raises:
             ChannelError: As :meth:`send`.
         """
-        self._outgoing.append((_encode(message, fds), tuple(fds)))
+        _check(message)
+        self._outgoing.append(message)
         return self.flush()
 
     def flush(self) -> bool:
         """Send what was posted as far as there is room; returns whether nothing is left."""
         while self._outgoing:
             try:
-                self._transmit(*self._outgoing[0], flags=_AT_ONCE)
+                self._transmit(self._outgoing[0], flags=_AT_ONCE)
             except BlockingIOError:
                 return False
             except BrokenPipeError:
@@ -95,18 +95,36 @@ class Channel:
         Raises:
             ChannelError: It is no message of a :class:`Channel`.
         """
-        return self._take(flags=0)
+        try:
+            size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], self._ancillary_bytes, _CLOSED_ON_EXEC)
+        except ConnectionResetError:
+            # The other side left without reading everything. The kernel says so once, before what it had sent.
+            return self.receive()
+        fds = _descriptors(ancillary)
+        if got & (_CUT | _CUT_BESIDE):
+            for fd in fds:
+                os.close(fd)
+            raise ChannelError(_TOO_LARGE)
+        content = self._content(size)
+        return None if content is None else (content, fds)
 
-    def receive_now(self) -> Received | None:
+    def receive_now(self) -> bytes | None:
         """The next message if one is here, without waiting; see :attr:`closed_by_peer` when there is none.
+
+        Descriptors that come with it are dropped.
 
         Raises:
             ChannelError: As :meth:`receive`.
         """
         try:
-            return self._take(flags=_AT_ONCE)
+            size = self._socket.recv_into(self._buffer, 0, _AT_ONCE | _CUT)  # its size, also when it is cut
         except BlockingIOError:
             return None
+        except ConnectionResetError:
+            return self.receive_now()
+        if size > LONGEST:
+            raise ChannelError(_TOO_LARGE)
+        return self._content(size)
 
     def poll(self, timeout: float | None = 0.0) -> bool:
         """Wait until something is here or the other side is gone, at most ``timeout`` [s]; ``None`` waits for ever."""
@@ -122,7 +140,11 @@ class Channel:
         """Hang up; a second time does nothing."""
         self._socket.close()
 
-    def _transmit(self, content: bytes, fds: tuple[int, ...], *, flags: int) -> None:
+    def _content(self, size: int) -> bytes | None:
+        self.closed_by_peer = not size
+        return bytes(self._buffer[:size]) if size else None
+
+    def _transmit(self, content: bytes, fds: Sequence[int] = (), *, flags: int) -> None:
         flags |= _NO_SIGNAL
         try:
             if fds:
@@ -132,24 +154,6 @@ class Channel:
         except ConnectionError:
             raise BrokenPipeError("the other side of the channel is gone") from None
 
-    def _take(self, *, flags: int) -> Received | None:
-        flags |= _CLOSED_ON_EXEC
-        try:
-            size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], self._ancillary_bytes, flags)
-        except ConnectionResetError:
-            # The other side left without reading everything. The kernel says so once, before what it had sent.
-            return self._take(flags=flags)
-        fds = _descriptors(ancillary)
-        if not size:
-            self.closed_by_peer = True
-            return None
-        try:
-            return _decode(self._buffer[:size], whole=not got & (_CUT | _CUT_BESIDE)), fds
-        except ChannelError:
-            for fd in fds:
-                os.close(fd)
-            raise
-
 
 def pair() -> tuple[Channel, Channel]:
     """Two connected ends, for two processes."""
@@ -157,28 +161,11 @@ def pair() -> tuple[Channel, Channel]:
     return Channel(first), Channel(second)
 
 
-def _encode(message: dict[str, Any], fds: Sequence[int]) -> bytes:
-    try:
-        content = json_bytes(message)
-    except (ValueError, RecursionError) as error:
-        raise ChannelError(f"a message of other than plain values: {error}") from None
-    if len(content) > LONGEST:
-        raise ChannelError(f"a message of {len(content)} bytes, at most {LONGEST} can be sent")
+def _check(message: bytes, fds: Sequence[int] = ()) -> None:
+    if not 0 < len(message) <= LONGEST:
+        raise ChannelError(f"a message of {len(message)} bytes, 1 to {LONGEST} can be sent")
     if len(fds) > MOST_DESCRIPTORS:
         raise ChannelError(f"a message with {len(fds)} descriptors, at most {MOST_DESCRIPTORS} can be sent")
-    return content
-
-
-def _decode(content: memoryview, *, whole: bool) -> dict[str, Any]:
-    if not whole:
-        raise ChannelError(f"a message of more than {LONGEST} bytes or {MOST_DESCRIPTORS} descriptors")
-    try:
-        message = from_json(bytes(content), cache_strings="keys")
-    except ValueError as error:
-        raise ChannelError(f"not a message: {error}") from None
-    if not isinstance(message, dict):
-        raise ChannelError(f"not a message: a {type(message).__name__}")
-    return message
 
 
 def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:

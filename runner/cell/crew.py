@@ -17,7 +17,7 @@ from nimbus.runner.cell import processes
 from nimbus.runner.cell.backoff import Backoff
 from nimbus.runner.cell.channel import Channel, pair
 from nimbus.runner.cell.lease import Role
-from nimbus.runner.cell.messages import Spawn, Trouble, from_message, to_plain
+from nimbus.runner.cell.messages import Spawn, Trouble, from_bytes, to_bytes
 from nimbus.runner.cell.slab import Slab
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.stamps import StampPage
@@ -145,7 +145,7 @@ class Crew:
         fds = (theirs.fileno(), self._slab.descriptor, self.stamps.descriptor, descriptor)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has just died, which its process will tell
-                zygote.send(to_plain(Spawn(worker=member.number, seat=seat, instance=member.instance)), fds=fds)
+                zygote.send(to_bytes(Spawn(worker=member.number, seat=seat, instance=member.instance)), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
@@ -172,7 +172,7 @@ class Crew:
 
     def say(self, member: Member, message: Any) -> None:
         """Send an order; a worker that is gone will be noticed by its process."""
-        member.channel.post(to_plain(message))  # orders are few and short: what has no room goes with the next tick
+        member.channel.post(to_bytes(message))  # orders are few and short: what has no room goes with the next tick
 
     def dump(self, member: Member) -> None:
         """Let a worker write its stacks into its log."""
@@ -222,17 +222,19 @@ class Crew:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(member.pidfd, number)
 
-    def _hear(self, member: Member) -> None:
+    def _hear(self, member: Member, *, is_gone: bool = False) -> None:
         while not member.garbled and (message := self._next_message(member)):
             self._on_message(member, message)
+            if member.is_idle and not is_gone:
+                return  # it says nothing before it is told something; if it does, that is heard next time
         if member.garbled or member.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(member.channel)
 
     def _next_message(self, member: Member) -> Any:
         try:
-            received = member.channel.receive_now()
-            return received and from_message(received[0])
+            content = member.channel.receive_now()
+            return content and from_bytes(content)
         except ValueError as error:
             member.garbled = True
             member.trouble = Trouble(sort="garbled", line=f"said what is no message: {error}")
@@ -240,7 +242,7 @@ class Crew:
             return None
 
     def _reap(self, member: Member) -> None:
-        self._hear(member)  # its last words
+        self._hear(member, is_gone=True)  # its last words
         how = processes.reap(member.pid)
         self._drop(member)
         self._on_exit(member, how)

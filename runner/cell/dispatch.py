@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.records import Span
 from nimbus.runner.cell import backlog
 from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Deadlines
@@ -20,7 +22,7 @@ from nimbus.runner.cell.pace import Pace
 from nimbus.runner.cell.places import Places, spill_file
 from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
 from nimbus.runner.cell.slab import SlotTable
-from nimbus.runner.cell.spans import SpanThinner
+from nimbus.runner.cell.spans import SpanThinner, Stay
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.work import Work
 from nimbus.runner.progress import Progress, line, stored_of
@@ -63,7 +65,7 @@ class Dispatcher:
         self.has_planner = has_planner
         self.work = Work(backlog.missing(dataset.ledger, spec), total=missing, has_planner=has_planner)
         self.pace = Pace()
-        self.thinner = SpanThinner(run, started=time.time())
+        self._run, self._thinner = run, SpanThinner(started=time.time())
         self.places = Places(dataset.folder, slots)
         self.intake = Intake(dataset, self, load_time=load_time)
         self.switches = 0
@@ -125,6 +127,9 @@ class Dispatcher:
         # As choose() says, but the whole cell need not be looked at for it.
         if own := self._next_plan(member) if plans else self.work.next_render(member.number):
             return own
+        has_other = self.work.has_plan if plans else self._plan_places > 0 and self.work.has_pending
+        if self.spec.resources.fixed_roles or not has_other:
+            return None
         switch = 0.0 if len(member.roles) > 1 else self.pace.switch_seconds
         choice = choose(Worker(Role(member.role), switch, switch_once=True), self.snapshot())
         if choice is Choice.PLAN:
@@ -216,8 +221,12 @@ class Dispatcher:
     def _take_times(self, member: Member, message: Times) -> None:
         for phase, gap, total in message.gaps:
             self.deadlines.observe(phase, gap, total)
-        shown = (span for span in message.spans if span[0] not in ("none", "wait"))
-        self.dataset.spans(self.thinner.take(str(member.seat), shown))
+        if message.spans:
+            self._note(member, self._thinner.take(str(member.seat), message.spans))
+
+    def _note(self, member: Member, spans: Iterable[Stay]) -> None:
+        seat, run = str(member.seat), self._run
+        self.dataset.spans(Span(run=run, worker=seat, stage=stage, idx=-1, begin=a, end=b) for stage, a, b in spans)
 
     # What has become of it, as the intake tells
 
@@ -261,7 +270,7 @@ class Dispatcher:
         """Take back what a worker had that is gone."""
         self.reconsider()
         with suppress(StorageError):  # tried again later
-            self.intake.commit(at_once=True)
+            self.intake.commit()
         waiting = self.intake.indices
         held = self.work.held_by(member.number)
         leases = tuple(lease for lease in held if lease.index not in waiting)
@@ -271,7 +280,7 @@ class Dispatcher:
             self.work.lost(member.number, index=lease.index)
         self.places.reclaim(member.number, leases)
         self.intake.forget_begun(member)
-        self.dataset.spans(self.thinner.rest(str(member.seat)))
+        self._note(member, self._thinner.rest(str(member.seat)))
         return leases
 
     def replan(self, index: int) -> None:

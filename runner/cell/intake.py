@@ -66,15 +66,17 @@ class Intake:
             message = replace(message, attempt=self._with_load_time(message.attempt))
         self._written.append((member, message))
 
-    def commit(self, *, at_once: bool = False) -> bool:
-        """Record what failed, and commit what was written, a few episodes together; whether any was.
+    def is_due(self, now: float) -> bool:
+        """Whether enough waits, or the first of it has waited for long enough at ``now`` [s] of the monotonic clock."""
+        count = len(self._failed) + len(self._written)
+        return count >= _GROUP or (count > 0 and now - self._since >= _GROUP_WAIT)
+
+    def commit(self) -> bool:
+        """Record what failed, and commit what was written, all that waits together; whether any was written.
 
         Raises:
             StorageError: The disk is full; the same is tried again by the next call.
         """
-        is_due = at_once or len(self._failed) + len(self._written) >= _GROUP
-        if self.is_empty or not (is_due or time.monotonic() - self._since >= _GROUP_WAIT):
-            return False
         self._record_failures()
         if not self._written:
             return False

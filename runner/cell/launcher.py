@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nimbus
 from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.messages import Beat, Ended, from_message
+from nimbus.runner.cell.messages import Beat, Ended, from_bytes
 from nimbus.runner.cell.processes import LAUNCHER, sweep
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.interruption import Interruption
@@ -41,7 +41,7 @@ class _Supervisor:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self.channel.send({"spec": spec.to_text()})
+        self.channel.send(spec.to_text().encode())
         self.heard = time.monotonic()
         self.ended: Ended | None = None
 
@@ -53,7 +53,7 @@ class _Supervisor:
             time.sleep(_POLL)
             return
         self.heard = time.monotonic()
-        match from_message(received[0]):
+        match from_bytes(received[0]):
             case Ended() as ended:
                 self.ended = ended
             case Beat(patience=patience):
@@ -122,7 +122,7 @@ def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable
     while supervisor.ended is None and supervisor.channel.poll(0):
         if (received := supervisor.channel.receive()) is None:
             break
-        message = from_message(received[0])
+        message = from_bytes(received[0])
         supervisor.ended = message if isinstance(message, Ended) else None
     supervisor.channel.close()
     return supervisor.ended

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_json as json_bytes
+
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.json_text import from_plain
+from nimbus.datagen.store.json_text import parse
 from nimbus.runner.cell.job import Origin
 
 # Supervisor to worker
@@ -175,8 +177,8 @@ class Ended:
     line: str = ""
 
 
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
+_KINDS: dict[bytes, Any] = {
+    kind.__name__.encode(): kind
     for kind in (
         *(Plan, Render, Stop),
         *(Idle, Recorded, Written, Times, Trouble),
@@ -185,15 +187,15 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def to_plain(message: Any) -> dict[str, Any]:
-    """A message as plain values; dataclasses in it are for the channel's encoder."""
-    return {"kind": type(message).__name__} | vars(message)
+def to_bytes(message: Any) -> bytes:
+    """A message as it travels: its kind, a space, its fields as JSON; a path arrives as text."""
+    return b"%s %s" % (type(message).__name__.encode(), json_bytes(vars(message)))
 
 
-def from_message(plain: dict[str, Any]) -> Any:
-    """The message that plain values are; ``ValueError`` when they are none."""
-    values = dict(plain)
-    kind = _KINDS.get(values.pop("kind", ""))
+def from_bytes(content: bytes) -> Any:
+    """The message that such bytes are; ``ValueError`` when they are none."""
+    name, _, values = content.partition(b" ")
+    kind = _KINDS.get(name)
     if kind is None:
-        raise ValueError(f"unknown message {plain.get('kind')!r}")
-    return from_plain(kind, values)
+        raise ValueError(f"unknown message {name[:40]!r}")
+    return parse(kind, values)

@@ -10,7 +10,7 @@ from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.commit import Staged
 from nimbus.datagen.store.info import DatasetInfo, merge
 from nimbus.runner.cell.channel import Channel
-from nimbus.runner.cell.messages import Recorded, Written, to_plain
+from nimbus.runner.cell.messages import Recorded, Written, to_bytes
 
 
 class MessageShelf:
@@ -52,4 +52,4 @@ class MessageShelf:
         return [item.attempt for item in staged]
 
     def _say(self, message: Any) -> None:
-        self._channel.send(to_plain(message))
+        self._channel.send(to_bytes(message))

@@ -122,7 +122,7 @@ class Shift:
             now: [s] of the monotonic clock.
             is_tick: Time to look at everything.
         """
-        if not self.disk.is_full:
+        if self.dispatcher.intake.is_due(now) and not self.disk.is_full:
             with self.disk.guard(now):
                 if self.dispatcher.intake.commit():
                     self.disk.worked()
@@ -178,7 +178,7 @@ class Shift:
         self.crew.close()
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):
-            self.dispatcher.intake.commit(at_once=True)
+            self.dispatcher.intake.commit()
         self.status.finish(state)
         with suppress(StorageError):
             self.dataset.ledger.end_run(

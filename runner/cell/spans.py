@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from nimbus.datagen.store.records import Span
+Stay: TypeAlias = tuple[str, float, float]
+"""A stage, with its begin and end [s since 1970]."""
 
 _WINDOWS = 2000
 """Of a run so far: what is shorter than such a window is told together with what else its seat did in it."""
@@ -27,16 +30,15 @@ class SpanThinner:
     minutes is told exactly, and one of a month with some ten thousand spans a seat.
 
     Args:
-        run: Number of the run in the ledger.
-        started: [s since 1970] when it was.
+        started: [s since 1970] when the run was.
     """
 
-    def __init__(self, run: int, *, started: float) -> None:
-        self._run, self._started = run, started
+    def __init__(self, *, started: float) -> None:
+        self._started = started
         self._windows: dict[str, _Window] = {}
 
-    def take(self, seat: str, spans: Iterable[tuple[str, float, float]]) -> Iterator[Span]:
-        """What is told now of a seat's spans: stage, begin and end [s since 1970], in their order."""
+    def take(self, seat: str, spans: Iterable[Stay]) -> Iterator[Stay]:
+        """What is told now of a seat's spans, which come in their order."""
         for stage, begin, end in spans:
             window = self._windows.get(seat)
             if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
@@ -44,12 +46,19 @@ class SpanThinner:
                 window = self._windows[seat] = _Window(begin)
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin
 
-    def rest(self, seat: str) -> Iterator[Span]:
+    def rest(self, seat: str) -> Iterator[Stay]:
         """What is left of a seat's last window, told one stage after the other."""
         window = self._windows.pop(seat, None)
         if window is None:
             return
         begin = window.begin
         for stage, seconds in window.busy.items():
-            yield Span(run=self._run, worker=seat, stage=stage, idx=-1, begin=begin, end=begin + seconds)
+            yield stage, begin, begin + seconds
             begin += seconds
+
+
+def thinned(spans: Iterable[Stay]) -> tuple[Stay, ...]:
+    """What a worker tells of its spans: those of work, as finely as any timeline shows them."""
+    thinner = SpanThinner(started=math.inf)
+    work = (span for span in spans if span[0] not in ("none", "wait"))
+    return (*thinner.take("", work), *thinner.rest(""))

@@ -104,9 +104,9 @@ class Supervisor:
         self._stop_asked = True
 
     def _beat(self, *, patience: float = 0.0) -> None:
-        from nimbus.runner.cell.messages import Beat, to_plain
+        from nimbus.runner.cell.messages import Beat, to_bytes
 
-        self._launcher.post(to_plain(Beat(patience=patience)))
+        self._launcher.post(to_bytes(Beat(patience=patience)))
 
     # The zygote
 
@@ -127,11 +127,11 @@ class Supervisor:
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 
     def _hear_zygote(self) -> None:
-        from nimbus.runner.cell.messages import Loaded, Ready, Spawned, Trouble, from_message
+        from nimbus.runner.cell.messages import Loaded, Ready, Spawned, Trouble, from_bytes
         from nimbus.runner.cell.trouble import ended_by
 
         while received := self.zygote.receive_now():
-            message = from_message(received[0])
+            message = from_bytes(received)
             if isinstance(message, Spawned) and self._shift:
                 self._shift.born(message.worker, message.pid)
             elif isinstance(message, Loaded):
@@ -240,7 +240,7 @@ def main(words: list[str]) -> int:
     received = channel.receive()
     if received is None:
         return 1
-    spec = CellSpec.from_text(str(received[0]["spec"]))
+    spec = CellSpec.from_text(received[0].decode())
     ended: Any
     try:
         ended = Supervisor(spec, channel).run()
@@ -248,9 +248,9 @@ def main(words: list[str]) -> int:
         from nimbus.runner.cell.trouble import ended_by, trouble_of
 
         ended = ended_by(trouble_of(error))
-    from nimbus.runner.cell.messages import to_plain
+    from nimbus.runner.cell.messages import to_bytes
 
-    channel.send(to_plain(ended))
+    channel.send(to_bytes(ended))
     return ended.code
 
 

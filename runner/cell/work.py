@@ -184,13 +184,25 @@ class Work:
 
     def held_by(self, worker: int) -> tuple[Lease, ...]:
         """What a worker has."""
-        leases = (self._held[index].lease for index in sorted(self._by_worker.get(worker, ())))
+        if not (indices := self._by_worker.get(worker)):
+            return ()
+        leases = (self._held[index].lease for index in sorted(indices))
         return tuple(lease for lease in leases if lease)
 
     @property
     def finished(self) -> bool:
         """Everything asked for is settled or quarantined."""
         return not self._held and self._peek() is None
+
+    @property
+    def has_plan(self) -> bool:
+        """A plan waits to be rendered."""
+        return self._planned.first(self._held) is not None
+
+    @property
+    def has_pending(self) -> bool:
+        """An index waits for its plan, or is still to come."""
+        return self._pending.first(self._held) is not None or self._peek() is not None
 
     @property
     def aside_count(self) -> int:

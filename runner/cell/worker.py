@@ -33,13 +33,14 @@ from nimbus.runner.cell.messages import (
     Render,
     Stop,
     Times,
-    from_message,
-    to_plain,
+    from_bytes,
+    to_bytes,
 )
 from nimbus.runner.cell.processes import leave_stopping_to_the_supervisor
 from nimbus.runner.cell.roles import cut, run_one
 from nimbus.runner.cell.shelf import MessageShelf
 from nimbus.runner.cell.slab import Slab, SlabError
+from nimbus.runner.cell.spans import thinned
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.stamps import Stamp, StampPage
 from nimbus.runner.cell.trouble import LostPlanError, trouble_of
@@ -112,7 +113,7 @@ class Worker:
         if not flushing:
             self._stamp.phase("wait", index=-1, lease=0)
         received = self._channel.receive()
-        return Stop() if received is None else from_message(received[0])
+        return Stop() if received is None else from_bytes(received[0])
 
     def _pending(self) -> bool:
         return any([stage.pending() for stage in self._chain.stages])
@@ -208,10 +209,10 @@ class Worker:
         """Where the time went since this was asked last."""
         self._times_due = time.monotonic() + _TIMES_PERIOD
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
-        return {"spans": tuple(self._stamp.take_spans()), "gaps": gaps}
+        return {"spans": thinned(self._stamp.take_spans()), "gaps": gaps}
 
     def _say(self, message: Any) -> None:
-        self._channel.send(to_plain(message))
+        self._channel.send(to_bytes(message))
 
 
 def _exhaust(results: Iterator[Any]) -> None:
@@ -240,7 +241,7 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
     except BrokenPipeError:
         return 1  # the supervisor is gone
     except Exception as error:
-        channel.send(to_plain(trouble_of(error)))
+        channel.send(to_bytes(trouble_of(error)))
         with suppress(OSError):  # the log may be on a full disk
             traceback.print_exc()
         return 1

@@ -28,7 +28,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
     from nimbus.runner.cell import worker as worker  # so that workers have it already
     from nimbus.runner.cell.job import load_job
-    from nimbus.runner.cell.messages import Loaded, Ready, Spawn, from_message, to_plain
+    from nimbus.runner.cell.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
     from nimbus.runner.cell.roles import cut
     from nimbus.runner.cell.trouble import trouble_of
     from nimbus.runner.libraries import kernels_are_compiled, load_kernels
@@ -42,10 +42,10 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
             load_time=job.load_time,
             compiles=not kernels_are_compiled(spec.device),
         )
-        channel.send(to_plain(loaded))
+        channel.send(to_bytes(loaded))
         load_kernels(spec.device)
     except Exception as error:
-        channel.send(to_plain(trouble_of(error)))
+        channel.send(to_bytes(trouble_of(error)))
         return
     can_fork = _can_fork(spec)
     handover = ""
@@ -55,9 +55,9 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
         handover = hand_over(job, spec)
     gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
-    channel.send(to_plain(Ready()))
+    channel.send(to_bytes(Ready()))
     while (received := channel.receive()) is not None:
-        order = from_message(received[0])
+        order = from_bytes(received[0])
         assert isinstance(order, Spawn)
         _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor, handover=handover)
 
@@ -77,9 +77,9 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor, handover) -> N
             channel.close()
             _adopted(own, supervisor)
             _become_worker(job, spec, order, descriptors, supervisor=supervisor, handover=handover)
-        from nimbus.runner.cell.messages import Spawned, to_plain
+        from nimbus.runner.cell.messages import Spawned, to_bytes
 
-        channel.send(to_plain(Spawned(worker=order.worker, pid=worker)))
+        channel.send(to_bytes(Spawned(worker=order.worker, pid=worker)))
     finally:
         os._exit(0)
 

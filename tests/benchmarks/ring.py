@@ -17,16 +17,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests")]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import numpy as np  # noqa: E402
+from pydantic_core import from_json, to_json  # noqa: E402
 from synthetic import make_layout, make_rendered, make_trajectory  # noqa: E402
 
 from nimbus.datagen.stages import Planned  # noqa: E402
-from nimbus.runner.cell.channel import Channel, Received, pair  # noqa: E402
+from nimbus.runner.cell.channel import Channel, pair  # noqa: E402
 from nimbus.runner.cell.slab import Slab, SlotTable  # noqa: E402
 from nimbus.runner.cell.stamps import StampPage  # noqa: E402
 from nimbus.runner.cell.wire import Part, decode, encode  # noqa: E402
@@ -40,35 +42,34 @@ def item() -> Planned:
     return Planned(scene=make_rendered().scene, layouts=(make_layout(),), trajectory=make_trajectory(steps=STEPS))
 
 
-def next_message(channel: Channel, busy: bool) -> Received | None:
+def next_message(channel: Channel, busy: bool) -> dict[str, Any] | None:
     """The next message, asleep or awake."""
     if not busy:
-        return channel.receive()
-    while (received := channel.receive_now()) is None and not channel.closed_by_peer:
+        received = channel.receive()
+        return from_json(received[0]) if received else None
+    while (content := channel.receive_now()) is None and not channel.closed_by_peer:
         pass
-    return received
+    return from_json(content) if content else None
 
 
 def planner(channel: Channel, slab: Slab, parts: list[Part], busy: bool) -> None:
     """Writes whenever it is given a slot."""
-    while (received := next_message(channel, busy)) is not None:
-        order = received[0]
+    while (order := next_message(channel, busy)) is not None:
         begin = time.monotonic_ns()
         slab.write(order["slot"], order["generation"], parts)
         written = time.monotonic_ns() - begin
-        channel.send({"kind": "PlanMade", "slot": order["slot"], "begin": begin, "write": written})
+        channel.send(to_json({"slot": order["slot"], "begin": begin, "write": written}))
 
 
 def renderer(channel: Channel, slab: Slab, busy: bool) -> None:
     """Reads whatever it is told to."""
-    while (received := next_message(channel, busy)) is not None:
-        order = received[0]
+    while (order := next_message(channel, busy)) is not None:
         arrived = time.monotonic_ns()
         content = np.frombuffer(slab.read(order["slot"], order["generation"]), np.uint8)
         end = time.monotonic_ns()
         assert content[0]
         times = {"hop": end - order["begin"], "write": order["write"], "read": end - arrived}
-        channel.send({"kind": "Idle", "slot": order["slot"]} | times)
+        channel.send(to_json({"slot": order["slot"]} | times))
 
 
 def fork(work: Callable[[], None], others: list[Channel]) -> int:
@@ -109,16 +110,16 @@ def hops(count: int, *, busy: bool) -> dict[str, np.ndarray]:
 def _hop(table: SlotTable, to_planner: Channel, to_renderer: Channel, busy: bool) -> dict[str, int]:
     slot = table.grant(1)
     assert slot is not None
-    to_planner.post({"kind": "Plan", "slot": slot, "generation": table.generation(slot)})
+    to_planner.post(to_json({"slot": slot, "generation": table.generation(slot)}))
     made = next_message(to_planner, busy)
     assert made
     table.ready(slot)
     table.take(slot, 2)
-    to_renderer.post(made[0] | {"kind": "Render", "generation": table.generation(slot)})
+    to_renderer.post(to_json(made | {"generation": table.generation(slot)}))
     done = next_message(to_renderer, busy)
     assert done
     table.free(slot)
-    return done[0]
+    return done
 
 
 def timed(run: Callable[[], object], *, count: int, rounds: int = 30) -> np.ndarray:

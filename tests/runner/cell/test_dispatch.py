@@ -97,12 +97,12 @@ def test_variants_that_a_worker_did_not_come_to_go_to_another_also_when_the_disk
     away = cell.dataset.episodes.rename(cell.dataset.folder / "away")  # now nothing can be committed
     cell.lose(first)
     away.rename(cell.dataset.episodes)
-    assert cell.dispatcher.intake.commit(at_once=True), "there is room again"
+    assert cell.dispatcher.intake.commit(), "there is room again"
     second = cell.employ()
     assert [lease.variants for lease in cell.dispatcher.work.held_by(second.number)] == [(1, 2)]
     cell.write(second, 1)
     cell.write(second, 2)
-    cell.dispatcher.intake.commit(at_once=True)
+    cell.dispatcher.intake.commit()
     assert cell.dispatcher.is_done and len(cell.dataset.ledger.stored()) == 3
 
 

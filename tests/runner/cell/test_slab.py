@@ -31,10 +31,10 @@ def test_what_one_process_writes_another_reads(slab: Slab) -> None:
         received = theirs.receive()
         assert received is not None
         Slab.attach(received[1][0]).write(2, 7, [b"abc", memoryview(b"def")])
-        theirs.send({})
+        theirs.send(b"done")
         os._exit(0)
-    ours.send({}, [slab.descriptor])
-    assert ours.receive() == ({}, [])
+    ours.send(b"slab", [slab.descriptor])
+    assert ours.receive() == (b"done", [])
     assert bytes(slab.read(2, 7)) == b"abcdef"
     os.waitpid(pid, 0)
 

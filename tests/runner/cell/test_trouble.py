@@ -8,7 +8,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.messages import Trouble, from_message, to_plain
+from nimbus.runner.cell.messages import Trouble, from_bytes, to_bytes
 from nimbus.runner.cell.trouble import LostPlanError, ended_by, trouble_of
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "episodes/a.hdf5")
@@ -37,9 +37,9 @@ def test_the_largest_trouble_fits_into_the_channel() -> None:
     except RuntimeError as error:
         trouble = trouble_of(error)
     ours, theirs = pair()
-    ours.send(to_plain(trouble))
+    ours.send(to_bytes(trouble))
     received = theirs.receive()
-    assert received and from_message(received[0]) == trouble
+    assert received and from_bytes(received[0]) == trouble
 
 
 def raised(error: Exception) -> Trouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -117,7 +118,7 @@ class Attempt:
 def has_size(path: Path, byte_count: int) -> bool:
     """Whether a file is there, as large as that."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return False
     return S_ISREG(found.st_mode) and found.st_size == byte_count

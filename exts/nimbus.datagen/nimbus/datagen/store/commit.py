@@ -77,7 +77,7 @@ class Publisher:
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or state_of(staged.attempt, State.PENDING))
                     taken.append(staged)
-                    stage, detail = self._name(staged.path), json_bytes(staged.attempt).decode()
+                    stage, detail = f"stage/{staged.path.name}", json_bytes(staged.attempt).decode()
                     intents[key] = self._state(staged, State.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")
@@ -105,15 +105,15 @@ class Publisher:
         """Remove staged files; one that cannot be removed is cleared when the dataset is next opened."""
         for path in (path for staged in group for path in staged.files.values()):
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path)
             failpoint("after_unlink")
 
     def _link(self, staged: Staged, source: Path, path: str) -> None:
         """Give a file its name, over no other; one of the same content that is there already will do."""
-        final = self._folder / path
         try:
-            os.link(source, final)
+            os.link(source, f"{self._folder}/{path}")
         except FileExistsError:
+            final = self._folder / path
             is_ours = source.exists() and final.samefile(source)
             if is_ours or is_whole_file(final, staged.attempt, path):
                 return
@@ -124,9 +124,6 @@ class Publisher:
         attempt = staged.attempt
         size = {"sha256": attempt.sha256, "byte_count": attempt.byte_count}
         return state_of(attempt, state, lease=staged.lease, **size, **values)
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self._folder).as_posix()
 
     @contextmanager
     def _undone_on_error(self, taken: list[Staged], before: list[EpisodeState]) -> Iterator[None]:

@@ -30,12 +30,24 @@ def from_json(kind: type[T], text: str) -> T:
 def from_plain(kind: type[T], value: Any) -> T:
     """A dataclass of that kind from plain values; ``ValueError`` when they are not of that kind."""
     try:
-        return _adapter(kind).validate_python(value)
+        return _validator(kind).validate_python(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "".join(f"{part}." for part in first["loc"])[:-1]
-        what = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{place}: {what}" if place else what) from None
+        raise ValueError(_first(error)) from None
+
+
+def parse(kind: type[T], content: bytes) -> T:
+    """A dataclass of that kind from JSON of this version, at once; ``ValueError`` when it is none of it."""
+    try:
+        return _validator(kind).validate_json(content)
+    except ValidationError as error:
+        raise ValueError(_first(error)) from None
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = "".join(f"{part}." for part in first["loc"])[:-1]
+    what = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {what}" if place else what
 
 
 def parse_json(text: str) -> Any:
@@ -49,10 +61,10 @@ def parse_json(text: str) -> Any:
 
 
 @cache
-def _adapter(kind: type[Any]) -> Any:
+def _validator(kind: type[Any]) -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    return TypeAdapter(kind).validator
 
 
 def _plain(value: Any) -> Any:
