@@ -227,7 +227,7 @@ def _add_studio(command: argparse.ArgumentParser) -> None:
         "--sharpness",
         type=whole(10, 200),
         metavar="PERCENT",
-        help="of the screen's pixels along each side that the scene is drawn with (100; 50 where there is no GPU)",
+        help="of the screen's pixels along each side that the scene is drawn with (100; 40 where there is no GPU)",
     )
     _add_skills(command)
 

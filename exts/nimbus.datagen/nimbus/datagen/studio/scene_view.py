@@ -22,6 +22,9 @@ VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 REGION_GRIP = 0.14
 """[m] Length of the arrows that a region is dragged by."""
 
+_COARSE_LABELS = 1.5
+"""How much larger labels are where a picture has fewer pixels."""
+
 _HIDDEN = frozenset({"backdrop"})
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
@@ -33,7 +36,7 @@ class SceneView:
 
     Args:
         server: A ``viser.ViserServer``.
-        simple: Draw with fewer triangles.
+        simple: Draw with fewer triangles, and labels that can be read with fewer pixels.
     """
 
     def __init__(self, server: Any, *, simple: bool = False) -> None:
@@ -110,7 +113,13 @@ class SceneView:
             self._server.scene.add_box(
                 f"/regions/{name}/plate", color=color, dimensions=(*region.size, 0.001), opacity=0.35, cast_shadow=False
             )
-            self._server.scene.add_label(f"/regions/{name}/label", name, position=(0.0, region.size[1] / 2, 0.0))
+            self._server.scene.add_label(
+                f"/regions/{name}/label",
+                name,
+                position=(0.0, region.size[1] / 2, 0.0),
+                font_screen_scale=_COARSE_LABELS if self._simple else 1.0,
+                anchor="bottom-left",
+            )
             grip.on_update(_when_let_go(lambda event, name=name: moved(name, *event.target.position[:2])))
             self._keep("regions", grip)
 
@@ -140,7 +149,8 @@ class SceneView:
                 fov=camera.vertical_fov,
                 aspect=camera.width / camera.height,
                 scale=0.06 if camera.mount else 0.12,
-                thickness=0.004,
+                thickness=2.0,
+                thickness_units="screen",  # lines of a width in metres are drawn twice
                 color=(40, 40, 40),
                 wxyz=_OPENGL_TO_OPENCV,
                 cast_shadow=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-SHARP, QUICK = 100, 50
+SHARP, QUICK = 100, 40
 """[%] of the screen's pixels along each side: all of them, and what a processor draws quickly enough to scrub."""
 _GPUS = ("dri", "nvidia0", "dxg")
 """Devices of which a Linux with a GPU has one; dxg is that of WSL."""
