@@ -30,6 +30,8 @@ class IsaacSim:
         """Of replicator, after a step."""
         self.takes_poses = True
         """Else a write only leaves a line in the log."""
+        self.refreshed: list[str] = []
+        """Prims whose place was written back as it was found."""
         self.update: Callable[[], None] = lambda: None
         """Called at each round of Kit's loop."""
 
@@ -40,7 +42,12 @@ class IsaacSim:
         def prims(prim: Any, paths: Any, **_: Any) -> None:
             prim.played_paths = [paths] if isinstance(paths, str) else list(paths)
 
-        def pose(prim: Any, translations: Any, orientations: Any) -> None:
+        def pose(prim: Any, translations: Any, orientations: Any = None) -> None:
+            if orientations is None:
+                assert self.done[-1] == "usdrt", "that backend alone keeps turns and scales"
+                assert np.isnan(translations.numpy()).all(), "what was found, which is unknown here"
+                self.refreshed += prim.played_paths
+                return
             assert len(translations) == len(orientations) == len(prim.played_paths)
             if self.takes_poses:
                 self.poses |= dict(zip(prim.played_paths, zip(translations, orientations, strict=True), strict=True))
@@ -91,6 +98,11 @@ class IsaacSim:
             self.done.append(name)
             yield
 
+        def current() -> Any:
+            from pxr import Usd
+
+            return Usd.Stage.Open(self.opened)
+
         def opened(path: str) -> tuple[bool, None]:
             self.opened = path
             return Path(path).is_file(), None
@@ -102,6 +114,7 @@ class IsaacSim:
             f"{_UTILS}.backend:use_backend": backend,
             f"{_UTILS}.stage:open_stage": opened,
             f"{_UTILS}.stage:is_stage_loading": still_loading,
+            f"{_UTILS}.stage:get_current_stage": current,
             f"{_MANAGER}.assets_loading": lambda: False,
             "omni.replicator.core.orchestrator:set_capture_on_play": noted("capture"),
             "omni.replicator.core.orchestrator:step": stepped,

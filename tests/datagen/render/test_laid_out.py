@@ -94,7 +94,7 @@ def test_an_objects_own_friction_is_what_counts(tmp_path: Path):
     for prim in stage.Traverse():
         if str(prim.GetPath()).startswith("/World/objects") and prim.HasAPI(UsdPhysics.MaterialAPI):
             assert prim.GetAttribute("physxMaterial:frictionCombineMode").Get() == "multiply"
-    binding: Any = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath("/World/physics"))
+    binding: Any = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath("/PhysicsScene"))
     rough, _ = binding.ComputeBoundMaterial("physics")
     assert UsdPhysics.MaterialAPI(rough).GetDynamicFrictionAttr().Get() == 1.0, "times an object's own it is that"
     assert validation_errors(stage) == []

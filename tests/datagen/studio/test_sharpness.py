@@ -10,7 +10,7 @@ from nimbus.datagen.studio.sharpness import QUICK, SHARP, drawn_with, has_gpu
 
 def test_the_address_says_how_sharp_the_scene_is_drawn():
     assert drawn_with("http://127.0.0.1:8080", SHARP) == "http://127.0.0.1:8080"
-    assert drawn_with("http://127.0.0.1:8080", QUICK) == "http://127.0.0.1:8080/?fixedDpr=0.5"
+    assert drawn_with("http://127.0.0.1:8080", QUICK) == "http://127.0.0.1:8080/?fixedDpr=0.4"
 
 
 def test_a_gpu_is_told_by_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -63,7 +63,10 @@ def _install() -> None:
             "--/rtx/viewTile/limit=1000000",
             "--/rtx/rtpt/cached/enabled=false",
             "--/rtx/rtpt/lightcache/cached/enabled=false",
-        ], "K may be larger than Kit's default, and nothing of the last batch may be remembered"
+            "--/app/hangDetector/enabled=false",
+            "--/rtx-transient/resourcemanager/enableTextureStreaming=false",
+            "--/app/settings/persistent=false",
+        ], "K may be larger than Kit's default, nothing of the last batch may be remembered, nobody answers a question"
         note(f"start {config['active_gpu']} {os.environ['NIMBUS_GPU']} {' '.join(sys.argv[1:])}")
         if _due("licence prompt"):
             input("Do you accept the licence? (Yes/No): ")

@@ -126,7 +126,7 @@ class RegionRenderer:
         from isaacsim.core.experimental.prims import XformPrim
         from isaacsim.sensors.experimental.rtx import TiledCameraSensor
 
-        from nimbus.datagen.simulate.kit_app import open_stage
+        from nimbus.datagen.simulate.kit_app import open_stage, refresh_places
 
         open_stage(str(self.path))
         rep.orchestrator.set_capture_on_play(False)
@@ -137,13 +137,13 @@ class RegionRenderer:
         self._eye_prims: XformPrim = XformPrim(
             [region.cameras[camera.name] for region in self.regions for camera in self.cameras]
         )
-        self._root_prims: XformPrim = XformPrim([region.root for region in self.regions])
         self._is_placed = False
         for camera in self.cameras:
             paths = [region.cameras[camera.name] for region in self.regions]
             sensor = TiledCameraSensor(paths, resolution=(camera.height, camera.width), annotators=ANNOTATORS)
             self._sensors[camera.name] = sensor
         app_utils.update_app(steps=warm_up)
+        refresh_places()
 
     def close(self) -> None:
         """Stop the timeline and drop the sensors: a stage that goes while either is at work crashes Kit."""
@@ -188,15 +188,11 @@ class RegionRenderer:
         rows = [self._names.index(name) for name in self._bodies]
         places = bodies[:, rows].reshape(-1, 3)
         with backend_utils.use_backend("fabric"):
-            if not self._is_placed:
-                # Isaac Sim 6.0 may leave what nobody writes at the world's origin, from a process's second stage on.
-                # Whether this reaches all that stands below them is not known: verify-isaacsim looks.
-                origins = np.asarray(self.layout.origins, float)
-                self._root_prims.set_local_poses(origins, np.tile([1.0, 0.0, 0.0, 0.0], (len(origins), 1)))
             self._body_prims.set_local_poses(places, turns[:, rows].reshape(-1, 4))
             self._eye_prims.set_local_poses(eyes.reshape(-1, 3), views.reshape(-1, 4))
             if not self._is_placed:
-                _check_written(self._body_prims.get_local_poses()[0], places)
+                _check_written(self._body_prims.get_local_poses(), places)
+                _check_written(self._eye_prims.get_local_poses(), eyes)
                 self._is_placed = True
 
     def _step(self) -> dict[str, Images]:
@@ -239,7 +235,8 @@ class RegionRenderer:
 
 def _check_written(found: Any, wanted: Float) -> None:
     """A write that finds no prims is only logged, and the images would be those of before."""
-    if found is None or not np.allclose(np.asarray(found.numpy()).reshape(-1, 3), wanted, atol=_WRITTEN):
+    places = found[0].numpy() if found else np.full(wanted.shape, np.nan)  # who finds no prims gives nothing
+    if not np.allclose(np.reshape(places, (-1, 3)), wanted.reshape(-1, 3), atol=_WRITTEN):
         raise RuntimeError("Isaac Sim did not take the poses that were written; its log says why")
 
 

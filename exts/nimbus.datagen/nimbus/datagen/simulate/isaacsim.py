@@ -80,7 +80,10 @@ class IsaacSimSimulation:
         moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
         loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
-        self._loose: RigidPrim = RigidPrim(loose)  # before physics starts: both add schemas to what they are given
+        self._loose_count = len(loose)
+        # Before physics starts: both add schemas to what they are given.
+        if loose:  # a view of nothing is refused
+            self._loose: RigidPrim = RigidPrim(loose)
         self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         start = _world_poses(stage, loose)
         app_utils.play(commit=True)
@@ -102,9 +105,21 @@ class IsaacSimSimulation:
 
     def _put(self, positions: Float, wxyz: Float) -> None:
         """Lay what is loose at rest where the layout has it: starting physics has let it fall for some steps."""
-        still = np.zeros_like(positions)
-        self._loose.set_world_poses(positions, wxyz)
-        self._loose.set_velocities(still, still)
+        self._set_loose(positions, wxyz, np.zeros((len(positions), 6)))
+
+    def _set_loose(self, positions: Float, wxyz: Float, velocities: Float) -> None:
+        if self._loose_count:
+            self._loose.set_world_poses(positions, wxyz)
+            self._loose.set_velocities(velocities[:, :3], velocities[:, 3:])
+
+    def _loose_state(self) -> tuple[Float, Float]:
+        """(n, 7) positions [m] and wxyz, and (n, 6) linear and angular velocities [m/s, rad/s], of what is loose."""
+        if not self._loose_count:
+            return np.zeros((0, 7)), np.zeros((0, 6))
+        places, turns = self._loose.get_world_poses()
+        linear, angular = self._loose.get_velocities()
+        poses = np.concatenate([places.numpy(), turns.numpy()], axis=1)
+        return poses, np.concatenate([linear.numpy(), angular.numpy()], axis=1)
 
     def _set_parts(self, ways: Sequence[Float]) -> None:
         """Bring the parts of each object that has some to where they are to be, at rest."""
@@ -156,14 +171,11 @@ class IsaacSimSimulation:
 
         Parts count as at rest.
         """
-        places, turns = self._loose.get_world_poses()
-        linear, angular = self._loose.get_velocities()
-        loose = np.concatenate([places.numpy(), turns.numpy()], axis=1).ravel()
-        moving = np.concatenate([linear.numpy(), angular.numpy()], axis=1).ravel()
+        poses, moving = self._loose_state()
         parts = [joints.positions() for joints in self._part_joints]
         return StartState(
-            joint_positions=np.concatenate([self.joint_positions(), loose, *parts]).astype(float),
-            joint_velocities=np.concatenate([self.joint_velocities(), moving]).astype(float),
+            joint_positions=np.concatenate([self.joint_positions(), poses.ravel(), *parts]).astype(float),
+            joint_velocities=np.concatenate([self.joint_velocities(), moving.ravel()]).astype(float),
         )
 
     def restore(self, state: StartState) -> None:
@@ -174,8 +186,7 @@ class IsaacSimSimulation:
         loose = state.joint_positions[count:end].reshape(-1, 7)
         ends = np.cumsum([len(joints) for joints in self._part_joints], dtype=int)
         self._robot.put(state.joint_positions[:count], state.joint_velocities[:count])
-        self._loose.set_world_poses(loose[:, :3], loose[:, 3:])
-        self._loose.set_velocities(moving[:, :3], moving[:, 3:])
+        self._set_loose(loose[:, :3], loose[:, 3:], moving)
         self._set_parts(np.split(state.joint_positions[end:], ends[:-1]) if len(ends) else [])
         self._stand(state.joint_positions[:count].copy())
 

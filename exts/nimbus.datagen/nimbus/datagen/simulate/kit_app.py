@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.liveness import progress
@@ -29,6 +29,12 @@ _NATIVE = 4
 """Antialiasing that renders every pixel: DLSS draws fewer, and masks, depth and normals with them."""
 _FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
 """From one batch to the next a camera jumps by K steps: nothing that is remembered of the last frame holds."""
+_ALONE = (
+    "--/app/hangDetector/enabled=false",  # after two minutes without work it asks a person whether to end Kit
+    "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image has all of its textures
+    "--/app/settings/persistent=false",  # an instance begins as the one before it did
+)
+"""Nobody is there to answer, to wait, or to set anything."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
@@ -66,7 +72,7 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
                 "height": 480,
                 "disable_viewport_updates": True,  # nobody looks at it
                 "anti_aliasing": _NATIVE,
-                "extra_args": [_MANY_TILES, *_FORGETFUL],
+                "extra_args": [_MANY_TILES, *_FORGETFUL, *_ALONE],
             },
             experience=str(experience()),
         )
@@ -162,3 +168,21 @@ def open_stage(path: str) -> None:
         if not stage_utils.is_stage_loading() and not SimulationManager.assets_loading():
             return
     raise InputError("its textures and references are still being loaded", where=path, instead="try a smaller scene")
+
+
+def refresh_places() -> None:
+    """Have Fabric compute the place of every prim of the stage.
+
+    From a process's second stage on, Isaac Sim 6.0.1 takes up the local poses of a new stage without noticing that
+    world poses follow from them: what nobody writes stays at the origin. Writing each local pose makes it notice.
+    """
+    import isaacsim.core.experimental.utils.backend as backend_utils
+    import isaacsim.core.experimental.utils.stage as stage_utils
+    from isaacsim.core.experimental.prims import XformPrim
+    from pxr import UsdGeom
+
+    stage: Any = stage_utils.get_current_stage()
+    prims = XformPrim([str(prim.GetPath()) for prim in stage.Traverse() if prim.IsA(UsdGeom.Xformable)])
+    with backend_utils.use_backend("usdrt"):
+        places, _ = prims.get_local_poses()
+        prims.set_local_poses(places)  # turns stay as they are: to write them would lose the scale

@@ -64,7 +64,7 @@ def write_laid_out_stage(
     UsdGeom.SetStageUpAxis(written, UsdGeom.Tokens.z)
     UsdPhysics.SetStageKilogramsPerUnit(written, 1.0)
     written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
-    scene = UsdPhysics.Scene.Define(written, "/World/physics")
+    scene = UsdPhysics.Scene.Define(written, "/PhysicsScene")  # where Isaac Sim looks, or makes another
     _add_things(written, path, stage, robot, layout.physical.objects)
     materials = [prim for prim in Usd.PrimRange(written.GetPrimAtPath(OBJECTS)) if prim.HasAPI(UsdPhysics.MaterialAPI)]
     use_own_friction(scene.GetPrim(), materials)
