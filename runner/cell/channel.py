@@ -27,7 +27,7 @@ _BUFFER = 1 << 20
 
 
 class ChannelError(ValueError):
-    """A message that is too long, or comes with too many descriptors."""
+    """A message that is empty or too long, or comes with too many descriptors."""
 
 
 class Channel:
@@ -93,7 +93,7 @@ class Channel:
         """The next message, waited for; ``None`` once the other side is gone and all it sent was received.
 
         Raises:
-            ChannelError: It is no message of a :class:`Channel`.
+            ChannelError: It is too long, or brings too many descriptors.
         """
         try:
             size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], self._ancillary_bytes, _CLOSED_ON_EXEC)

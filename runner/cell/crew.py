@@ -226,7 +226,7 @@ class Crew:
         while not member.garbled and (message := self._next_message(member)):
             self._on_message(member, message)
             if member.is_idle and not is_gone:
-                return  # it says nothing before it is told something; if it does, that is heard next time
+                return  # mostly it has said all; what its writer still says, the selector tells of again
         if member.garbled or member.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(member.channel)

@@ -16,7 +16,7 @@ from nimbus.runner.cell.messages import Recorded, Written
 
 _GROUP = 32
 _GROUP_WAIT = 0.1
-"""Results that enter the dataset together at most, and [s] that the first of them waits."""
+"""As many results wait at most before they enter the dataset, and [s] that the first of them waits."""
 
 
 class Receiver(Protocol):
@@ -69,7 +69,7 @@ class Intake:
     def is_due(self, now: float) -> bool:
         """Whether enough waits, or the first of it has waited for long enough at ``now`` [s] of the monotonic clock."""
         count = len(self._failed) + len(self._written)
-        return count >= _GROUP or (count > 0 and now - self._since >= _GROUP_WAIT)
+        return count >= _GROUP or (count > 0 and now >= self._since + _GROUP_WAIT)
 
     def commit(self) -> bool:
         """Record what failed, and commit what was written, all that waits together; whether any was written.

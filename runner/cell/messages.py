@@ -9,7 +9,7 @@ from pydantic_core import to_json as json_bytes
 
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.json_text import parse
+from nimbus.datagen.store.json_text import from_json_bytes
 from nimbus.runner.cell.job import Origin
 
 # Supervisor to worker
@@ -55,7 +55,7 @@ class Times:
     """Where the time went since the last such message."""
 
     spans: tuple[tuple[str, float, float], ...] = ()
-    """Phase, begin and end [s since 1970]."""
+    """Stretches of work, see :func:`~nimbus.runner.cell.spans.thinned`: phase, begin and end [s since 1970]."""
     gaps: tuple[tuple[str, float, float], ...] = ()
     """Phase, largest gap between stamps and total [s]."""
 
@@ -198,4 +198,4 @@ def from_bytes(content: bytes) -> Any:
     kind = _KINDS.get(name)
     if kind is None:
         raise ValueError(f"unknown message {name[:40]!r}")
-    return parse(kind, values)
+    return from_json_bytes(kind, values)

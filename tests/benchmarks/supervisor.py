@@ -2,8 +2,8 @@
 
 Run it as ``python tests/benchmarks/supervisor.py [--episodes N] [--json FILE]``. Real cells of the light pipeline: one
 whose workers plan for longer than it is looked at, one that does nothing but commit episodes of a few bytes, as fast as
-this machine lets its workers, and one of which a third of the attempts fails, too. CPU time of the supervisor's
-process, all its threads, from ``/proc``.
+this machine lets its workers, one of which a third of the attempts fails, too, and one in which two variants show each
+plan. CPU time of the supervisor's process, all its threads, from ``/proc``.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def at_rest(folder: Path) -> dict[str, float]:
     return {"share": share}
 
 
-def busy(folder: Path, *, episodes: int, fails: bool) -> dict[str, float]:
-    """CPU that a supervisor takes for an episode, from its order for a plan to its row in the ledger."""
-    spec = cells.light(folder, episodes=episodes, workers=WORKERS, plan_seconds=0.0, render_seconds=0.0, fails=fails)
+def busy(folder: Path, *, episodes: int, fails: bool = False, variants: int = 1) -> dict[str, float]:
+    """CPU that a supervisor takes for a stored episode, from its order for a plan to its row in the ledger."""
+    count, work = episodes // variants, {"plan_seconds": 0.0, "render_seconds": 0.0, "fails": fails}
+    spec = cells.light(folder, episodes=count, variants=variants, workers=WORKERS, **work)
     feather = Path(__file__).parent / "feather"
     spec = replace(spec, pipeline=str(feather / "feather.yaml"), skills=(*spec.skills, str(feather)))
     run = cells.start(spec)
@@ -78,16 +79,18 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nimbus-supervisor-") as folder:
         rest = at_rest(Path(folder) / "rest")
-        whole = busy(Path(folder) / "whole", episodes=arguments.episodes, fails=False)
+        whole = busy(Path(folder) / "whole", episodes=arguments.episodes)
         mixed = busy(Path(folder) / "mixed", episodes=arguments.episodes, fails=True)
+        pairs = busy(Path(folder) / "pairs", episodes=arguments.episodes, variants=2)
     sys.stdout.write(f"at rest                     {rest['share']:.2%} of a core\n")
-    for name, work in {"nothing fails": whole, "a third fails": mixed}.items():
+    for name, work in {"nothing fails": whole, "a third fails": mixed, "two variants of each plan": pairs}.items():
         sys.stdout.write(
             f"at 100 commits/s            {work['cpu_ms'] / 10:.1%} of a core, {name}: "
             f"{work['cpu_ms']:.2f} ms of CPU an episode, at {work['rate']:.0f} a second\n"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rest": rest, "whole": whole, "mixed": mixed}, indent=2) + "\n")
+        found = {"rest": rest, "whole": whole, "mixed": mixed, "pairs": pairs}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -108,10 +108,18 @@ def test_poses_that_isaac_sim_does_not_take_are_no_batch(regions: Any, isaac: Is
 
 def test_the_place_of_every_prim_is_computed_anew_for_each_stage(regions: Any, isaac: IsaacSim):
     """Else Isaac Sim 6.0 may draw what nobody moves at the world's origin, from a process's second stage on."""
-    regions.open(warm_up=1)
-    written = set(isaac.refreshed)
-    assert {"/World/Lights/sun", *(region.root for region in regions.regions)} <= written
-    assert set(regions.regions[1].bodies.values()) <= written
+    moved = trajectory().body_positions[:2], trajectory().body_wxyz[:2]
+    for _ in range(2):
+        regions.open(warm_up=7)
+        assert isaac.done.index("usdrt") > isaac.done.index(("update", {"steps": 7})), "what comes late is there"
+        regions.render(*moved)
+        regions.render(*moved)
+        assert {"/World/Lights/sun", *(region.root for region in regions.regions)} <= set(isaac.refreshed)
+        assert set(regions.regions[1].bodies.values()) <= set(isaac.refreshed)
+        assert len(set(isaac.refreshed)) == len(isaac.refreshed), "once a stage, not with each batch"
+        regions.close()
+        isaac.done.clear()
+        isaac.refreshed.clear()
 
 
 def test_labels_mean_the_same_as_with_the_default_renderer(regions: Any):

@@ -22,6 +22,8 @@ from nimbus.datagen.strict_yaml import parse
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 SHOTS = os.environ.get("NIMBUS_SCREENSHOTS", "")
+SHARP = ("--sharpness", "100") if SHOTS else ()
+"""Screens that are saved are drawn as a GPU would draw them, which takes longer."""
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium"),
     pytest.mark.skipif(importlib.util.find_spec("viser") is None, reason="viser is not installed"),
@@ -35,7 +37,7 @@ def photographer(browser: Browser) -> Shoot:
 
 
 def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
-    with served(tmp_path, "sort_trash", "--port", "8200") as address, visited(address, tmp_path) as browser:
+    with served(tmp_path, "sort_trash", "--port", "8200", *SHARP) as address, visited(address, tmp_path) as browser:
         shoot = photographer(browser)
         shoot("sort_1_task")
         change_sort_trash(browser, shoot)
@@ -118,7 +120,7 @@ def replay(browser: Browser) -> None:
 
 def test_a_new_task_is_made_in_the_browser_and_runs_headless_unchanged(tmp_path: Path):
     path = tmp_path / "pack_blocks.yaml"
-    with served(tmp_path, path.name, "--port", "8250") as address, visited(address, tmp_path) as browser:
+    with served(tmp_path, path.name, "--port", "8250", *SHARP) as address, visited(address, tmp_path) as browser:
         shoot = photographer(browser)
         shoot("new_1_empty")
         make_pack_blocks(browser, shoot)

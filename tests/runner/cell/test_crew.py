@@ -7,13 +7,14 @@ import subprocess
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nimbus.datagen.errors import StorageError
 from nimbus.runner.cell import processes
 from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.crew import Crew
+from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.slab import Slab
 from nimbus.runner.cell.spec import CellSpec
 
@@ -129,4 +130,28 @@ def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further
         key.data()
     assert len(heard) == 1 and member.garbled and member.ending.startswith("said what is no message")
     assert not crew._selector.select(0), "its channel is not listened to any more"
+    crew.forget(member)
+
+
+def test_who_has_nothing_to_do_is_heard_again_later_and_the_last_words_of_the_dead_at_once(crew: Crew):
+    zygote, theirs = pair()
+    member = crew.start(zygote, role="renderer", seat=0)
+    received = theirs.receive()
+    assert received
+    end = socket.socket(fileno=received[1][0])
+    heard: list[int] = []
+
+    def hear(member: Member, message: Any) -> None:
+        heard.append(message.done)
+        member.is_idle = True
+
+    crew._on_message = hear
+    for number in range(4):
+        end.send(b'Idle {"done": %d}' % number)
+    for known in (1, 2):
+        for key, _ in crew._selector.select(0):
+            key.data()
+        assert heard == list(range(known)), "the selector tells of the rest again"
+    crew._hear(member, is_gone=True)
+    assert heard == [0, 1, 2, 3]
     crew.forget(member)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import selectors
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +105,15 @@ def test_variants_that_a_worker_did_not_come_to_go_to_another_also_when_the_disk
     cell.write(second, 2)
     cell.dispatcher.intake.commit()
     assert cell.dispatcher.is_done and len(cell.dataset.ledger.stored()) == 3
+
+
+def test_what_is_written_is_due_after_a_tenth_of_a_second_and_not_before(cell: Cell) -> None:
+    intake, before = cell.dispatcher.intake, time.monotonic()
+    assert intake.next_commit is None and not intake.is_due(before + 1000)
+    cell.write(cell.employ(), 0)
+    assert intake.next_commit is not None and before + 0.1 <= intake.next_commit <= time.monotonic() + 0.1
+    assert not intake.is_due(intake.next_commit - 0.01) and intake.is_due(intake.next_commit)
+    assert intake.commit() and not intake.is_due(before + 1000)
 
 
 def test_a_worker_that_is_lost_has_what_it_wrote_committed_first(cell: Cell) -> None:

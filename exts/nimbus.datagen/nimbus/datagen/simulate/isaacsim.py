@@ -80,10 +80,8 @@ class IsaacSimSimulation:
         moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
         loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
-        self._loose_count = len(loose)
-        # Before physics starts: both add schemas to what they are given.
-        if loose:  # a view of nothing is refused
-            self._loose: RigidPrim = RigidPrim(loose)
+        # Before physics starts: both add schemas to what they are given. A view of nothing is refused.
+        self._loose: RigidPrim | None = RigidPrim(loose) if loose else None
         self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         start = _world_poses(stage, loose)
         app_utils.play(commit=True)
@@ -108,13 +106,13 @@ class IsaacSimSimulation:
         self._set_loose(positions, wxyz, np.zeros((len(positions), 6)))
 
     def _set_loose(self, positions: Float, wxyz: Float, velocities: Float) -> None:
-        if self._loose_count:
+        if self._loose is not None:
             self._loose.set_world_poses(positions, wxyz)
             self._loose.set_velocities(velocities[:, :3], velocities[:, 3:])
 
     def _loose_state(self) -> tuple[Float, Float]:
         """(n, 7) positions [m] and wxyz, and (n, 6) linear and angular velocities [m/s, rad/s], of what is loose."""
-        if not self._loose_count:
+        if self._loose is None:
             return np.zeros((0, 7)), np.zeros((0, 6))
         places, turns = self._loose.get_world_poses()
         linear, angular = self._loose.get_velocities()

@@ -174,7 +174,7 @@ def refresh_places() -> None:
     """Have Fabric compute the place of every prim of the stage.
 
     From a process's second stage on, Isaac Sim 6.0.1 takes up the local poses of a new stage without noticing that
-    world poses follow from them: what nobody writes stays at the origin. Writing each local pose makes it notice.
+    world poses follow from them: what nobody writes stays at the origin. Writing each local position makes it notice.
     """
     import isaacsim.core.experimental.utils.backend as backend_utils
     import isaacsim.core.experimental.utils.stage as stage_utils
@@ -184,5 +184,6 @@ def refresh_places() -> None:
     stage: Any = stage_utils.get_current_stage()
     prims = XformPrim([str(prim.GetPath()) for prim in stage.Traverse() if prim.IsA(UsdGeom.Xformable)])
     with backend_utils.use_backend("usdrt"):
-        places, _ = prims.get_local_poses()
-        prims.set_local_poses(places)  # turns stay as they are: to write them would lose the scale
+        if (found := prims.get_local_poses()) is None:
+            raise RuntimeError("Isaac Sim does not find the prims of its stage; its log says why")
+        prims.set_local_poses(found[0])  # turns stay as they are: to write them would lose the scale

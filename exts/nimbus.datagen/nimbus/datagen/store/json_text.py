@@ -32,18 +32,19 @@ def from_plain(kind: type[T], value: Any) -> T:
     try:
         return _validator(kind).validate_python(value)
     except ValidationError as error:
-        raise ValueError(_first(error)) from None
+        raise ValueError(_what_is_wrong(error)) from None
 
 
-def parse(kind: type[T], content: bytes) -> T:
-    """A dataclass of that kind from JSON of this version, at once; ``ValueError`` when it is none of it."""
+def from_json_bytes(kind: type[T], content: bytes) -> T:
+    """As :func:`from_json`, without plain values in between."""
     try:
         return _validator(kind).validate_json(content)
     except ValidationError as error:
-        raise ValueError(_first(error)) from None
+        raise ValueError(_what_is_wrong(error)) from None
 
 
-def _first(error: ValidationError) -> str:
+def _what_is_wrong(error: ValidationError) -> str:
+    """The first complaint, in one line."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = "".join(f"{part}." for part in first["loc"])[:-1]
     what = first["msg"].removeprefix("Value error, ")

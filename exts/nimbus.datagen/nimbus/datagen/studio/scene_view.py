@@ -23,7 +23,7 @@ REGION_GRIP = 0.14
 """[m] Length of the arrows that a region is dragged by."""
 
 _COARSE_LABELS = 1.5
-"""How much larger labels are where a picture has fewer pixels."""
+"""How much larger labels are where the scene is drawn simply, with as few pixels as can be."""
 
 _HIDDEN = frozenset({"backdrop"})
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
