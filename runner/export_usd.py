@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,20 @@ def _write(path: Path, stage: Any, robot: Any, layout: Any, motion: Any) -> None
     from nimbus.datagen.usd.laid_out import write_laid_out_stage
 
     try:
+        _check_place(path)
         write_laid_out_stage(path, stage, robot, layout, motion)
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=f"--out {path}") from None
+        what = f"cannot be written: {error.strerror or error}"
+        raise InputError(what, where=f"--out {path}", instead="choose another --out") from None
+
+
+def _check_place(path: Path) -> None:
+    """Find out what USD would tell in its own words: whether a file can be made there."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    for parent in path.absolute().parents:
+        if parent.exists() and not parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{parent} is a file, no folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass

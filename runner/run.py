@@ -67,9 +67,9 @@ def _spec(args: argparse.Namespace, instances: Instances) -> CellSpec:
     fixed = bool(instances.executable) or (args.roles or ("fixed" if args.workers else "")) == "fixed"
     resources = Resources(workers=args.workers, fixed_roles=fixed)
     return CellSpec(
-        folder=str(args.out.absolute()),
-        task=str(args.task),
-        skills=tuple(str(folder.absolute()) for folder in args.skills),
+        folder=_text(args.out.absolute(), "--out"),
+        task=_text(args.task, "--task"),
+        skills=tuple(_text(folder.absolute(), "--skills") for folder in args.skills),
         seed=args.seed,
         episodes=args.episodes,
         variants=args.variants,
@@ -82,6 +82,14 @@ def _spec(args: argparse.Namespace, instances: Instances) -> CellSpec:
         resources=resources,
         instances=instances,
     )
+
+
+def _text(path: Path | str, flag: str) -> str:
+    """A path as text, which a run keeps and tells others."""
+    try:
+        return str(path).encode().decode()
+    except UnicodeEncodeError:
+        raise InputError("not UTF-8, as paths of a run must be", where=f"{flag} {path}", instead="rename it") from None
 
 
 def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:

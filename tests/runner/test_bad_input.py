@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,14 @@ def one_line(code: int, tmp_path: Path, capsys) -> str:
 
 
 MORE = len(task_names()) - 5
+
+
+def test_a_path_that_is_not_utf_8(tmp_path: Path, capsys):
+    odd = os.fsdecode(b"b\xff.yaml")
+    said = one_line(run(out=tmp_path / "out", task=odd), tmp_path, capsys)
+    assert said == "--task b\\udcff.yaml: not UTF-8, as paths of a run must be; rename it"
+    said = one_line(run(out=tmp_path / odd), tmp_path, capsys)
+    assert said.startswith("--out b\\udcff.yaml: not UTF-8") and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["sort_trahs", "none.yaml", "."])

@@ -77,3 +77,13 @@ def test_the_same_seed_gives_the_same_file(exported: Path, tmp_path: Path):
 def test_bad_input_is_one_line(words: list[str], line: str, capsys: pytest.CaptureFixture[str]):
     assert main(words) == 2
     assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "why"), [("d.usda", "it is a folder"), ("file/a.usda", "is a file, no folder")])
+def test_a_place_where_no_stage_can_be_written_is_one_line(name: str, why: str, tmp_path: Path, capsys: Any):
+    (tmp_path / "d.usda").mkdir()
+    (tmp_path / "file").touch()
+    assert main(["export-usd", "slide_block", "--out", str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith(f"--out {tmp_path / name}: cannot be written: ") and why in said
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["d.usda", "file"]

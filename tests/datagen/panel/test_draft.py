@@ -205,6 +205,11 @@ def test_a_new_task_has_a_name_of_a_task_file(tmp_path: Path):
         TaskDraft(str(tmp_path / "mine.txt"))
 
 
+def test_a_new_task_stands_in_a_folder_that_is_there(tmp_path: Path):
+    with pytest.raises(InputError, match="none: there is no such folder; make it"):
+        TaskDraft(str(tmp_path / "none" / "mine.yaml"))
+
+
 def test_numbers_that_are_typed_into_a_range_are_undone_together(mine: Path):
     draft = TaskDraft(str(mine))
     (field,) = (field for field in range_fields(draft.data) if field.keys == ("randomize", "mass", "factor"))

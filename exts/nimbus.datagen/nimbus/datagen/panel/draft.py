@@ -273,6 +273,8 @@ def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
         return source, source.read_bytes()
     if path.suffix != ".yaml":
         raise InputError("no such file", where=str(path), instead="end the name of a new task with .yaml")
+    if not path.absolute().parent.is_dir():
+        raise InputError("there is no such folder", where=str(path.parent), instead="make it, or choose another")
     return path, None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,11 +14,10 @@ from nimbus.datagen.errors import StorageError
 def storage_error(error: OSError, path: Path) -> StorageError:
     """The one line for a disk that is full or went away."""
     reason = os.strerror(error.errno) if error.errno else str(error)
-    return StorageError(
-        f"cannot write: {reason}",
-        where=str(path),
-        instead="make room or choose another --out, then run the same command again: what is stored stays",
-    )
+    is_closed = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+    mend = "make it writable" if is_closed else "make room or choose another --out"
+    instead = f"{mend}, then run the same command again: what is stored stays"
+    return StorageError(f"cannot write: {reason}", where=str(path), instead=instead)
 
 
 @contextmanager
