@@ -30,8 +30,8 @@ class IsaacSim:
         """Of replicator, after a step."""
         self.takes_poses = True
         """Else a write only leaves a line in the log."""
-        self.refreshed: list[str] = []
-        """Prims whose place was written back as it was found."""
+        self.refreshed: list[tuple[str, Any]] = []
+        """Prims, one by one, and where they were put."""
         self.update: Callable[[], None] = lambda: None
         """Called at each round of Kit's loop."""
 
@@ -42,12 +42,7 @@ class IsaacSim:
         def prims(prim: Any, paths: Any, **_: Any) -> None:
             prim.played_paths = [paths] if isinstance(paths, str) else list(paths)
 
-        def pose(prim: Any, translations: Any, orientations: Any = None) -> None:
-            if orientations is None:
-                assert self.done[-1] == "usdrt", "that backend alone keeps turns and scales"
-                np.testing.assert_array_equal(translations.numpy(), poses(prim)[0].numpy())  # as it was found
-                self.refreshed += prim.played_paths
-                return
+        def pose(prim: Any, translations: Any, orientations: Any) -> None:
             assert len(translations) == len(orientations) == len(prim.played_paths)
             if self.takes_poses:
                 self.poses |= dict(zip(prim.played_paths, zip(translations, orientations, strict=True), strict=True))
@@ -98,6 +93,10 @@ class IsaacSim:
             self.done.append(name)
             yield
 
+        def placed(path: str, *, translation: Any) -> None:
+            assert self.done[-1] == "usdrt", "there is no other way for a single prim"
+            self.refreshed.append((path, translation))
+
         def current() -> Any:
             from pxr import Usd
 
@@ -115,6 +114,7 @@ class IsaacSim:
             f"{_UTILS}.stage:open_stage": opened,
             f"{_UTILS}.stage:is_stage_loading": still_loading,
             f"{_UTILS}.stage:get_current_stage": current,
+            f"{_UTILS}.xform:set_local_pose": placed,
             f"{_MANAGER}.assets_loading": lambda: False,
             "omni.replicator.core.orchestrator:set_capture_on_play": noted("capture"),
             "omni.replicator.core.orchestrator:step": stepped,

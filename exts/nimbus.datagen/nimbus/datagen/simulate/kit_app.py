@@ -178,12 +178,19 @@ def refresh_places() -> None:
     """
     import isaacsim.core.experimental.utils.backend as backend_utils
     import isaacsim.core.experimental.utils.stage as stage_utils
-    from isaacsim.core.experimental.prims import XformPrim
+    import isaacsim.core.experimental.utils.xform as xform_utils
     from pxr import UsdGeom
 
     stage: Any = stage_utils.get_current_stage()
-    prims = XformPrim([str(prim.GetPath()) for prim in stage.Traverse() if prim.IsA(UsdGeom.Xformable)])
+    places = {str(prim.GetPath()): _place(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Imageable)}
     with backend_utils.use_backend("usdrt"):
-        if (found := prims.get_local_poses()) is None:
-            raise RuntimeError("Isaac Sim does not find the prims of its stage; its log says why")
-        prims.set_local_poses(found[0])  # turns stay as they are: to write them would lose the scale
+        for path, place in places.items():
+            xform_utils.set_local_pose(path, translation=place)  # to write turns as well would lose the scale
+
+
+def _place(prim: Any) -> list[float]:
+    """[m] in the frame of its parent, as USD has it."""
+    from pxr import UsdGeom
+
+    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation() if prim.IsA(UsdGeom.Xformable) else None
+    return list(matrix.ExtractTranslation()) if matrix else [0.0, 0.0, 0.0]
