@@ -8,10 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json as json_bytes
-
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.stages import Stored
+from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger import Attempt
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.trajectory import Outcome, Reason
@@ -159,7 +158,7 @@ class Progress:
         self._written = self.status.updated
         # A full disk ends the run where episodes are stored, not where progress is told.
         with suppress(OSError, StorageError):
-            replace_text(self._path, json_bytes(self.status.to_plain()).decode() + "\n", durable=False)
+            replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)
 
 
 def _forget_oldest(table: dict[Any, Any]) -> None:

@@ -86,10 +86,12 @@ def _spec(args: argparse.Namespace, instances: Instances) -> CellSpec:
 
 def _text(path: Path | str, flag: str) -> str:
     """A path as text, which a run keeps and tells others."""
+    text = str(path)
     try:
-        return str(path).encode().decode()
+        text.encode()
     except UnicodeEncodeError:
-        raise InputError("not UTF-8, as paths of a run must be", where=f"{flag} {path}", instead="rename it") from None
+        raise InputError("not UTF-8, as paths of a run must be", where=f"{flag} {text}", instead="rename it") from None
+    return text
 
 
 def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:

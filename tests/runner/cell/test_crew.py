@@ -100,6 +100,15 @@ def bury_beside_a_birth(crew: Crew) -> None:
     assert not len(crew) and not processes.orphans(set())
 
 
+def talker(crew: Crew) -> tuple[Member, socket.socket]:
+    """A member, and the other end of its channel."""
+    zygote, theirs = pair()
+    member = crew.start(zygote, role="planner", seat=0)
+    received = theirs.receive()
+    assert received
+    return member, socket.socket(fileno=received[1][0])
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -116,11 +125,7 @@ def bury_beside_a_birth(crew: Crew) -> None:
 def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further_is_not_heard(
     crew: Crew, said: bytes
 ) -> None:
-    zygote, theirs = pair()
-    member = crew.start(zygote, role="planner", seat=0)
-    received = theirs.receive()
-    assert received
-    end = socket.socket(fileno=received[1][0])
+    member, end = talker(crew)
     heard: list[object] = []
     crew._on_message = lambda _, message: heard.append(message)
     end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -134,11 +139,7 @@ def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further
 
 
 def test_who_has_nothing_to_do_is_heard_again_later_and_the_last_words_of_the_dead_at_once(crew: Crew):
-    zygote, theirs = pair()
-    member = crew.start(zygote, role="renderer", seat=0)
-    received = theirs.receive()
-    assert received
-    end = socket.socket(fileno=received[1][0])
+    member, end = talker(crew)
     heard: list[int] = []
 
     def hear(member: Member, message: Any) -> None:

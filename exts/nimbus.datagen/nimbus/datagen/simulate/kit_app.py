@@ -192,5 +192,7 @@ def _place(prim: Any) -> list[float]:
     """[m] in the frame of its parent, as USD has it."""
     from pxr import UsdGeom
 
-    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation() if prim.IsA(UsdGeom.Xformable) else None
-    return list(matrix.ExtractTranslation()) if matrix else [0.0, 0.0, 0.0]
+    if not prim.IsA(UsdGeom.Xformable):
+        return [0.0, 0.0, 0.0]
+    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation()
+    return list(matrix.ExtractTranslation())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -29,26 +30,23 @@ def from_json(kind: type[T], text: str) -> T:
 
 def from_plain(kind: type[T], value: Any) -> T:
     """A dataclass of that kind from plain values; ``ValueError`` when they are not of that kind."""
-    try:
-        return _validator(kind).validate_python(value)
-    except ValidationError as error:
-        raise ValueError(_what_is_wrong(error)) from None
+    return _validated(_validator(kind).validate_python, value)
 
 
 def from_json_bytes(kind: type[T], content: bytes) -> T:
     """As :func:`from_json`, without plain values in between."""
+    return _validated(_validator(kind).validate_json, content)
+
+
+def _validated(validate: Callable[[Any], T], value: Any) -> T:
+    """What a validator makes of a value; its first complaint in one line."""
     try:
-        return _validator(kind).validate_json(content)
+        return validate(value)
     except ValidationError as error:
-        raise ValueError(_what_is_wrong(error)) from None
-
-
-def _what_is_wrong(error: ValidationError) -> str:
-    """The first complaint, in one line."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = "".join(f"{part}." for part in first["loc"])[:-1]
-    what = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {what}" if place else what
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "".join(f"{part}." for part in first["loc"])[:-1]
+        what = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{place}: {what}" if place else what) from None
 
 
 def parse_json(text: str) -> Any:
