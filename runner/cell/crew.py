@@ -8,7 +8,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,15 @@ class Member:
     pidfd: int = -1
     orders: int = 0
     """Given so far."""
+    done: int = 0
+    """Carried out of these, as far as it told."""
     ordered: float = 0.0
-    """When the last one was [s monotonic]."""
+    """When the last ones were given [s monotonic]."""
     is_idle: bool = False
     flushing: bool = False
     idle_at: int = -1
     """State of the work in which there was nothing for it, see :meth:`Dispatcher.reconsider`."""
     roles: tuple[str, ...] = ()
-    given: dict[int, float] = field(default_factory=dict)
-    """When it was given what it has [s monotonic], by index."""
     results: int = 0
     """Plans, rejections and stored episodes so far."""
     backoff: Backoff

@@ -17,7 +17,7 @@ from nimbus.runner.cell.deadlines import Deadlines
 from nimbus.runner.cell.evidence import Evidence
 from nimbus.runner.cell.intake import Intake
 from nimbus.runner.cell.lease import Lease, Role, Settled
-from nimbus.runner.cell.messages import Idle, Plan, PlanMade, Recorded, Render, Stop, Times, Written
+from nimbus.runner.cell.messages import Idle, Order, Plan, PlanMade, Recorded, Render, Stop, Times, Written
 from nimbus.runner.cell.pace import Pace
 from nimbus.runner.cell.places import Places, spill_file
 from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
@@ -89,21 +89,21 @@ class Dispatcher:
         if lease is None:
             member.idle_at = self._changes
             return False
-        self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(member.seat))
+        leases = [lease, *self._more_like(lease, member)]
         if not self.orders:
             self.progress.ready()
             self.progress.activity("making the first episodes")
-        self.orders += 1
+        self.orders += len(leases)
         if lease.role is not member.role:
             self.reconsider()
             self.switches += 1
             self.progress.tell(f"worker {member.number}: {member.role} becomes {lease.role}", kind="role")
             member.role = lease.role
         member.solo = lease.index if member.is_fresh else None
-        member.is_idle, member.orders = False, member.orders + 1
-        member.given[lease.index] = member.ordered = time.monotonic()
+        member.is_idle, member.orders, member.ordered = False, member.orders + len(leases), time.monotonic()
+        orders = tuple(self._order(each, member) for each in leases)
         plans = lease.role is Role.PLANNER or not self.has_planner
-        self.crew.say(member, self._plan_order(lease, member) if plans else self._render_order(lease, member))
+        self.crew.say(member, Plan(orders=orders) if plans else Render(orders=orders))
         return True
 
     def reconsider(self) -> None:
@@ -136,6 +136,23 @@ class Dispatcher:
             return self._next_plan(member)
         return self.work.next_render(member.number) if choice is Choice.RENDER else None
 
+    def _more_like(self, lease: Lease, member: Member) -> list[Lease]:
+        """What a worker gets beside a lease, where they are so short that it would mostly wait for the next one.
+
+        No more than its share of what waits, so that nobody has nothing meanwhile.
+        """
+        most = self.pace.at_once(lease.role)
+        if most == 1 or lease.solo or member.is_fresh:
+            return []
+        counts = self.work.counts
+        if lease.role is Role.PLANNER:
+            waiting = min(counts.pending, self._plan_places - 1)  # the first one's place is not taken yet
+        else:
+            waiting = counts.planned if self.has_planner else counts.pending
+        draw = self.work.next_plan if lease.role is Role.PLANNER else self.work.next_render
+        more = (draw(member.number) for _ in range(min(most - 1, waiting // 2)))
+        return [each for each in more if each]
+
     def _next_plan(self, member: Member) -> Lease | None:
         return self.work.next_plan(member.number) if self._plan_places > 0 else None
 
@@ -163,16 +180,28 @@ class Dispatcher:
             fixed=self.spec.resources.fixed_roles,
         )
 
-    def _plan_order(self, lease: Lease, member: Member) -> Plan:
-        slot, generation = self.places.grant(member.number, lease.index) if self.has_planner else (-1, 0)
-        spill = spill_file(lease.index, lease.number)
-        return Plan(**_common(lease), slot=slot, generation=generation, spill=spill)
+    def _order(self, lease: Lease, member: Member) -> Order:
+        self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(member.seat))
+        slot, generation, spill = self._place(lease, member)
+        return Order(
+            index=lease.index,
+            variants=lease.variants,
+            lease=lease.number,
+            slot=slot,
+            generation=generation,
+            spill=spill,
+            stored=lease.stored_plan,
+            stored_attempt=lease.stored_attempt,
+        )
 
-    def _render_order(self, lease: Lease, member: Member) -> Render:
+    def _place(self, lease: Lease, member: Member) -> tuple[int, int, str]:
+        """Slot, its generation and file of a plan that is to be made or shown; the file is one slot's substitute."""
+        if lease.place is None:
+            slot, generation = self.places.grant(member.number, lease.index) if self.has_planner else (-1, 0)
+            return slot, generation, spill_file(lease.index, lease.number)
         if isinstance(lease.place, str):
-            return Render(**_common(lease), spill=lease.place)
-        assert lease.place is not None
-        return Render(**_common(lease), slot=lease.place, generation=self.places.take(lease.place, member.number))
+            return -1, 0, lease.place
+        return lease.place, self.places.take(lease.place, member.number), ""
 
     # What comes back
 
@@ -184,14 +213,19 @@ class Dispatcher:
             case Recorded():
                 self.intake.record(member, message)
             case Written():
+                self.places.free(self.work.rendered(message.index, lease=message.lease))
                 self.intake.store(member, message)
             case Times():
                 self._take_times(member, message)
 
     def _take_idle(self, member: Member, message: Idle) -> None:
         self._take_times(member, message)
-        if message.plan:
-            self._take_plan(member, message.plan)
+        for plan in message.plans:
+            self._take_plan(member, plan)
+        if count := message.done - member.done:
+            role = Role(member.role)
+            self.pace.took(role, message.seconds, count=count, is_first=role not in member.roles)
+            member.done = message.done
         if message.done < member.orders:
             return  # said before the last order came
         member.is_idle, member.flushing, member.roles = True, message.flushing, message.roles
@@ -315,8 +349,6 @@ class Dispatcher:
         member.results += 1
         member.backoff.result()
         self.evidence.record_lease(index, role)
-        if begin := member.given.pop(index, None):
-            self.pace.took(role, time.monotonic() - begin, is_first=member.results == 1)
 
     def _tell(self, attempt: Attempt) -> None:
         told = self._told.setdefault(attempt.idx, set())
@@ -324,14 +356,3 @@ class Dispatcher:
         self.progress.add(stored, is_new=attempt.attempt not in told)
         self.progress.tell(line(stored, self.progress.status))
         told.add(attempt.attempt)
-
-
-def _common(lease: Lease) -> dict[str, Any]:
-    """What every order says of its lease."""
-    return {
-        "index": lease.index,
-        "variants": lease.variants,
-        "lease": lease.number,
-        "stored": lease.stored_plan,
-        "stored_attempt": lease.stored_attempt,
-    }

@@ -33,13 +33,17 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Order):
-    """Plan an episode, into a slot of the slab."""
+class Plan:
+    """Plan episodes, one after the other, each into its slot of the slab; who does everything renders them, too."""
+
+    orders: tuple[Order, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Render(Order):
-    """Render and stage a plan; one who plans and renders finds the stored variant here as well."""
+class Render:
+    """Render and stage plans, one after the other."""
+
+    orders: tuple[Order, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +79,10 @@ class Idle(Times):
 
     done: int
     """Orders carried out so far: an answer to an older state is not taken for a new one."""
-    plan: PlanMade | None = None
-    """What the last order led to, if that was a plan."""
+    seconds: float = 0.0
+    """That those took which no such message told of before, all together."""
+    plans: tuple[PlanMade, ...] = ()
+    """What the same led to, where that was a plan."""
     flushing: bool = False
     """What was rendered last is still being written."""
     roles: tuple[str, ...] = ()

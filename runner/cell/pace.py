@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from nimbus.runner.cell.lease import Role
 
+_AT_ONCE_SECONDS, _AT_ONCE = 0.05, 16
+"""As long as orders that are given at once may take together [s], and as many as they may be: what dies with their
+worker is made again, and at the end of a run the others wait for it."""
+
 
 class Pace:
     """Means over a run; the first lease of a worker tells what building its half of the chain costs."""
@@ -14,19 +18,20 @@ class Pace:
         self._count = dict.fromkeys(Role, 0)
         self._good = self._bad = 0
 
-    def took(self, role: Role, seconds: float, *, is_first: bool) -> None:
-        """A lease ended well.
+    def took(self, role: Role, seconds: float, *, count: int = 1, is_first: bool) -> None:
+        """Orders were carried out.
 
         Args:
-            role: What it was for.
-            seconds: [s] wall-clock, from the order to the result.
-            is_first: It was the worker's first, which also builds what it needs.
+            role: What they were for.
+            seconds: [s] wall-clock, of all of them.
+            count: How many.
+            is_first: They were the worker's first in that role, which also builds what it needs.
         """
         if is_first:
             self._first[role].append(seconds)
         else:
             self._sum[role] += seconds
-            self._count[role] += 1
+            self._count[role] += count
 
     def planned(self, good: bool) -> None:
         """A lease for planning led to a plan, or was rejected for good."""
@@ -39,6 +44,12 @@ class Pace:
             return self._sum[role] / self._count[role]
         first = self._first[role]
         return sum(first) / len(first) if first else 0.0
+
+    def at_once(self, role: Role) -> int:
+        """How many orders in a role are given at once; 1 while it is not known how long they take."""
+        if not self._count[role]:
+            return 1
+        return max(1, min(_AT_ONCE, int(_AT_ONCE_SECONDS / max(self.seconds(role), 1e-6))))
 
     @property
     def plan_yield(self) -> float:

@@ -29,6 +29,8 @@ class _Held:
     state: State = State.PENDING
     lease: Lease | None = None
     place: Place | None = None
+    rendered: int = 0
+    """Variants whose files are whole, of the present lease."""
     order: int = 0
     """Of the plan among all plans."""
     losses: int = 0
@@ -107,6 +109,22 @@ class Work:
         held.losses = 0  # of planning, which is over
         self._queue(held)
         return True
+
+    def rendered(self, index: int, *, lease: int) -> Place | None:
+        """A variant's file is whole, though not yet stored.
+
+        Returns:
+            The place to be freed, when this was the lease's last variant: nobody needs the plan any more, but for a
+            file that is lost before it is stored, for which it is made again.
+        """
+        held = self._held.get(index)
+        if held is None or held.lease is None or held.number != lease:
+            return None
+        held.rendered += 1
+        if held.rendered < len(held.lease.variants):
+            return None
+        place, held.place = held.place, None
+        return place
 
     def settled(self, index: int, variant: int, kind: Settled) -> Place | None:
         """A variant is stored or rejected, whoever did it; a second time says nothing.
@@ -266,7 +284,7 @@ class Work:
             stored_attempt=held.request.stored_attempt,
             solo=held.aside,
         )
-        held.aside = False
+        held.aside, held.rendered = False, 0
         self._aside.pop(lease.index, None)
         self._by_worker.setdefault(worker, set()).add(lease.index)
         self._move(held, State.PLANNING if role is Role.PLANNER else State.RENDERING)

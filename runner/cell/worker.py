@@ -72,23 +72,26 @@ class Worker:
         self._load = self._chain.stages[0]
         self._roles: list[str] = []
         self._done = 0
-        self._plan_made: PlanMade | None = None
+        self._plans: list[PlanMade] = []
         self._times_due = 0.0
 
     def run(self) -> None:
         """Work until told to stop, or until the supervisor is gone."""
         liveness.listen(self._progress, patience=self._stamp.extend)
-        while not isinstance(order := self._next_order(), Stop):
-            match order:
-                case Plan() if self._head:
-                    self._plan(order)
+        seconds = 0.0
+        while not isinstance(message := self._next_orders(seconds), Stop):
+            begin = time.monotonic()
+            match message:
                 case Plan():
-                    self._all_stages(order)
+                    carry_out = self._plan if self._head else self._all_stages
                 case Render():
-                    self._render(order)
+                    carry_out = self._render
                 case _:
-                    raise ValueError(f"unexpected order {order}")
-            self._done += 1
+                    raise ValueError(f"unexpected message {message}")
+            for order in message.orders:
+                carry_out(order)
+                self._done += 1
+            seconds = time.monotonic() - begin
         self._stamp.phase("close")
         self._chain.close()
         self._say(Times(**self._times()))
@@ -100,12 +103,17 @@ class Worker:
         else:
             self._stamp.tick()
 
-    def _next_order(self) -> Any:
-        """Ask for the next order and wait for it; what is written in the background goes on meanwhile."""
+    def _next_orders(self, seconds: float) -> Any:
+        """Ask for the next orders and wait for them; what is written in the background goes on meanwhile.
+
+        Args:
+            seconds: That the last ones took.
+        """
         flushing = self._pending()
         times = self._times() if time.monotonic() >= self._times_due else {}
-        made, self._plan_made = self._plan_made, None
-        self._say(Idle(done=self._done, plan=made, flushing=flushing, roles=tuple(self._roles), **times))
+        plans, self._plans = tuple(self._plans), []
+        news = {"seconds": seconds, "plans": plans, **times}
+        self._say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles), **news))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
@@ -118,7 +126,7 @@ class Worker:
     def _pending(self) -> bool:
         return any([stage.pending() for stage in self._chain.stages])
 
-    def _plan(self, order: Plan) -> None:
+    def _plan(self, order: Order) -> None:
         self._take_role(Role.PLANNER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         made: Planned | Randomized | None = None
@@ -133,7 +141,7 @@ class Worker:
         if made is not None:
             self._hand_over(made, order)
 
-    def _record(self, item: Planned, order: Plan) -> None:
+    def _record(self, item: Planned, order: Order) -> None:
         kept, shown = self._keep(item, order)
         times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first tells what all of them took
         rows = tuple(
@@ -150,7 +158,7 @@ class Worker:
         )
         self._say(Recorded(index=order.index, lease=order.lease, attempts=rows))
 
-    def _keep(self, item: Planned, order: Plan) -> tuple[KeptFailure | None, dict[str, float]]:
+    def _keep(self, item: Planned, order: Order) -> tuple[KeptFailure | None, dict[str, float]]:
         """Render and store a failed attempt, its first variant, where failures are kept; what it took [s] by stage."""
         *renderers, writer = self._tail
         if not isinstance(writer, Hdf5Writer) or not writer.keeps(item.trajectory):
@@ -162,7 +170,7 @@ class Worker:
             return kept, {"render": shown.cpu_time, "store": time.thread_time() - begin - shown.cpu_time}
         return None, {}
 
-    def _hand_over(self, item: Planned | Randomized, order: Plan) -> None:
+    def _hand_over(self, item: Planned | Randomized, order: Order) -> None:
         parts = wire.encode(item)
         spilled = order.slot < 0 or sum(map(len, parts)) > self._slab.capacity
         if spilled:
@@ -171,9 +179,9 @@ class Worker:
                 file.writelines(parts)
         else:
             self._slab.write(order.slot, order.generation, parts)
-        self._plan_made = PlanMade(index=order.index, lease=order.lease, spilled=spilled)
+        self._plans.append(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
 
-    def _render(self, order: Render) -> None:
+    def _render(self, order: Order) -> None:
         self._take_role(Role.RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         scene: Scene = next(iter(self._load.process(self._request(order))))
@@ -182,7 +190,7 @@ class Worker:
         self._shelf.begin(order.lease)
         _exhaust(run_one(self._tail, replace(item, layouts=wanted)))
 
-    def _planned(self, order: Render, scene: Scene) -> Planned | Randomized:
+    def _planned(self, order: Order, scene: Scene) -> Planned | Randomized:
         try:
             if order.spill:
                 return wire.decode((self._folder / order.spill).read_bytes(), scene)
@@ -190,7 +198,7 @@ class Worker:
         except (wire.WireError, SlabError, OSError) as error:
             raise LostPlanError(f"the plan cannot be read: {error}") from error
 
-    def _all_stages(self, order: Plan) -> None:
+    def _all_stages(self, order: Order) -> None:
         self._take_role(Role.RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
         self._shelf.begin(order.lease)

@@ -16,6 +16,7 @@ from nimbus.runner.cell.crew import Crew, Member
 from nimbus.runner.cell.deadlines import Deadlines
 from nimbus.runner.cell.dispatch import Dispatcher
 from nimbus.runner.cell.evidence import Evidence
+from nimbus.runner.cell.lease import Settled
 from nimbus.runner.cell.messages import Idle, Written
 from nimbus.runner.cell.slab import Slab, SlotTable
 from nimbus.runner.cell.spec import CellSpec
@@ -37,6 +38,12 @@ class Cell:
         self.dispatcher.take(member, Idle(done=0))
         self.dispatcher.give(member)
         return member
+
+    def settle(self, member: Member) -> None:
+        """Let what a worker has be rejected."""
+        for lease in self.dispatcher.work.held_by(member.number):
+            for variant in lease.variants:
+                self.dispatcher.work.settled(lease.index, variant, Settled.REJECTED)
 
     def write(self, member: Member, variant: int) -> None:
         """Let a worker say that a file is whole."""
@@ -142,3 +149,26 @@ def test_who_had_nothing_to_do_is_asked_again_once_something_has_changed(cell: C
     assert free.is_idle and not cell.dispatcher.give(free), "the one episode is with the other"
     cell.lose(busy)
     assert cell.dispatcher.give(free)
+
+
+@pytest.mark.parametrize("episodes", [12])
+def test_short_orders_are_given_several_at_once_but_half_of_what_waits_is_left_for_others(cell: Cell) -> None:
+    first, second = cell.employ(), cell.employ()
+    assert [first.orders, second.orders] == [1, 1], "nobody knows yet how long they take"
+    for done, given in ((1, 1), (2, 1 + 8 // 2), (7, 1 + 3 // 2), (9, 1 + 1 // 2)):
+        cell.settle(first)
+        cell.dispatcher.take(first, Idle(done=done, seconds=1e-3, roles=("renderer",)))
+        assert cell.dispatcher.give(first)
+        assert [first.orders, len(cell.dispatcher.work.held_by(first.number))] == [done + given, given]
+    cell.lose(first)
+    third = cell.employ()
+    assert third.orders == 1, "one that has done nothing yet gets one"
+
+
+@pytest.mark.parametrize("episodes", [12])
+def test_long_orders_are_given_one_by_one(cell: Cell) -> None:
+    member = cell.employ()
+    for done in (1, 2, 3):
+        cell.settle(member)
+        cell.dispatcher.take(member, Idle(done=done, seconds=0.1, roles=("renderer",)))
+        assert cell.dispatcher.give(member) and member.orders == done + 1

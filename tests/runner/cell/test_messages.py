@@ -6,18 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.messages import Idle, Plan, PlanMade, Trouble, from_bytes, to_bytes
+from nimbus.runner.cell.messages import Idle, Order, Plan, PlanMade, Render, Trouble, from_bytes, to_bytes
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]))
 SECONDS = st.floats(allow_nan=False, allow_infinity=False)
 SPANS = st.lists(st.tuples(PLAIN, SECONDS, SECONDS), max_size=4).map(tuple)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
+PLANS = st.lists(st.builds(PlanMade, index=WHOLE, lease=WHOLE), max_size=4).map(tuple)
+VARIANTS = st.lists(WHOLE, max_size=4).map(tuple)
+ORDERS = st.lists(st.builds(Order, index=WHOLE, variants=VARIANTS, lease=WHOLE, stored=PLAIN), max_size=4).map(tuple)
 MESSAGES = (
     st.builds(Trouble, sort=PLAIN, line=PLAIN, traceback=PLAIN, code=WHOLE)
-    | st.builds(
-        Idle, spans=SPANS, gaps=SPANS, done=WHOLE, plan=st.none() | st.builds(PlanMade, index=WHOLE, lease=WHOLE)
-    )
-    | st.builds(Plan, index=WHOLE, variants=st.lists(WHOLE, max_size=4).map(tuple), lease=WHOLE, stored=PLAIN)
+    | st.builds(Idle, spans=SPANS, gaps=SPANS, done=WHOLE, seconds=SECONDS, plans=PLANS)
+    | st.builds(Plan, orders=ORDERS)
+    | st.builds(Render, orders=ORDERS)
 )
 
 

@@ -57,6 +57,18 @@ def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
     return sound(spec)
 
 
+def test_whoever_has_several_short_orders_is_charged_with_the_one_it_died_at(tmp_path: Path):
+    deaths = {"plan 8": "kill x1", "render 11": "segv x1", "plan 14": "raise x1", "view 17 0": "exit x1"}
+    spec = make_spec(tmp_path / "data", mishaps=deaths, episodes=20, workers=(2, 1))
+    run = Run(spec)
+    assert run.end().code == 0
+    leaves_nothing(spec)
+    assert sound(spec) == in_one_process(tmp_path / "serial", episodes=20)
+    assert sorted((fault.idx, fault.phase) for fault in run.faults()) == [
+        *((8, "plan"), (11, "render"), (14, "plan"), (17, "render"))
+    ]
+
+
 def test_of_visual_variants_only_those_are_made_again_that_were_not_stored(tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 1 5": "nap x1", "view 2 0": "kill x1"}, episodes=4, variants=3)
     finish(spec)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from nimbus.runner.cell.lease import Role
+from nimbus.runner.cell.pace import Pace
+
+
+def test_a_mean_is_of_all_orders_but_a_workers_first():
+    pace = Pace()
+    pace.took(Role.PLANNER, 9.0, is_first=True)
+    assert pace.seconds(Role.PLANNER) == 9.0, "nothing better is known"
+    pace.took(Role.PLANNER, 1.0, count=4, is_first=False)
+    pace.took(Role.PLANNER, 0.5, is_first=False)
+    assert pace.seconds(Role.PLANNER) == pytest.approx(0.3) and pace.seconds(Role.RENDERER) == 0.0
+    assert pace.switch_seconds == pytest.approx(8.7)
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(60.0, 1), (0.04, 1), (0.02, 2), (0.005, 10), (1e-4, 16), (0.0, 16)])
+def test_short_orders_are_given_several_at_once(seconds: float, count: int):
+    pace = Pace()
+    pace.took(Role.RENDERER, seconds, is_first=True)
+    assert pace.at_once(Role.RENDERER) == 1, "the first one tells nothing of the next"
+    pace.took(Role.RENDERER, 3 * seconds, count=3, is_first=False)
+    assert pace.at_once(Role.RENDERER) == count and pace.at_once(Role.PLANNER) == 1
+
+
+def test_the_yield_is_of_plans():
+    pace = Pace()
+    assert pace.plan_yield == 1.0
+    for good in (True, True, True, False):
+        pace.planned(good)
+    assert pace.plan_yield == 0.75
