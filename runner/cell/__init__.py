@@ -27,6 +27,7 @@ worker.py        plans or renders, as it is told, and stamps its progress
   job.py           what the components are made from
   roles.py         where the chain of stages is cut in a planner's and a renderer's half
   shelf.py         where its writer puts episodes: the supervisor is told
+  outbox.py        what it says: at once, or of several short orders together
 spec.py          what a run is asked to do
 lease.py         an episode in somebody's hands
 trouble.py       what a worker or the zygote says of the error for which it leaves

@@ -17,7 +17,7 @@ from nimbus.runner.cell import processes
 from nimbus.runner.cell.backoff import Backoff
 from nimbus.runner.cell.channel import Channel, pair
 from nimbus.runner.cell.lease import Role
-from nimbus.runner.cell.messages import Spawn, Trouble, from_bytes, to_bytes
+from nimbus.runner.cell.messages import Spawn, Trouble, all_from_bytes, to_bytes
 from nimbus.runner.cell.slab import Slab
 from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.stamps import StampPage
@@ -223,23 +223,24 @@ class Crew:
                 signal.pidfd_send_signal(member.pidfd, number)
 
     def _hear(self, member: Member, *, is_gone: bool = False) -> None:
-        while not member.garbled and (message := self._next_message(member)):
-            self._on_message(member, message)
+        while not member.garbled and (messages := self._next_messages(member)):
+            for message in messages:
+                self._on_message(member, message)
             if member.is_idle and not is_gone:
                 return  # mostly it has said all; what its writer still says, the selector tells of again
         if member.garbled or member.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(member.channel)
 
-    def _next_message(self, member: Member) -> Any:
+    def _next_messages(self, member: Member) -> list[Any]:
         try:
             content = member.channel.receive_now()
-            return content and from_bytes(content)
+            return all_from_bytes(content) if content else []
         except ValueError as error:
             member.garbled = True
             member.trouble = Trouble(sort="garbled", line=f"said what is no message: {error}")
             self.kill(member, why=member.trouble.line)
-            return None
+            return []
 
     def _reap(self, member: Member) -> None:
         self._hear(member, is_gone=True)  # its last words

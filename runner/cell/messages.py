@@ -194,8 +194,13 @@ _KINDS: dict[bytes, Any] = {
 
 
 def to_bytes(message: Any) -> bytes:
-    """A message as it travels: its kind, a space, its fields as JSON; a path arrives as text."""
+    """A message as it travels, a line: its kind, a space, its fields as JSON; a path arrives as text."""
     return b"%s %s" % (type(message).__name__.encode(), json_bytes(vars(message)))
+
+
+def all_from_bytes(content: bytes) -> list[Any]:
+    """The messages of a datagram, a line each; ``ValueError`` when one is none."""
+    return [from_bytes(line) for line in content.split(b"\n")]
 
 
 def from_bytes(content: bytes) -> Any:

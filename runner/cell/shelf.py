@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.commit import Staged
 from nimbus.datagen.store.info import DatasetInfo, merge
-from nimbus.runner.cell.channel import Channel
-from nimbus.runner.cell.messages import Recorded, Written, to_bytes
+from nimbus.runner.cell.messages import Recorded, Written
+from nimbus.runner.cell.outbox import Outbox
 
 
 class MessageShelf:
@@ -18,14 +17,14 @@ class MessageShelf:
 
     Args:
         folder: The dataset's folder.
-        channel: To the supervisor; sending is atomic, so that the I/O thread may commit.
+        outbox: To the supervisor; the I/O thread may commit.
     """
 
-    def __init__(self, folder: Path, channel: Channel) -> None:
+    def __init__(self, folder: Path, outbox: Outbox) -> None:
         self.folder = folder
         self.stage = folder / "stage"
         self.info = DatasetInfo(task="", task_hash="", seed=0)  # the names are the supervisor's to give
-        self._channel = channel
+        self._outbox = outbox
         self._lease = 0
 
     def begin(self, lease: int) -> None:
@@ -38,7 +37,7 @@ class MessageShelf:
 
     def record(self, attempts: Sequence[Attempt]) -> None:
         """Tell of failed attempts at one episode."""
-        self._say(Recorded(index=attempts[0].idx, lease=self._lease, attempts=tuple(attempts)))
+        self._outbox.result(Recorded(index=attempts[0].idx, lease=self._lease, attempts=tuple(attempts)))
 
     def commit(self, staged: Sequence[Staged]) -> list[Attempt]:
         """Tell of episodes whose files are whole; the supervisor decides whether they are taken."""
@@ -48,8 +47,5 @@ class MessageShelf:
                 news = self.info = known
             path = item.path.relative_to(self.folder).as_posix()
             written = Written(index=item.attempt.idx, lease=item.lease, attempt=item.attempt, path=path, learned=news)
-            self._say(written)
+            self._outbox.result(written)
         return [item.attempt for item in staged]
-
-    def _say(self, message: Any) -> None:
-        self._channel.send(to_bytes(message))

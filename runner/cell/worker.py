@@ -34,8 +34,8 @@ from nimbus.runner.cell.messages import (
     Stop,
     Times,
     from_bytes,
-    to_bytes,
 )
+from nimbus.runner.cell.outbox import Outbox
 from nimbus.runner.cell.processes import leave_stopping_to_the_supervisor
 from nimbus.runner.cell.roles import cut, run_one
 from nimbus.runner.cell.shelf import MessageShelf
@@ -58,14 +58,16 @@ class Worker:
     Args:
         job: What components are made from.
         folder: The dataset's folder.
-        channel: To the supervisor.
+        channel: Orders come from here.
+        outbox: What is said goes there.
         slab: Where plans lie.
         stamp: Its row of the page of stamps.
     """
 
-    def __init__(self, job: Job, folder: Path, *, channel: Channel, slab: Slab, stamp: Stamp) -> None:
+    def __init__(self, job: Job, folder: Path, *, channel: Channel, outbox: Outbox, slab: Slab, stamp: Stamp) -> None:
         self._folder, self._channel, self._slab, self._stamp = folder, channel, slab, stamp
-        self._shelf = MessageShelf(folder, channel)
+        self._outbox = outbox
+        self._shelf = MessageShelf(folder, outbox)
         self._chain = job.chain(self._shelf, overlap=True)
         count = cut(job.pipeline)
         self._head, self._tail = self._chain.stages[:count], self._chain.stages[count:]
@@ -88,13 +90,15 @@ class Worker:
                     carry_out = self._render
                 case _:
                     raise ValueError(f"unexpected message {message}")
+            if len(message.orders) > 1:
+                self._outbox.keep_results()
             for order in message.orders:
                 carry_out(order)
                 self._done += 1
             seconds = time.monotonic() - begin
         self._stamp.phase("close")
         self._chain.close()
-        self._say(Times(**self._times()))
+        self._outbox.say(Times(**self._times()))
 
     def _progress(self, phase: str) -> None:
         name = phase.split("+")[0]
@@ -113,11 +117,11 @@ class Worker:
         times = self._times() if time.monotonic() >= self._times_due else {}
         plans, self._plans = tuple(self._plans), []
         news = {"seconds": seconds, "plans": plans, **times}
-        self._say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles), **news))
+        self._outbox.say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles), **news))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
-                self._say(Idle(done=self._done, roles=tuple(self._roles)))
+                self._outbox.say(Idle(done=self._done, roles=tuple(self._roles)))
         if not flushing:
             self._stamp.phase("wait", index=-1, lease=0)
         received = self._channel.receive()
@@ -156,7 +160,7 @@ class Worker:
             )
             for layout, told in zip(item.layouts, times, strict=True)
         )
-        self._say(Recorded(index=order.index, lease=order.lease, attempts=rows))
+        self._outbox.result(Recorded(index=order.index, lease=order.lease, attempts=rows))
 
     def _keep(self, item: Planned, order: Order) -> tuple[KeptFailure | None, dict[str, float]]:
         """Render and store a failed attempt, its first variant, where failures are kept; what it took [s] by stage."""
@@ -219,9 +223,6 @@ class Worker:
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
         return {"spans": thinned(self._stamp.take_spans()), "gaps": gaps}
 
-    def _say(self, message: Any) -> None:
-        self._channel.send(to_bytes(message))
-
 
 def _exhaust(results: Iterator[Any]) -> None:
     for _ in results:
@@ -242,14 +243,15 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
     end, slab, stamps = descriptors
     channel = Channel(socket.socket(fileno=end))
+    outbox = Outbox(channel)
     stamp = StampPage.attach(stamps).writer(seat)
     stamp.phase("start")
     try:
-        Worker(load(), folder, channel=channel, slab=Slab.attach(slab), stamp=stamp).run()
+        Worker(load(), folder, channel=channel, outbox=outbox, slab=Slab.attach(slab), stamp=stamp).run()
     except BrokenPipeError:
         return 1  # the supervisor is gone
     except Exception as error:
-        channel.send(to_bytes(trouble_of(error)))
+        outbox.say(trouble_of(error))
         with suppress(OSError):  # the log may be on a full disk
             traceback.print_exc()
         return 1

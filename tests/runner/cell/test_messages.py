@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.messages import Idle, Order, Plan, PlanMade, Render, Trouble, from_bytes, to_bytes
+from nimbus.runner.cell.messages import (
+    Idle,
+    Order,
+    Plan,
+    PlanMade,
+    Render,
+    Trouble,
+    all_from_bytes,
+    from_bytes,
+    to_bytes,
+)
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]))
 SECONDS = st.floats(allow_nan=False, allow_infinity=False)
@@ -26,6 +36,11 @@ MESSAGES = (
 @given(MESSAGES)
 def test_what_is_said_is_understood(message: object) -> None:
     assert from_bytes(to_bytes(message)) == message
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=4))
+def test_several_messages_are_a_line_each(messages: list[object]) -> None:
+    assert all_from_bytes(b"\n".join(map(to_bytes, messages))) == messages
 
 
 def test_a_path_arrives_as_text_and_other_than_plain_values_are_refused() -> None:
