@@ -2,8 +2,9 @@
 
 Run it as ``python tests/benchmarks/supervisor.py [--episodes N] [--json FILE]``. Real cells of the light pipeline: one
 whose workers plan for longer than it is looked at, one that does nothing but commit episodes of a few bytes, as fast as
-this machine lets its workers, one of which a third of the attempts fails, too, one in which two variants show each plan,
-and one whose workers compute in between, so that some 150 are stored a second and the caches are theirs. CPU time of the supervisor's process, all its threads, from ``/proc``.
+this machine lets its workers, one of which a third of the attempts fails, too, one in which two variants show each
+plan, and one whose workers compute in between, so that some 150 are stored a second and the caches are theirs. CPU time
+of the supervisor's process, all its threads, from ``/proc``.
 """
 
 from __future__ import annotations
