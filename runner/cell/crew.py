@@ -46,6 +46,8 @@ class Member:
     """Carried out of these, as far as it told."""
     ordered: float = 0.0
     """When the last ones were given [s monotonic]."""
+    ordered_as: str = ""
+    """Role that those were for; its own may have changed since."""
     is_idle: bool = False
     flushing: bool = False
     idle_at: int = -1

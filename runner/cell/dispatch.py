@@ -100,7 +100,8 @@ class Dispatcher:
             self.progress.tell(f"worker {member.number}: {member.role} becomes {lease.role}", kind="role")
             member.role = lease.role
         member.solo = lease.index if member.is_fresh else None
-        member.is_idle, member.orders, member.ordered = False, member.orders + len(leases), time.monotonic()
+        member.is_idle, member.orders = False, member.orders + len(leases)
+        member.ordered, member.ordered_as = time.monotonic(), lease.role
         orders = tuple(self._order(each, member) for each in leases)
         plans = lease.role is Role.PLANNER or not self.has_planner
         self.crew.say(member, Plan(orders=orders) if plans else Render(orders=orders))
@@ -213,7 +214,7 @@ class Dispatcher:
             case Recorded():
                 self.intake.record(member, message)
             case Written():
-                self.places.free(self.work.rendered(message.index, lease=message.lease))
+                self.places.free(self.work.rendered(message.index, message.attempt.variant, lease=message.lease))
                 self.intake.store(member, message)
             case Times():
                 self._take_times(member, message)
@@ -223,7 +224,7 @@ class Dispatcher:
         for plan in message.plans:
             self._take_plan(member, plan)
         if count := message.done - member.done:
-            role = Role(member.role)
+            role = Role(member.ordered_as)
             self.pace.took(role, message.seconds, count=count, is_first=role not in member.roles)
             member.done = message.done
         if message.done < member.orders:

@@ -29,8 +29,8 @@ class _Held:
     state: State = State.PENDING
     lease: Lease | None = None
     place: Place | None = None
-    rendered: int = 0
-    """Variants whose files are whole, of the present lease."""
+    unwritten: set[int] = field(default_factory=set)
+    """Variants of the present lease whose files are not whole yet."""
     order: int = 0
     """Of the plan among all plans."""
     losses: int = 0
@@ -110,7 +110,7 @@ class Work:
         self._queue(held)
         return True
 
-    def rendered(self, index: int, *, lease: int) -> Place | None:
+    def rendered(self, index: int, variant: int, *, lease: int) -> Place | None:
         """A variant's file is whole, though not yet stored.
 
         Returns:
@@ -120,8 +120,8 @@ class Work:
         held = self._held.get(index)
         if held is None or held.lease is None or held.number != lease:
             return None
-        held.rendered += 1
-        if held.rendered < len(held.lease.variants):
+        held.unwritten.discard(variant)
+        if held.unwritten:
             return None
         place, held.place = held.place, None
         return place
@@ -284,7 +284,7 @@ class Work:
             stored_attempt=held.request.stored_attempt,
             solo=held.aside,
         )
-        held.aside, held.rendered = False, 0
+        held.aside, held.unwritten = False, set(held.open)
         self._aside.pop(lease.index, None)
         self._by_worker.setdefault(worker, set()).add(lease.index)
         self._move(held, State.PLANNING if role is Role.PLANNER else State.RENDERING)

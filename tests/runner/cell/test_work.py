@@ -134,9 +134,10 @@ def test_a_plan_whose_files_are_whole_gives_its_place_back_and_is_made_again_if_
     work = Work([Missing(index=0, variants=(0, 1))])
     plan(work, 2)
     lease = work.next_render(1)
-    assert lease and work.rendered(0, lease=lease.number - 1) is None, "of an older lease"
-    assert work.rendered(0, lease=lease.number) is None, "another variant is to come"
-    assert work.rendered(0, lease=lease.number) == 2
+    assert lease and work.rendered(0, 0, lease=lease.number - 1) is None, "of an older lease"
+    for _ in range(2):
+        assert work.rendered(0, 1, lease=lease.number) is None, "another variant is to come"
+    assert work.rendered(0, 0, lease=lease.number) == 2
     assert work.settled(0, 0, Settled.STORED) is None
     assert [lease.index for lease in work.lost(1)] == [0] and work.next_render(1) is None
     again = work.next_plan(1)
@@ -189,7 +190,7 @@ class Queue(RuleBasedStateMachine):
         self.work = Work(iter(requests), total=len(self.open))
         self.leases: dict[int, Lease] = {}
         self.places: dict[int, int] = {}
-        self.rendered: dict[int, int] = {}
+        self.unwritten: dict[int, set[int]] = {}
         self.numbers: dict[int, int] = {}
         self.next_place = itertools.count()
 
@@ -201,7 +202,7 @@ class Queue(RuleBasedStateMachine):
         assert set(lease.variants) == self.open[lease.index]
         assert lease.place == self.places.get(lease.index)
         self.leases[lease.index], self.numbers[lease.index] = lease, lease.number
-        self.rendered[lease.index] = 0
+        self.unwritten[lease.index] = set(lease.variants)
 
     def close(self, index: int, freed: object) -> None:
         assert freed == self.places.pop(index, None)
@@ -230,16 +231,15 @@ class Queue(RuleBasedStateMachine):
             self.places[index] = place
             del self.leases[index]
 
-    @rule(index=INDICES, age=st.integers(0, 1))
-    def has_rendered(self, index: int, age: int) -> None:
+    @rule(index=INDICES, variant=st.integers(0, 3), age=st.integers(0, 1))
+    def has_rendered(self, index: int, variant: int, age: int) -> None:
         lease, number = self.leases.get(index), self.numbers.get(index, 1) - age
-        freed = self.work.rendered(index, lease=number)
+        freed = self.work.rendered(index, variant, lease=number)
         if lease is None or lease.number != number:
             assert freed is None
             return
-        self.rendered[index] += 1
-        is_last = self.rendered[index] == len(lease.variants)
-        assert freed == (self.places.pop(index, None) if is_last else None)
+        self.unwritten[index].discard(variant)
+        assert freed == (None if self.unwritten[index] else self.places.pop(index, None))
 
     @rule(index=INDICES, variant=st.integers(0, 3), kind=st.sampled_from(Settled))
     def settles(self, index: int, variant: int, kind: Settled) -> None:
