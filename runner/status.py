@@ -48,7 +48,7 @@ class RingStatus:
     ready: int = 0
     """Plans that wait to be rendered."""
     taken: int = 0
-    """Plans that are being rendered."""
+    """Plans that renderers have the order to show."""
     granted: int = 0
     """Slots kept for plans that are being made."""
     spilled: int = 0

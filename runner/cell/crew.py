@@ -174,7 +174,7 @@ class Crew:
 
     def say(self, member: Member, message: Any) -> None:
         """Send an order; a worker that is gone will be noticed by its process."""
-        member.channel.post(to_bytes(message))  # orders are few and short: what has no room goes with the next tick
+        member.channel.post(to_bytes(message))  # short enough: what has no room goes with the next tick
 
     def dump(self, member: Member) -> None:
         """Let a worker write its stacks into its log."""

@@ -27,6 +27,9 @@ from nimbus.runner.cell.spec import CellSpec
 from nimbus.runner.cell.work import Work
 from nimbus.runner.progress import Progress, line, stored_of
 
+_RISK = 0.2
+"""Share of the groups of orders in which a worker may die, by how often leases end so: a part of each is made again."""
+
 
 class Dispatcher:
     """Knows what every worker has to do, and puts what they made into the dataset.
@@ -140,18 +143,20 @@ class Dispatcher:
     def _more_like(self, lease: Lease, member: Member) -> list[Lease]:
         """What a worker gets beside a lease, where they are so short that it would mostly wait for the next one.
 
-        No more than its share of what waits, so that nobody has nothing meanwhile.
+        No more than its share of what waits, so that its colleagues find some, and the fewer, the more workers die. The
+        first order of a role comes alone, as it builds what the others need.
         """
-        most = self.pace.at_once(lease.role)
-        if most == 1 or lease.solo or member.is_fresh:
+        most = min(self.pace.at_once(lease.role), int(_RISK / self.evidence.background(lease.role)))
+        if most <= 1 or lease.solo or lease.role not in member.roles or self.evidence.deaths(lease.index):
             return []
         counts = self.work.counts
+        colleagues = sum(each.role == lease.role and each is not member for each in self.crew)
         if lease.role is Role.PLANNER:
             waiting = min(counts.pending, self._plan_places - 1)  # the first one's place is not taken yet
         else:
             waiting = counts.planned if self.has_planner else counts.pending
         draw = self.work.next_plan if lease.role is Role.PLANNER else self.work.next_render
-        more = (draw(member.number) for _ in range(min(most - 1, waiting // 2)))
+        more = (draw(member.number) for _ in range(min(most - 1, waiting // (1 + colleagues))))
         return [each for each in more if each]
 
     def _next_plan(self, member: Member) -> Lease | None:
@@ -160,7 +165,7 @@ class Dispatcher:
     @property
     def _plan_places(self) -> int:
         """Where further plans can go."""
-        spill = self.spec.resources.spill - self.places.spilled_count if self.spec.resources.fixed_roles else 0
+        spill = self.spec.resources.spill - self.places.file_count if self.spec.resources.fixed_roles else 0
         return self.places.free_count + max(0, spill)
 
     def snapshot(self) -> Snapshot:
@@ -214,16 +219,15 @@ class Dispatcher:
             case Recorded():
                 self.intake.record(member, message)
             case Written():
-                self.places.free(self.work.rendered(message.index, message.attempt.variant, lease=message.lease))
-                self.intake.store(member, message)
+                self._take_written(member, message)
+            case PlanMade():
+                self._take_plan(member, message)
             case Times():
                 self._take_times(member, message)
 
     def _take_idle(self, member: Member, message: Idle) -> None:
         self._take_times(member, message)
-        for plan in message.plans:
-            self._take_plan(member, plan)
-        if count := message.done - member.done:
+        if member.ordered_as and (count := message.done - member.done) > 0:
             role = Role(member.ordered_as)
             self.pace.took(role, message.seconds, count=count, is_first=role not in member.roles)
             member.done = message.done
@@ -243,6 +247,15 @@ class Dispatcher:
                 member.trouble = f"episode {lease.index} came to no result"
                 member.is_idle = False  # it is to get nothing else before it is gone
                 self.crew.kill(member, why=member.trouble)
+                return
+
+    def _take_written(self, member: Member, message: Written) -> None:
+        place = self.work.rendered(message.index, message.attempt.variant, lease=message.lease)
+        if place is not None:
+            if not self.places.free_count:
+                self.reconsider()
+            self.places.free(place)
+        self.intake.store(member, message)
 
     def _take_plan(self, member: Member, message: PlanMade) -> None:
         self.reconsider()

@@ -80,9 +80,7 @@ class Idle(Times):
     done: int
     """Orders carried out so far: an answer to an older state is not taken for a new one."""
     seconds: float = 0.0
-    """That those took which no such message told of before, all together."""
-    plans: tuple[PlanMade, ...] = ()
-    """What the same led to, where that was a plan."""
+    """[s] That the orders took, all together, which were carried out since the last such message."""
     flushing: bool = False
     """What was rendered last is still being written."""
     roles: tuple[str, ...] = ()
@@ -187,7 +185,7 @@ _KINDS: dict[bytes, Any] = {
     kind.__name__.encode(): kind
     for kind in (
         *(Plan, Render, Stop),
-        *(Idle, Recorded, Written, Times, Trouble),
+        *(Idle, PlanMade, Recorded, Written, Times, Trouble),
         *(Spawn, Spawned, Loaded, Ready, Beat, Ended),
     )
 }

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from nimbus.runner.cell.channel import LONGEST, Channel
 from nimbus.runner.cell.messages import to_bytes
+
+_OLD = 0.1
+"""[s] that something is kept at most, as long as the worker says that it makes progress."""
 
 
 class Outbox:
@@ -19,25 +23,44 @@ class Outbox:
     def __init__(self, channel: Channel) -> None:
         self._channel, self._lock = channel, threading.Lock()
         self._kept: list[bytes] = []
-        self._keeps = False
+        self._since = 0.0
+        """When the first of them was kept [s monotonic]."""
+        self._keeps_results = False
 
     def keep_results(self) -> None:
-        """Keep results until the next :meth:`say`."""
-        self._keeps = True
+        """Keep results, too, until something is said."""
+        with self._lock:
+            self._keeps_results = True
+
+    def keep(self, message: Any) -> None:
+        """Tell of something with what is said next."""
+        with self._lock:
+            self._keep(message)
 
     def result(self, message: Any) -> None:
-        """Tell of a result, now or with what is said next."""
+        """Tell of a result, at once unless results are kept."""
         with self._lock:
-            self._kept.append(to_bytes(message))
-            if not self._keeps:
+            self._keep(message)
+            if not self._keeps_results:
                 self._send()
 
     def say(self, message: Any) -> None:
-        """Send a message, with all results that were kept before it; waits while the supervisor is slow."""
+        """Send a message, with all that was kept before it; waits while the supervisor is slow."""
         with self._lock:
-            self._keeps = False
-            self._kept.append(to_bytes(message))
+            self._keeps_results = False
+            self._keep(message)
             self._send()
+
+    def send_old(self) -> None:
+        """Send what has been kept for long: an order may turn out not to be a short one."""
+        with self._lock:
+            if self._kept and time.monotonic() > self._since + _OLD:
+                self._send()
+
+    def _keep(self, message: Any) -> None:
+        if not self._kept:
+            self._since = time.monotonic()
+        self._kept.append(to_bytes(message))
 
     def _send(self) -> None:
         """Send what is kept, in as few datagrams as hold it."""

@@ -10,12 +10,13 @@ worker is made again, and at the end of a run the others wait for it."""
 
 
 class Pace:
-    """Means over a run; the first lease of a worker tells what building its half of the chain costs."""
+    """Means over a run; a worker's first order in a role tells what building its half of the chain costs."""
 
     def __init__(self) -> None:
         self._first: dict[Role, list[float]] = {role: [] for role in Role}
         self._sum = dict.fromkeys(Role, 0.0)
         self._count = dict.fromkeys(Role, 0)
+        self._latest = dict.fromkeys(Role, 0.0)
         self._good = self._bad = 0
 
     def took(self, role: Role, seconds: float, *, count: int = 1, is_first: bool) -> None:
@@ -32,6 +33,7 @@ class Pace:
         else:
             self._sum[role] += seconds
             self._count[role] += count
+            self._latest[role] = seconds / count
 
     def planned(self, good: bool) -> None:
         """A lease for planning led to a plan, or was rejected for good."""
@@ -39,17 +41,18 @@ class Pace:
         self._bad += not good
 
     def seconds(self, role: Role) -> float:
-        """Mean of a lease [s]; 0 while nothing is known."""
+        """Mean of an order [s]; 0 while nothing is known."""
         if self._count[role]:
             return self._sum[role] / self._count[role]
         first = self._first[role]
         return sum(first) / len(first) if first else 0.0
 
     def at_once(self, role: Role) -> int:
-        """How many orders in a role are given at once; 1 while it is not known how long they take."""
+        """How many orders in a role are given at once; 1 where they are not known to be short, or are so no more."""
         if not self._count[role]:
             return 1
-        return max(1, min(_AT_ONCE, int(_AT_ONCE_SECONDS / max(self.seconds(role), 1e-6))))
+        seconds = max(self.seconds(role), self._latest[role], 1e-6)
+        return max(1, min(_AT_ONCE, int(_AT_ONCE_SECONDS / seconds)))
 
     @property
     def plan_yield(self) -> float:

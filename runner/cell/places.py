@@ -20,8 +20,8 @@ class Places:
     def __init__(self, folder: Path, slots: SlotTable) -> None:
         self._folder, self._slots = folder, slots
         self.slot_count = sum(slots.counts.values())
-        self._granted: dict[tuple[int, int], int] = {}
-        """Slot by planning worker and index: news of the last plan may come after the next order."""
+        self._granted: dict[tuple[int, int], int | None] = {}
+        """Slot, or None for a file, by planning worker and index: a worker may have several orders to plan."""
         self._spilled: set[str] = set()
 
     @property
@@ -39,12 +39,16 @@ class Places:
         """Plans that wait in files."""
         return len(self._spilled)
 
+    @property
+    def file_count(self) -> int:
+        """Files in which plans wait or will be put, for want of a slot."""
+        return len(self._spilled) + sum(slot is None for slot in self._granted.values())
+
     def grant(self, planner: int, index: int) -> tuple[int, int]:
         """A slot for what a worker plans, and its generation; -1 where none is free."""
-        slot = self._slots.grant(planner)
+        slot = self._granted[planner, index] = self._slots.grant(planner)
         if slot is None:
             return -1, 0
-        self._granted[planner, index] = slot
         return slot, self._slots.generation(slot)
 
     def filled(self, planner: int, index: int, lease: int, *, in_file: bool) -> Place:

@@ -128,7 +128,7 @@ class SlotState(StrEnum):
     READY = "ready"
     """It holds a plan that nobody renders yet."""
     TAKEN = "taken"
-    """A renderer reads it."""
+    """A renderer reads it, or has the order to."""
 
 
 @dataclass(frozen=True)

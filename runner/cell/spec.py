@@ -24,7 +24,7 @@ class Resources:
     spill: int = 64
     """Plans that may wait in files beside, when no slot is free."""
     memory_limit: int = 0
-    """[bytes] A worker that holds more is renewed after its episode; 0: a share of the machine's memory."""
+    """[bytes] A worker that holds more is renewed after its orders; 0: a share of the machine's memory."""
     grace: float = 30.0
     """[s] What is under way may take this long after a request to stop."""
     disk_patience: float = 60.0

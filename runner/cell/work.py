@@ -149,7 +149,7 @@ class Work:
         return index <= self._last or self._exhausted
 
     def lost(self, worker: int, *, index: int | None = None) -> tuple[Lease, ...]:
-        """Take back what a worker had, or one index of it: a plan to be made again, a plan in its place to wait again.
+        """Take back what a worker had, or one index of it: a plan in its place waits again, another is made again.
 
         Returns:
             The leases that ended; their role says where each went.

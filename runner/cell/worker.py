@@ -74,7 +74,6 @@ class Worker:
         self._load = self._chain.stages[0]
         self._roles: list[str] = []
         self._done = 0
-        self._plans: list[PlanMade] = []
         self._times_due = 0.0
 
     def run(self) -> None:
@@ -106,6 +105,7 @@ class Worker:
             self._stamp.phase(name)
         else:
             self._stamp.tick()
+        self._outbox.send_old()
 
     def _next_orders(self, seconds: float) -> Any:
         """Ask for the next orders and wait for them; what is written in the background goes on meanwhile.
@@ -115,9 +115,7 @@ class Worker:
         """
         flushing = self._pending()
         times = self._times() if time.monotonic() >= self._times_due else {}
-        plans, self._plans = tuple(self._plans), []
-        news = {"seconds": seconds, "plans": plans, **times}
-        self._outbox.say(Idle(done=self._done, flushing=flushing, roles=tuple(self._roles), **news))
+        self._outbox.say(Idle(done=self._done, seconds=seconds, flushing=flushing, roles=tuple(self._roles), **times))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
@@ -183,7 +181,7 @@ class Worker:
                 file.writelines(parts)
         else:
             self._slab.write(order.slot, order.generation, parts)
-        self._plans.append(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
+        self._outbox.keep(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
 
     def _render(self, order: Order) -> None:
         self._take_role(Role.RENDERER)

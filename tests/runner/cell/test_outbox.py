@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import itertools
+import threading
+
 import pytest
 
 from nimbus.runner.cell.channel import LONGEST, Channel, pair
-from nimbus.runner.cell.messages import Idle, Recorded, Trouble, all_from_bytes
+from nimbus.runner.cell.messages import Idle, PlanMade, Recorded, Trouble, all_from_bytes
 from nimbus.runner.cell.outbox import Outbox
 
 
@@ -35,6 +38,52 @@ def test_results_of_several_orders_are_told_together_with_what_is_said_next():
     outbox.say(Idle(done=2))
     outbox.result(result(3))
     assert heard(ours) == [[result(1), result(2), Idle(done=2)], [result(3)]], "the last one at once again"
+
+
+def test_what_was_kept_for_long_is_told_as_soon_as_progress_is_made(monkeypatch: pytest.MonkeyPatch):
+    ours, theirs = pair()
+    outbox, now = Outbox(theirs), [0.0]
+    monkeypatch.setattr("nimbus.runner.cell.outbox.time.monotonic", lambda: now[0])
+    outbox.keep_results()
+    outbox.result(result(1))
+    now[0] = 0.09
+    outbox.result(result(2))
+    outbox.send_old()
+    assert heard(ours) == []
+    now[0] = 0.11
+    outbox.send_old()
+    assert heard(ours) == [[result(1), result(2)]]
+    outbox.send_old()
+    outbox.result(result(3))
+    assert heard(ours) == [], "the next ones are kept again"
+
+
+def test_what_was_made_before_an_exception_is_told_with_it():
+    ours, theirs = pair()
+    outbox = Outbox(theirs)
+    outbox.keep_results()
+    outbox.keep(PlanMade(index=1, lease=1))
+    outbox.result(result(2))
+    trouble = Trouble(sort="exception", line="ValueError: 3")
+    outbox.say(trouble)
+    assert heard(ours) == [[PlanMade(index=1, lease=1), result(2), trouble]]
+
+
+def test_nothing_is_lost_between_two_threads():
+    ours, theirs = pair()
+    outbox, arrived = Outbox(theirs), []
+    thread = threading.Thread(target=lambda: [outbox.result(result(index)) for index in range(500)])
+    thread.start()
+    for done in range(500):
+        outbox.keep_results()
+        outbox.say(Idle(done=done))
+        arrived += itertools.chain(*heard(ours))
+    while thread.is_alive():
+        arrived += itertools.chain(*heard(ours))
+    outbox.say(Idle(done=500))
+    arrived += itertools.chain(*heard(ours))
+    assert [message for message in arrived if isinstance(message, Recorded)] == [result(index) for index in range(500)]
+    assert [message for message in arrived if isinstance(message, Idle)] == [Idle(done=done) for done in range(501)]
 
 
 @pytest.mark.parametrize(("spare", "datagrams"), [(0, 1), (-1, 2)])

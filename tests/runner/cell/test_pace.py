@@ -25,6 +25,14 @@ def test_short_orders_are_given_several_at_once(seconds: float, count: int):
     assert pace.at_once(Role.RENDERER) == count and pace.at_once(Role.PLANNER) == 1
 
 
+def test_orders_that_have_become_long_are_given_one_by_one_again():
+    pace = Pace()
+    pace.took(Role.PLANNER, 1.0, count=1000, is_first=False)
+    assert pace.at_once(Role.PLANNER) == 16
+    pace.took(Role.PLANNER, 30.0, count=1, is_first=False)
+    assert pace.at_once(Role.PLANNER) == 1 and pace.seconds(Role.PLANNER) < 0.04
+
+
 def test_the_yield_is_of_plans():
     pace = Pace()
     assert pace.plan_yield == 1.0

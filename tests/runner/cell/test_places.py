@@ -27,6 +27,15 @@ def test_a_plan_in_a_file_frees_the_slot_that_was_kept_for_it(tmp_path: Path) ->
     assert places.spilled_count == 0 and not list((tmp_path / "stage").iterdir())
 
 
+def test_who_finds_no_slot_is_to_write_a_file_and_that_is_counted_from_then_on(tmp_path: Path) -> None:
+    places = Places(tmp_path, SlotTable(1))
+    assert [places.grant(7, index)[0] for index in (1, 2, 3)] == [0, -1, -1] and places.file_count == 2
+    assert places.filled(7, 2, 1, in_file=True) == spill_file(2, 1)
+    assert (places.file_count, places.spilled_count) == (2, 1)
+    places.withdraw(7, 3)
+    assert (places.file_count, places.counts[SlotState.FREE]) == (1, 0)
+
+
 def test_all_that_was_granted_to_a_dead_worker_is_free_again(tmp_path: Path) -> None:
     places = Places(tmp_path, SlotTable(3))
     for index in (1, 2):

@@ -1,4 +1,4 @@
-"""Whatever dies, whenever it does: nothing is lost, nothing is made twice that was done, and nothing is left behind."""
+"""Whatever dies, whenever it does: nothing is lost, a renderer's death costs no plan, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
     return sound(spec)
 
 
-def test_whoever_has_several_short_orders_is_charged_with_the_one_it_died_at(tmp_path: Path):
+def test_deaths_among_short_orders_are_charged_where_they_happened(tmp_path: Path):
     deaths = {"plan 8": "kill x1", "render 11": "segv x1", "plan 14": "raise x1", "view 17 0": "exit x1"}
     spec = make_spec(tmp_path / "data", mishaps=deaths, episodes=20, workers=(2, 1))
     run = Run(spec)
