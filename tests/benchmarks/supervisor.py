@@ -17,6 +17,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests")]
@@ -54,7 +55,7 @@ def busy(
     folder: Path, *, episodes: int, fails: bool = False, variants: int = 1, computes: bool = False
 ) -> dict[str, float]:
     """CPU that a supervisor takes for a stored episode, from its order for a plan to its row in the ledger."""
-    count, work = episodes // variants, COMPUTING if computes else dict.fromkeys(COMPUTING, 0.0)
+    count, work = episodes // variants, dict[str, Any](COMPUTING if computes else dict.fromkeys(COMPUTING, 0.0))
     spec = cells.light(folder, episodes=count, variants=variants, workers=WORKERS, fails=fails, **work)
     feather = Path(__file__).parent / "feather"
     spec = replace(spec, pipeline=str(feather / "feather.yaml"), skills=(*spec.skills, str(feather)))
