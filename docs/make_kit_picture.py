@@ -129,7 +129,7 @@ def main(out: Path) -> None:
     from desks import AtOnce, Jobs, LocalChannel
 
     from nimbus.datagen.editor.sketch import Sketch
-    from nimbus.runner.libraries import prepare_libraries
+    from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()
     kit = Kit()

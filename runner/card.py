@@ -8,17 +8,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from nimbus.datagen.certificates.record import MEANING, summary_of
-from nimbus.datagen.certificates.subject import certificates_of
+from nimbus.datagen.datasets.certificates.record import MEANING, summary_of
+from nimbus.datagen.datasets.certificates.subject import certificates_of
+from nimbus.datagen.datasets.export.publication import CARD, CARD_MARK, CARD_PICTURE, is_own_card
+from nimbus.datagen.datasets.quality.checks import Examination, examine
+from nimbus.datagen.datasets.quality.thresholds import Thresholds
+from nimbus.datagen.datasets.quality.view import View, open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.checks import Examination, examine
-from nimbus.datagen.qa.thresholds import Thresholds
-from nimbus.datagen.qa.view import View, open_view
-from nimbus.datagen.store.export.publication import CARD, CARD_MARK, CARD_PICTURE, is_own_card
 from nimbus.datagen.store.publish import disk, replace_text
-from nimbus.runner import libraries as libraries  # one thread each
-from nimbus.runner.dashboard_view import duration
+from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.sheet import write_sheet
+from nimbus.runner.system import threads as threads  # one thread each
 
 _PICTURES = 2_000
 """Pictures looked at for the verdict of QA: a card is no replacement for it."""
@@ -104,7 +104,7 @@ def _loading(folder: Path, *, is_lerobot: bool) -> list[str]:
         "```python",
         "from pathlib import Path",
         "",
-        "from nimbus.datagen.store.read import EpisodeFile",
+        "from nimbus.datagen.store.episode_file.read import EpisodeFile",
         "",
         f'for path in sorted(Path("{name}/episodes").glob("*.hdf5")):',
         "    with EpisodeFile(path) as episode:",

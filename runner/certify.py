@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from nimbus.datagen.certificates.record import (
+from nimbus.datagen.datasets.certificates.record import (
     FILE_NAME,
     LABELS,
     REPLAY,
@@ -25,11 +25,11 @@ from nimbus.datagen.certificates.record import (
     write_certificates,
 )
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.json_text import to_json
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.runner.system.threads import prepare_libraries
 
 _STEPS = 6
 """Moments of an episode that are looked at, beside the first and the last."""
@@ -58,7 +58,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
         InputError: No dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
-    from nimbus.datagen.certificates.accounting import account
+    from nimbus.datagen.datasets.certificates.accounting import account
 
     read_info(folder)
     if (folder / FILE_NAME).is_dir():
@@ -94,7 +94,7 @@ def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate])
 
 
 def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
-    from nimbus.datagen.certificates.labels import METRES, PIXELS, check_labels
+    from nimbus.datagen.datasets.certificates.labels import METRES, PIXELS, check_labels
 
     views, problems = 0, []
     for episode in _opened(paths):
@@ -106,8 +106,8 @@ def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
 
 
 def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
-    from nimbus.datagen.certificates.rerender import FreshRenders
-    from nimbus.datagen.usd.loader import load_assets
+    from nimbus.datagen.datasets.certificates.rerender import FreshRenders
+    from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.runner.replay import check_assets, noting_where_paths_begin, stored_task
 
     renders: dict[str, FreshRenders] = {}
@@ -165,7 +165,7 @@ def _certificate(
 
 
 def _opened(paths: list[Path]) -> Iterator[Any]:
-    from nimbus.datagen.store.read import EpisodeFile
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
 
     for path in paths:
         with EpisodeFile(path) as episode:

@@ -14,8 +14,8 @@ from nimbus.datagen.errors import InputError, nearest, one_line
 from nimbus.runner.ask_flags import add_ask_commands
 from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json, add_proof
 from nimbus.runner.flags import one_of, price, stack, whole, workers
-from nimbus.runner.standard_streams import drop_output, open_closed_streams, output_complaint
-from nimbus.runner.unexpected import tell
+from nimbus.runner.system.crash import tell
+from nimbus.runner.system.standard_streams import drop_output, open_closed_streams, output_complaint
 from nimbus.runner.usd_flags import add_usd_commands
 
 SIMULATORS = ("newton", "isaacsim")

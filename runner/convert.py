@@ -7,11 +7,11 @@ import sys
 import time
 from dataclasses import asdict
 
-from nimbus.datagen.convert.convert import Converted, convert
-from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.datasets.convert.convert import Converted, convert
+from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
-from nimbus.runner.made import print_made, tell
+from nimbus.runner.monitor.output_summary import print_made, tell
+from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 
 
 def command(args: argparse.Namespace) -> int:

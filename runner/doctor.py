@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner import libraries
+from nimbus.runner.system import threads
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.examine import Diagnosis
@@ -36,7 +36,7 @@ def command(args: argparse.Namespace) -> int:
         return _machine(args.json)
     if args.task is None:
         raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")
-    libraries.prepare_libraries()
+    threads.prepare_libraries()
     from nimbus.datagen.doctor.examine import examine
 
     diagnosis = examine(args.task, skill_folders=args.skills, planner="ompl", probe=not args.quick)

@@ -39,7 +39,7 @@ def serve(requests: TextIO, answers: TextIO, folder: Path) -> None:
         answers: Takes one screen a line.
         folder: For stages and pictures.
     """
-    from nimbus.runner.libraries import prepare_libraries  # one thread each, before numpy is imported
+    from nimbus.runner.system.threads import prepare_libraries  # one thread each, before numpy is imported
 
     prepare_libraries()
     from nimbus.datagen.editor.editor import Editor

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner import libraries as libraries  # one thread each, before numpy is imported
-from nimbus.runner.cell.processes import usable_cores
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
+from nimbus.runner.system.processes import usable_cores
 
 if TYPE_CHECKING:
-    from nimbus.datagen.store.forecast import Interval, Outlook
+    from nimbus.datagen.analysis.forecast import Interval, Outlook
 
 PROBE = 5
 """Episodes that are made to learn what they cost."""
@@ -56,9 +56,9 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> Outlook:
     Raises:
         InputError: Something that the task names is wrong, or no episode came out of the probe.
     """
-    from nimbus.datagen.store.forecast import outlook
-    from nimbus.datagen.store.ledger import Ledger
-    from nimbus.runner.serial import run_serial
+    from nimbus.datagen.analysis.forecast import outlook
+    from nimbus.datagen.store.ledger.ledger import Ledger
+    from nimbus.runner.cell.serial_run import run_serial
 
     with tempfile.TemporaryDirectory(prefix="nimbus-estimate-") as folder:
         with redirect_stdout(sys.stderr):  # what is said of the probe is not the answer

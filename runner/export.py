@@ -8,12 +8,12 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from nimbus.datagen.store.export.export import Exported, check_format, export
-from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.datasets.export.export import Exported, check_format, export
+from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
-from nimbus.runner.made import print_made, tell
+from nimbus.runner.monitor.output_summary import print_made, tell
+from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 
 __all__ = ["check_format", "command", "publish"]
 

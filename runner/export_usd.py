@@ -18,7 +18,7 @@ def command(args: argparse.Namespace) -> int:
         raise InputError("a task or an episode is needed", instead="write a TASK, or --episode DIR ID")
     if args.out and args.out.suffix not in (".usd", ".usda", ".usdc"):
         raise InputError("not a name of a USD file", where=f"--out {args.out}", instead="end it with .usda or .usdc")
-    from nimbus.runner.libraries import prepare_libraries
+    from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries(skill_folders=args.skills)
     path = export_layout(args) if args.task else export_episode(args.episode[0], args.episode[1], args.out)
@@ -28,12 +28,12 @@ def command(args: argparse.Namespace) -> int:
 
 def export_layout(args: argparse.Namespace) -> Path:
     """The layout of one episode before anything moves; the path of the stage."""
-    from nimbus.datagen.layout import EpisodeKey, Layout
+    from nimbus.datagen.episode.layout import EpisodeKey, Layout
+    from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
     from nimbus.datagen.simulate.newton import NewtonSimulation
-    from nimbus.datagen.task import load_task
-    from nimbus.datagen.usd.laid_out import Motion
-    from nimbus.datagen.usd.loader import load_assets
+    from nimbus.datagen.tasks.task import load_task
+    from nimbus.datagen.usd.layout_export import Motion
 
     task = load_task(args.task, skill_folders=args.skills)
     assets = load_assets(task)
@@ -55,9 +55,9 @@ def export_layout(args: argparse.Namespace) -> Path:
 
 def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
     """A stored episode as an animation; the path of the stage."""
-    from nimbus.datagen.robot import load_robot
-    from nimbus.datagen.store.read import EpisodeFile
-    from nimbus.datagen.usd.laid_out import Motion
+    from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
+    from nimbus.datagen.usd.layout_export import Motion
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.runner.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
 
@@ -79,7 +79,7 @@ def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
 
 
 def _write(path: Path, stage: Any, robot: Any, layout: Any, motion: Any) -> None:
-    from nimbus.datagen.usd.laid_out import write_laid_out_stage
+    from nimbus.datagen.usd.layout_export import write_laid_out_stage
 
     try:
         _check_place(path)

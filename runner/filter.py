@@ -9,13 +9,13 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from nimbus.datagen.convert.convert import Converted
-from nimbus.datagen.filter.expression import Condition
+from nimbus.datagen.datasets.convert.convert import Converted
+from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner import libraries as libraries  # one thread each
 from nimbus.runner.convert import print_converted
-from nimbus.runner.made import print_place, tell
+from nimbus.runner.monitor.output_summary import print_place, tell
+from nimbus.runner.system import threads as threads  # one thread each
 
 
 def command(args: argparse.Namespace) -> int:
@@ -23,11 +23,11 @@ def command(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     condition = Condition(args.where)
     if (args.folder / INFO_NAME).exists():
-        from nimbus.datagen.filter.native import filter_native
+        from nimbus.datagen.datasets.filter.native import filter_native
 
         made = filter_native(args.folder, args.out, condition, tell=tell)
     else:
-        from nimbus.datagen.filter.lerobot import filter_lerobot
+        from nimbus.datagen.datasets.filter.lerobot import filter_lerobot
 
         made = filter_lerobot(args.folder, args.out, condition, tell=tell)
     if args.json:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from nimbus.datagen.errors import nearest
-from nimbus.runner.cell.spec import MOST_WORKERS
+from nimbus.runner.cell.transport.spec import MOST_WORKERS
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:

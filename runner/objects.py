@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.scene_files import scene_folder, scene_names
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.runner.tasks import summary
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(args: argparse.Namespace) -> int:
     library = ObjectLibrary.open(args.library)
     if args.sheet:
         _save(sheet(library), args.sheet)
-    from nimbus.datagen.robot import load_robot
+    from nimbus.datagen.robots.robot import load_robot
 
     rows = [("kind", "class", "variants", "size [mm]", "mass [g]", "pieces", f"grasps ({args.robot})")]
     rows += list(figures(library, load_robot(args.robot, where="--robot").gripper.shape))
@@ -66,9 +66,9 @@ def figures(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str
 
 def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> dict[str, int]:
     """Hands that could close on a kind's first variant where it lies on a table, by rest pose."""
-    from nimbus.datagen.execute.grasps import model_axes
+    from nimbus.datagen.execute.motions.grasps import model_axes
     from nimbus.datagen.plan.grasp import rank_grasps
-    from nimbus.datagen.rotations import to_matrix
+    from nimbus.datagen.transforms import to_matrix
 
     model, counts = library.model(kind, 0), {}
     axes = model_axes(library.name, kind, 0, gripper)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder import make_subfolder
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import disk
-from nimbus.datagen.store.read import EpisodeFile
 
 Pixels = NDArray[np.uint8]
 Drawn = TypeVar("Drawn")

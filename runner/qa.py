@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from nimbus.datagen.qa.checks import Examination, examine
-from nimbus.datagen.qa.finding import Finding, Level
-from nimbus.datagen.qa.thresholds import Thresholds, with_settings
-from nimbus.datagen.qa.view import View, open_view
+from nimbus.datagen.datasets.quality.checks import Examination, examine
+from nimbus.datagen.datasets.quality.finding import Finding, Level
+from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
+from nimbus.datagen.datasets.quality.view import View, open_view
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner import libraries as libraries  # one thread each
+from nimbus.runner.system import threads as threads  # one thread each
 
 
 def command(args: argparse.Namespace) -> int:
@@ -22,8 +22,8 @@ def command(args: argparse.Namespace) -> int:
     view = open_view(args.folder)
     found = examine(view, thresholds, robot=args.robot or "", strips=bool(args.html), tell=_tell)
     if args.html:
-        from nimbus.datagen.certificates.page import render_certificates
-        from nimbus.datagen.qa.page import render_page
+        from nimbus.datagen.datasets.certificates.page import render_certificates
+        from nimbus.datagen.datasets.quality.page import render_page
         from nimbus.datagen.store.publish import replace_text
 
         proof = render_certificates(args.folder)

@@ -11,14 +11,14 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Planned, Request
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.json_text import to_json
-from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 
 if TYPE_CHECKING:
-    from nimbus.datagen.trajectory import Trajectory
-    from nimbus.runner.cell.job import Job
+    from nimbus.datagen.episode.trajectory import Trajectory
+    from nimbus.runner.cell.worker.job import Job
 
 _NUMBERS = ("time", "joint_positions", "joint_velocities", "actions", "body_positions", "body_wxyz")
 _VALUES = ("rate", "joint_names", "action_names", "body_names", "segments", "outcome")
@@ -98,7 +98,7 @@ class _Maker:
 
     def _make(self, job: Job, attempt: Attempt) -> list[Any]:
         from nimbus.datagen.pipeline import build
-        from nimbus.runner.cell.roles import cut, run_one
+        from nimbus.runner.cell.worker.pipeline_split import cut, run_one
 
         count = cut(job.pipeline)
         if not count:
@@ -120,10 +120,10 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
-        from nimbus.runner.cell.job import job_of
-        from nimbus.runner.cell.spec import CellSpec
-        from nimbus.runner.libraries import prepare_libraries
+        from nimbus.runner.cell.transport.spec import CellSpec
+        from nimbus.runner.cell.worker.job import job_of
         from nimbus.runner.replay import noting_where_paths_begin, stored_task
+        from nimbus.runner.system.threads import prepare_libraries
 
         provenance, key = episode.provenance, episode.layout().key
         if not provenance.task_text:

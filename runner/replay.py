@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, nearest
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.runner.system.threads import prepare_libraries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ def replay(path: Path) -> Replay:
     import numpy as np
 
     from nimbus.datagen.execute.replay import run_again
-    from nimbus.datagen.store.read import EpisodeFile
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
@@ -97,7 +97,7 @@ def stored_task(episode: Any) -> Any:
     Raises:
         InputError: The text is not a task here, for example because it names a skill of somebody's own.
     """
-    from nimbus.datagen.task import parse_task
+    from nimbus.datagen.tasks.task import parse_task
 
     try:
         return parse_task(episode.provenance.task_text, name=episode.layout().key.task)
@@ -122,9 +122,9 @@ def check_assets(task: Any, episode: Any) -> None:
     Raises:
         InputError: One of them changed since.
     """
-    from nimbus.datagen.content import asset_hashes
+    from nimbus.datagen.load.fingerprint import asset_hashes
     from nimbus.datagen.objects.library import ObjectLibrary
-    from nimbus.datagen.robot import load_robot
+    from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
     with noting_where_paths_begin():

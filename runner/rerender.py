@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.leftovers import tell_leftovers
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.runner.monitor.foreign_files import tell_leftovers
 from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
+from nimbus.runner.system.threads import prepare_libraries
 
 
 def command(args: argparse.Namespace) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
-    from nimbus.datagen.content import asset_hashes, content_inputs
+    from nimbus.datagen.load.fingerprint import asset_hashes, content_inputs
+    from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.store.dataset import Dataset, read_info
-    from nimbus.datagen.store.read import EpisodeFile
-    from nimbus.datagen.store.videos import image_settings
-    from nimbus.datagen.task import load_task
-    from nimbus.datagen.usd.loader import load_assets
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
+    from nimbus.datagen.store.episode_file.videos import image_settings
+    from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.preview import write_previews
     from nimbus.runner.report import write_report
 
@@ -72,8 +72,8 @@ def _render(
 ) -> None:
     from nimbus.datagen.render.newton import NewtonRenderer
     from nimbus.datagen.stages import Chain
-    from nimbus.datagen.store.hdf5 import Hdf5Writer
-    from nimbus.datagen.store.videos import image_settings
+    from nimbus.datagen.store.episode_file.videos import image_settings
+    from nimbus.datagen.store.writer import Hdf5Writer
 
     writer = Hdf5Writer(dataset, images=args.images)
     renderer = NewtonRenderer(stack=args.stack, device=args.device)
@@ -100,12 +100,12 @@ def _planned(
     What is made anew has its own provenance; its ``source`` is the episode whose motion it shows, and what planned and
     executed that motion is in the source's file.
     """
-    from nimbus.datagen.episode import Provenance
-    from nimbus.datagen.layout import Layout
+    from nimbus.datagen.episode.layout import Layout
+    from nimbus.datagen.episode.provenance import Provenance
     from nimbus.datagen.randomize.tabletop import draw_visual
     from nimbus.datagen.stages import Planned, Request, Scene
-    from nimbus.datagen.store.read import EpisodeFile
-    from nimbus.datagen.store.videos import IMAGE_SETTINGS
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
+    from nimbus.datagen.store.episode_file.videos import IMAGE_SETTINGS
 
     for path in paths:
         with EpisodeFile(path) as episode:

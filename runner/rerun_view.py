@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
+from nimbus.datagen.datasets.quality.signals import ACTION, STATE
+from nimbus.datagen.datasets.quality.view import Clip, View
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.finding import Finding, Unreadable
-from nimbus.datagen.qa.signals import ACTION, STATE
-from nimbus.datagen.qa.view import Clip, View
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import INFO_NAME
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
 
 INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
 _QUALITY = 85

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:
-    from nimbus.datagen.robot_check import ArmReport, RobotReport
+    from nimbus.datagen.doctor.robot import ArmReport, RobotReport
 
 
 def command(args: argparse.Namespace) -> int:
     """Check the file and print what it describes."""
     prepare_libraries()
-    from nimbus.datagen.robot_check import check_robot
+    from nimbus.datagen.doctor.robot import check_robot
 
     picture = args.picture or Path(f"{Path(args.file).stem}.png")
     report = check_robot(args.file, picture=picture)

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, one_line
-from nimbus.runner import libraries as libraries  # one thread each, also in the processes that this one starts
-from nimbus.runner.cell.spec import CellSpec, Instances, Resources
+from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
+from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 
 SHORT = 1
 INTERRUPTED, BUG = 130, 70
@@ -95,7 +95,7 @@ def _text(path: Path | str, flag: str) -> str:
 
 
 def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:
-    from nimbus.runner.serial import Drained, run_serial
+    from nimbus.runner.cell.serial_run import Drained, run_serial
 
     try:
         stored = run_serial(spec, coupled=coupled)
@@ -108,7 +108,7 @@ def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:
 
 def _cell(spec: CellSpec, price: float | None) -> int:
     from nimbus.runner.cell.launcher import run_cell
-    from nimbus.runner.dashboard import Watcher
+    from nimbus.runner.monitor.dashboard import Watcher
 
     folder = Path(spec.folder)
     with Watcher(folder) as watcher:
@@ -138,7 +138,7 @@ def _available(args: argparse.Namespace) -> Instances:
     if args.serial or args.coupled:
         flag = "--serial" if args.serial else "--coupled"
         raise InputError("Isaac Sim renders in processes of its own", where=flag, instead=f"leave {flag} out")
-    from nimbus.runner.isaac_find import find_instances
+    from nimbus.runner.isaac.find import find_instances
 
     return find_instances()
 
@@ -148,7 +148,7 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
     from nimbus.datagen.store.dataset import read_info
     from nimbus.runner.preview import write_previews
     from nimbus.runner.report import print_summary, write_report
-    from nimbus.runner.summary import summarize
+    from nimbus.runner.report.summary import summarize
 
     with _told():
         if read_info(folder).episode_count:

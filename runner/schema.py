@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from nimbus.datagen.schema import task_schema
+from nimbus.datagen.tasks.json_schema import task_schema
 
 
 def command(args: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from nimbus.datagen.qa.finding import Finding, Unreadable
-from nimbus.datagen.qa.view import Clip, View
+from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
+from nimbus.datagen.datasets.quality.view import Clip, View
 
 _TALL, _GAP, _MARGIN, _CAPTION = 120, 4, 16, 24
 _PAPER, _INK = (250, 250, 248), (32, 32, 36)

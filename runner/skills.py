@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
 from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.quantities import Quantity
-from nimbus.datagen.skill import PoseMark, Reference, Statement
+from nimbus.datagen.files.quantities import Quantity
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.statements import PoseMark, Reference, Statement
 
 _HEADINGS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
 

@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 def command(args: argparse.Namespace) -> int:
     """Serve the page until interrupted."""
-    from nimbus.runner.libraries import prepare_libraries
+    from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries(skill_folders=args.skills)
     from nimbus.datagen.studio.app import Studio

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from nimbus.datagen.scene_files import scene_folder, scene_names
-from nimbus.datagen.strict_yaml import read
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.files.strict_yaml import read
 
 _COLUMNS = ("task", "family", "robot", "instruction")
 

@@ -10,13 +10,13 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from nimbus.datagen.store.export.publication import NAME as EXPORT_NAME
-from nimbus.datagen.store.export.publication import read_manifest
+from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
+from nimbus.datagen.datasets.export.publication import read_manifest
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
 from nimbus.runner.recompute import Recomputation, recompute
-from nimbus.runner.tidy import tidy
+from nimbus.runner.system.trimmed import tidy
 
 REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
 
@@ -41,15 +41,15 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _shards(args: argparse.Namespace) -> int:
-    from nimbus.datagen.store.training.check import check_shards
-    from nimbus.datagen.store.training.sharded import ShardManifest
+    from nimbus.datagen.datasets.training.check import check_shards
+    from nimbus.datagen.datasets.training.sharded import ShardManifest
 
     manifest = ShardManifest(args.folder)
     return _tell(args, "shards", len(manifest), list(check_shards(manifest)))
 
 
 def _export(args: argparse.Namespace) -> int:
-    from nimbus.datagen.qa.checksums import check_sums
+    from nimbus.datagen.datasets.quality.checksums import check_sums
 
     manifest = read_manifest(args.folder)
     problems = [f"{finding.where}: {finding.what}" for finding in check_sums(args.folder)]

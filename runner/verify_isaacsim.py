@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner import libraries as libraries  # one thread each, before numpy is imported
-from nimbus.runner.cell.spec import CellSpec, Instances, Resources
-from nimbus.runner.isaac_compare import Check, Frames, beside_default, equal, first_images, moving
+from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
+from nimbus.runner.isaac.compare import Check, Frames, beside_default, equal, first_images, moving
+from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
 
 EPISODES = 2
 """An instance opens a stage for each, and its first one is the easy one: the last episode is looked at."""
@@ -28,7 +28,7 @@ EPISODES = 2
 
 def command(args: argparse.Namespace) -> int:
     """Print the table; 1 when something does not hold."""
-    from nimbus.runner.isaac_find import find_instances
+    from nimbus.runner.isaac.find import find_instances
 
     begin = time.monotonic()
     instances = find_instances()
@@ -108,7 +108,7 @@ def _make(spec: CellSpec, name: str) -> tuple[Check, Frames | None]:
 
 @contextmanager
 def _episode(path: Path) -> Iterator[tuple[Frames, int]]:
-    from nimbus.datagen.store.read import EpisodeFile
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
 
     with EpisodeFile(path) as episode:
         count = episode.step_count

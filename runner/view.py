@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.view import open_view
 from nimbus.datagen.store.publish import disk
-from nimbus.runner import libraries as libraries  # one thread each
+from nimbus.runner.system import threads as threads  # one thread each
 
 
 def command(args: argparse.Namespace) -> int:

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.tracking import Tracker, come_along, velocity
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.tracking import Tracker, come_along, velocity
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 Float = NDArray[np.float64]
 

@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.release import Release, Spot, nearest_rest, releases
-from nimbus.datagen.execute.setting_down import set_down
-from nimbus.datagen.execute.side_grasps import side_grasps
-from nimbus.datagen.execute.strokes import middle
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import middle
+from nimbus.datagen.execute.motions.release import Release, Spot, nearest_rest, releases
+from nimbus.datagen.execute.motions.setting_down import set_down
+from nimbus.datagen.execute.motions.tilted_grasps import side_grasps
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import from_matrix, rotation_about, to_matrix
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.transforms import from_matrix, rotation_about, to_matrix
 
 Float = NDArray[np.float64]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.strokes import hand_along
-from nimbus.datagen.execute.tracking import Tracker, come_along, velocity
+from nimbus.datagen.execute.motions.pushing import hand_along
+from nimbus.datagen.execute.motions.tracking import Tracker, come_along, velocity
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Seconds
+from nimbus.datagen.files.quantities import Metres, Seconds
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 
 @register("skill", "follow")

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Radians
+from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import Skill
 
 
 @register("skill", "go_to_joints")

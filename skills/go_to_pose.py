@@ -7,12 +7,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.episode.layout import Quaternion
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import Quaternion
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import pose
-from nimbus.datagen.skill import Reference, Skill
+from nimbus.datagen.tasks.statements import Reference, Skill
+from nimbus.datagen.transforms import pose
 
 
 @register("skill", "go_to_pose")

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.tasks.statements import Skill
 
 
 @register("skill", "gripper")

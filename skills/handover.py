@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.between_hands import grasps_beside
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.handover_grasps import grasps_beside
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import rotation_about, to_matrix
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.transforms import rotation_about, to_matrix
 
 Float = NDArray[np.float64]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Seconds
+from nimbus.datagen.files.quantities import Seconds
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 
 @register("skill", "hold")

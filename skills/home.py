@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.tasks.statements import Skill
 
 
 @register("skill", "home")

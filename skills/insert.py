@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.joining import Joining, facing, frame_of, shifted
-from nimbus.datagen.execute.setting_down import retreat
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.alignment import Joining, facing, frame_of, shifted
+from nimbus.datagen.execute.motions.setting_down import retreat
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 _ABOVE, _NEAR = 0.06, 0.003
 """[m] Above the mouth: where the straight way down begins, and where the search does."""

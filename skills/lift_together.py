@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.plan.ik import trace_line
 from nimbus.datagen.plan.motion import GraspPlan
-from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 Float = NDArray[np.float64]
 

@@ -6,10 +6,10 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Radians
+from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import pose, rotation_about
-from nimbus.datagen.skill import PoseReference, Skill
+from nimbus.datagen.tasks.statements import PoseReference, Skill
+from nimbus.datagen.transforms import pose, rotation_about
 
 _TURNS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _DOWN = rotation_about((1, 0, 0), np.pi)

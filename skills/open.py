@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nimbus.datagen.execute.handling import Handling
+from nimbus.datagen.execute.motions.part_manipulation import Handling
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import JointedReference, Skill
+from nimbus.datagen.tasks.statements import JointedReference, Skill
 
 
 @register("skill", "open")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.side_grasps import side_grasps
-from nimbus.datagen.execute.strokes import set_fingers
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import set_fingers
+from nimbus.datagen.execute.motions.tilted_grasps import side_grasps
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.plan.motion import GraspPlan
-from nimbus.datagen.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 _THIN, _HALF_OPEN = 0.025, 0.045
 """[m] What is thinner can be taken with fingers that are so far apart."""

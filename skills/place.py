@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.execute.containers import releases_inside, room_inside
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.release import (
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.containers import releases_inside, room_inside
+from nimbus.datagen.execute.motions.release import (
     SIDES,
     Release,
     Spot,
@@ -24,15 +25,14 @@ from nimbus.datagen.execute.release import (
     spots_on,
     yaws_like,
 )
-from nimbus.datagen.execute.setting_down import plan_release, set_down
+from nimbus.datagen.execute.motions.setting_down import plan_release, set_down
 from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.quantities import Metres, Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import to_matrix
-from nimbus.datagen.skill import ContainerReference, ObjectReference, Skill, SupportReference
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Skill, SupportReference
+from nimbus.datagen.transforms import to_matrix
 
 Float = NDArray[np.float64]
 

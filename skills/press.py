@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.handling import Handling
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.part_manipulation import Handling
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import JointedReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import JointedReference, Skill
 
 _ENOUGH = 0.9
 """Share of the asked depth that counts as pressed."""

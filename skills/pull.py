@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.strokes import middle, push_to
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import middle, push_to
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 
 @register("skill", "pull")

@@ -8,14 +8,14 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.release import SIDES
-from nimbus.datagen.execute.strokes import middle, push_to
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import middle, push_to
+from nimbus.datagen.execute.motions.release import SIDES
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, RegionReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, RegionReference, Skill
 
 
 @register("skill", "push")

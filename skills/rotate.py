@@ -6,16 +6,16 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen import registry
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.release import Spot, nearest_rest, releases
-from nimbus.datagen.execute.setting_down import set_down
-from nimbus.datagen.execute.strokes import middle
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import middle
+from nimbus.datagen.execute.motions.release import Spot, nearest_rest, releases
+from nimbus.datagen.execute.motions.setting_down import set_down
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Radians
+from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import to_matrix
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.transforms import to_matrix
 
 _LIFT = 0.03
 _SHARES = (1.0, 0.75, 0.5, 0.35)

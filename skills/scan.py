@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ContainerReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ContainerReference, Skill
 
 _TURNS = np.radians([0, 90, -90, 180])
 _PAUSE = 3

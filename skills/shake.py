@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Skill
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 

@@ -7,14 +7,14 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.strokes import middle, straight
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import middle, straight
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import rotation_about, to_matrix
-from nimbus.datagen.skill import ObjectReference, RegionReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectReference, RegionReference, Skill
+from nimbus.datagen.transforms import rotation_about, to_matrix
 
 _HOVER = 0.001
 """[m] The hand rises so far while it drags, so that the object does not dig in."""

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.strokes import middle, push_to
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import middle, push_to
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectsReference, RegionReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import ObjectsReference, RegionReference, Skill
 
 Float = NDArray[np.float64]
 

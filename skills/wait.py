@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Seconds
+from nimbus.datagen.files.quantities import Seconds
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.tasks.statements import Skill
 
 
 @register("skill", "wait")

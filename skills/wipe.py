@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.strokes import straight
-from nimbus.datagen.execute.touch import rests_on
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.contact_queries import rests_on
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import straight
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Ratio
+from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import RegionReference, Skill
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import RegionReference, Skill
 
 Float = NDArray[np.float64]
 

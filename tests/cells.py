@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.records import Fault
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.verify import dataset_hashes, verify
-from nimbus.runner.cell.spec import CellSpec, Resources
-from nimbus.runner.status import Status, read_status
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
+from nimbus.runner.monitor.status import Status, read_status
 
 PIPELINES = Path(__file__).parent / "cell_pipelines"
 T = TypeVar("T")
@@ -37,7 +37,7 @@ MAIN = """
 import sys
 from nimbus.datagen.errors import InputError
 from nimbus.runner import run
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.spec import CellSpec
 run.show = lambda *_, **__: None  # what a run shows at its end takes as long as the run, and is tested elsewhere
 try:
     sys.exit(run.run_spec(CellSpec.from_text(sys.argv[1]), serial=sys.argv[2:] == ["serial"]))

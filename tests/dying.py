@@ -19,10 +19,10 @@ import contextlib, json, os, signal, sys
 sys.argv = ["nimbus"]
 import av, h5py, numpy, pyarrow, pyarrow.parquet
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.convert import convert
-from nimbus.datagen.store.export import aloha, export, lerobot, lerobot_v21, robomimic, tar_shards
+from nimbus.datagen.datasets.convert import convert
+from nimbus.datagen.datasets.export import aloha, export, lerobot, lerobot_v21, robomimic, tar_shards
 from nimbus.runner import cli, convert as _, export as _, run
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.spec import CellSpec
 
 WATCHED = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
 run.show = lambda *_, **__: None

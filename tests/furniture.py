@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.random_streams import stream
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
 from nimbus.datagen.usd.stage import read_stage
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from nimbus.datagen.simulate.kit_app import EXPERIENCE
-from nimbus.runner.isaac_gpu import Gpu
+from nimbus.runner.isaac.gpu import Gpu
 
 TESTS = Path(__file__).parent
 RTX = tuple(

@@ -13,7 +13,7 @@ from cells import make_spec
 from dying import Dying, End, spread
 from reading import tree
 
-from nimbus.datagen.store.export.publication import stage_of
+from nimbus.datagen.datasets.export.publication import stage_of
 from nimbus.datagen.store.verify import dataset_hashes, verify
 
 

@@ -8,18 +8,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.discover import discover_components
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.rotations import multiply, rotation_about
+from nimbus.datagen.random_streams import stream
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
-from nimbus.datagen.strict_yaml import StrictModel
-from nimbus.datagen.task import Task, parse_task
-from nimbus.datagen.usd.loader import SceneAssets, load_assets
+from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.transforms import multiply, rotation_about
 from nimbus.datagen.usd.stage import read_stage
 
 TEXT = """\

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nimbus.runner.cell.lease import Lease, Missing, Role, Settled
-from nimbus.runner.cell.schedule import Choice, Snapshot, Worker, choose
-from nimbus.runner.cell.work import Work
+from nimbus.runner.cell.queue.lease import Lease, Missing, Role, Settled
+from nimbus.runner.cell.queue.scheduler import Choice, Snapshot, Worker, choose
+from nimbus.runner.cell.queue.work_queue import Work
 
 UNBOUNDED = 1_000_000
 

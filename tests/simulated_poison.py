@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nimbus.runner.cell.evidence import Action, Evidence
-from nimbus.runner.cell.lease import Lease, Missing, Role, Settled
-from nimbus.runner.cell.work import Work
+from nimbus.runner.cell.queue.lease import Lease, Missing, Role, Settled
+from nimbus.runner.cell.queue.poison import Action, Evidence
+from nimbus.runner.cell.queue.work_queue import Work
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import (
+from nimbus.datagen.episode.layout import (
     Camera,
     EpisodeKey,
     Layout,
@@ -19,12 +18,13 @@ from nimbus.datagen.layout import (
     Surface,
     VisualLayout,
 )
-from nimbus.datagen.observation import CameraFrames, Labels, Observation
+from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.stages import Rendered, Request, Scene, Stored
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.streams import stream
-from nimbus.datagen.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
+from nimbus.datagen.store.writer import Hdf5Writer
 
 TASK, TASK_HASH = "sort_trash", "0123abcd"
 KINDS = (("bottle", "plastic"), ("can", "metal"), ("carton", "paper"))

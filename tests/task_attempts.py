@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from pathlib import Path
 
-from nimbus.datagen.discover import discover_components
+from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import Task, load_task
-from nimbus.datagen.trajectory import Trajectory
-from nimbus.datagen.usd.loader import SceneAssets, load_assets
+from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.task import Task, load_task
 
 discover_components()
 

@@ -14,7 +14,7 @@ from foreign import write_v21
 from kills import Publication, SerialRun
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.store.export.export import FORMATS
+from nimbus.datagen.datasets.export.export import FORMATS
 
 LENGTHS = (9, 7, 8, 6)
 

@@ -22,9 +22,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from nimbus.datagen.store.training.frames import ACTION, IMAGES, STATE
-from nimbus.datagen.store.training.reader import Reader, Sample, collate
-from nimbus.datagen.store.training.samples import Samples
+from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
+from nimbus.datagen.datasets.training.reader import Reader, Sample, collate
+from nimbus.datagen.datasets.training.samples import Samples
 
 HORIZON = 16
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nimbus
-from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.messages import Beat, Ended, from_bytes
-from nimbus.runner.cell.processes import LAUNCHER, sweep
-from nimbus.runner.cell.spec import CellSpec
-from nimbus.runner.interruption import Interruption
+from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.messages import Beat, Ended, from_bytes
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.system.processes import LAUNCHER, sweep
+from nimbus.runner.system.signals import Interruption
 
 _POLL = 0.1
 """[s]"""

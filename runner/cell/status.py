@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from nimbus.runner.cell.aftermath import Aftermath
-from nimbus.runner.cell.dispatch import Dispatcher
-from nimbus.runner.cell.slab import SlotState
+from nimbus.runner.cell.dispatcher import Dispatcher
+from nimbus.runner.cell.fault_handler import Aftermath
+from nimbus.runner.cell.transport.shared_slots import SlotState
 from nimbus.runner.cell.watchdog import Watchdog
-from nimbus.runner.progress import Progress
-from nimbus.runner.status import RingStatus, WorkerStatus
+from nimbus.runner.monitor.progress import Progress
+from nimbus.runner.monitor.status import RingStatus, WorkerStatus
 
 _PERIOD = 0.25
 """[s]"""

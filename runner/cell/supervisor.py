@@ -16,14 +16,15 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from nimbus.runner import libraries as libraries  # one thread each, here and in what is forked from here
-from nimbus.runner.cell import processes, zygote
-from nimbus.runner.cell.channel import Channel, pair
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.channel import Channel, pair
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.worker import fork_server
+from nimbus.runner.system import processes
+from nimbus.runner.system import threads as threads  # one thread each, here and in what is forked from here
 
 if TYPE_CHECKING:
-    from nimbus.runner.cell.messages import Ended, Loaded
-    from nimbus.runner.cell.shift import Shift
+    from nimbus.runner.cell.run_loop import Shift
+    from nimbus.runner.cell.transport.messages import Ended, Loaded
 
 TICK = 0.1
 """[s] Between two looks at everything."""
@@ -96,7 +97,7 @@ class Supervisor:
         return self._shift.go_on(now, is_tick=is_tick)
 
     def _interrupted(self) -> Ended:
-        from nimbus.runner.cell.messages import Ended
+        from nimbus.runner.cell.transport.messages import Ended
 
         return Ended(code=130, state="interrupted")
 
@@ -104,7 +105,7 @@ class Supervisor:
         self._stop_asked = True
 
     def _beat(self, *, patience: float = 0.0) -> None:
-        from nimbus.runner.cell.messages import Beat, to_bytes
+        from nimbus.runner.cell.transport.messages import Beat, to_bytes
 
         self._launcher.post(to_bytes(Beat(patience=patience)))
 
@@ -127,8 +128,8 @@ class Supervisor:
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 
     def _hear_zygote(self) -> None:
-        from nimbus.runner.cell.messages import Loaded, Ready, Spawned, Trouble, from_bytes
-        from nimbus.runner.cell.trouble import ended_by
+        from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawned, Trouble, from_bytes
+        from nimbus.runner.cell.worker.errors import ended_by
 
         while received := self.zygote.receive_now():
             message = from_bytes(received)
@@ -145,9 +146,9 @@ class Supervisor:
 
     def _loaded(self, loaded: Loaded) -> None:
         from nimbus.datagen.errors import InputError
-        from nimbus.runner.cell.messages import Ended
-        from nimbus.runner.cell.opening import opening_seconds
-        from nimbus.runner.cell.shift import Shift
+        from nimbus.runner.cell.run_loop import Shift
+        from nimbus.runner.cell.start_run import opening_seconds
+        from nimbus.runner.cell.transport.messages import Ended
 
         if self._shift is not None:
             return
@@ -181,7 +182,7 @@ class Supervisor:
         if self._shift:
             self._shift.aftermath.fault("zygote", how, log_tail=log.decode(errors="replace"))
         if self._zygote_deaths >= _ZYGOTES and not (self._shift and self._shift.dispatcher.results):
-            from nimbus.runner.cell.messages import Ended
+            from nimbus.runner.cell.transport.messages import Ended
 
             line = f"loading ended {self._zygote_deaths} times without a result, the last time {how}"
             self._refusal = Ended(code=1, state="failed", line=line)
@@ -219,7 +220,7 @@ def _become_zygote(spec: CellSpec, channel: Channel, *, log: int, supervisor: in
         kept = channel.fileno()
         os.closerange(3, kept)
         os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
-        zygote.main(spec, channel, supervisor=supervisor)
+        fork_server.main(spec, channel, supervisor=supervisor)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -245,10 +246,10 @@ def main(words: list[str]) -> int:
     try:
         ended = Supervisor(spec, channel).run()
     except Exception as error:
-        from nimbus.runner.cell.trouble import ended_by, trouble_of
+        from nimbus.runner.cell.worker.errors import ended_by, trouble_of
 
         ended = ended_by(trouble_of(error))
-    from nimbus.runner.cell.messages import to_bytes
+    from nimbus.runner.cell.transport.messages import to_bytes
 
     channel.send(to_bytes(ended))
     return ended.code

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from nimbus.runner.cell import processes
-from nimbus.runner.cell.crew import Crew, Member
-from nimbus.runner.cell.deadlines import Amnesty, Deadlines, Verdict
+from nimbus.runner.cell.queue.deadlines import Amnesty, Deadlines, Verdict
+from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.system import processes
 
 _MEMORY_PERIOD = 1.0
 """[s]"""

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from nimbus.datagen.store.json_text import to_json
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
-from nimbus.runner.dashboard_view import duration
+from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.page import render_page
+from nimbus.runner.report.summary import Summary, one_of_each_plan, summarize
+from nimbus.runner.report.yield_table import write_yields
 from nimbus.runner.report.yields import flag_words
-from nimbus.runner.summary import Summary, one_of_each_plan, summarize
-from nimbus.runner.tidy import tidy
-from nimbus.runner.yields import write_yields
+from nimbus.runner.system.trimmed import tidy
 
 FILE_NAME = "report.html"
 

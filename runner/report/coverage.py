@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 
-from nimbus.datagen.store.ledger import Attempt
+from nimbus.datagen.store.ledger.ledger import Attempt
 
 _SIZE, _LARGE = 132, 330
 _PAD = 0.02

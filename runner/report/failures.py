@@ -10,10 +10,10 @@ from pathlib import Path
 
 from PIL import Image
 
+from nimbus.datagen.analysis.covariates import failed_step
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.factors import failed_step
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.preview import camera_order
 
 _MOST = 40

@@ -13,19 +13,19 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from nimbus.datagen.certificates.page import render_certificates
-from nimbus.datagen.store.ledger import Attempt
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.records import Span
-from nimbus.runner.dashboard_view import duration
+from nimbus.datagen.datasets.certificates.page import render_certificates
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Attempt
+from nimbus.datagen.store.ledger.records import Span
+from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.preview import camera_order, readable
 from nimbus.runner.report.coverage import render_coverage
 from nimbus.runner.report.failures import render_failures
 from nimbus.runner.report.style import STYLE
+from nimbus.runner.report.summary import Summary
 from nimbus.runner.report.table import render_table
 from nimbus.runner.report.timeline import render_timeline
 from nimbus.runner.report.yields import render_flags, render_planned, render_variants
-from nimbus.runner.summary import Summary
 
 _SAMPLES = 6
 _LISTED = 200

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from nimbus.datagen.store.factors import CELL
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.yields import Yields
+from nimbus.datagen.analysis.covariates import CELL
+from nimbus.datagen.analysis.yields import Yields
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.preview import readable
 
 _SCALE = 1000
@@ -44,7 +44,7 @@ def render_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence
 
     Args:
         yields: Of the dataset.
-        reach: The reach maps of its regions, as :meth:`nimbus.runner.cell.job.Origin` has them.
+        reach: The reach maps of its regions, as :meth:`nimbus.runner.cell.worker.job.Origin` has them.
         episodes: Files of stored episodes; the first one that shows the table is drawn below.
     """
     box = _box(yields, reach)

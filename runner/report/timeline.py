@@ -8,9 +8,9 @@ from html import escape
 
 import numpy as np
 
-from nimbus.datagen.store.records import Fault, Span
-from nimbus.runner.dashboard_view import duration
-from nimbus.runner.run_figures import RunFigures
+from nimbus.datagen.store.ledger.records import Fault, Span
+from nimbus.runner.monitor.dashboard_view import duration
+from nimbus.runner.report.figures import RunFigures
 
 SHOWN = ("load", "randomize", "plan", "render", "store")
 """Stages with a colour; what else a worker does, such as starting, looks like loading."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from nimbus.datagen.store.significance import wilson
-from nimbus.datagen.store.yields import YieldRow, Yields
+from nimbus.datagen.analysis.significance import wilson
+from nimbus.datagen.analysis.yields import YieldRow, Yields
 
 _HEIGHT, _WIDTH, _GAP = 44, 18, 3
 _MOST_BARS = 24

@@ -142,7 +142,7 @@ SPLITS = ("1x1", "2x1", "1x3")
 def measure_hash(folder: Path, *, episodes: int, kills: int = 20) -> Figures:
     """Hashes of a serial run, of several splits, and of a run whose processes are all killed again and again."""
     from nimbus.datagen.store.verify import dataset_hashes
-    from nimbus.runner.cell.processes import cell_tag, sweep
+    from nimbus.runner.system.processes import cell_tag, sweep
 
     run(folder / "clean", "--serial", episodes=episodes)
     hashes = {"serial": dataset_hashes(folder / "clean")}

@@ -21,7 +21,7 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 from nimbus.datagen.doctor.case import LAYOUTS  # noqa: E402
 from nimbus.datagen.doctor.examine import examine  # noqa: E402
 from nimbus.datagen.doctor.forecast import BUDGET, LEAST, expected_rate  # noqa: E402
-from nimbus.runner.libraries import prepare_libraries  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 Records = list[dict[str, Any]]
 

@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.store.ledger.ledger import Ledger
 
 RUNNER = Path(__file__).resolve().parents[2] / "runner" / "runner.py"
 

@@ -21,8 +21,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "exts" / "nimbus.datagen"), str(ROOT / "tests")]
 
-from nimbus.datagen.store.episode import Images  # noqa: E402
-from nimbus.datagen.store.export.export import export  # noqa: E402
+from nimbus.datagen.datasets.export.export import export  # noqa: E402
+from nimbus.datagen.store.episode_file.jobs import Images  # noqa: E402
 
 IMAGES: tuple[Images, ...] = ("lossless", "video")
 
@@ -37,8 +37,8 @@ def make(folder: Path, images: Images, *, episodes: int, frames: int) -> None:
 
     from synthetic import make_frames, make_rendered, open_dataset
 
-    from nimbus.datagen.observation import Observation
-    from nimbus.datagen.store.hdf5 import Hdf5Writer
+    from nimbus.datagen.episode.observation import Observation
+    from nimbus.datagen.store.writer import Hdf5Writer
 
     (folder / "arrays").mkdir(exist_ok=True)
     random = np.random.default_rng(0)

@@ -35,8 +35,8 @@ from kills import Publication, SerialRun, Tally, done_in  # noqa: E402
 from reading import tree  # noqa: E402
 from synthetic import make_rendered, write_dataset  # noqa: E402
 
-from nimbus.datagen.store.export.export import FORMATS  # noqa: E402
-from nimbus.datagen.store.export.publication import stage_of  # noqa: E402
+from nimbus.datagen.datasets.export.export import FORMATS  # noqa: E402
+from nimbus.datagen.datasets.export.publication import stage_of  # noqa: E402
 from nimbus.datagen.store.verify import dataset_hashes, verify  # noqa: E402
 
 RUNNER = ROOT / "runner" / "runner.py"

@@ -18,15 +18,15 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from nimbus.datagen.discover import discover_components  # noqa: E402
+from nimbus.datagen.episode.layout import EpisodeKey, Layout  # noqa: E402
 from nimbus.datagen.execute.planner import settle  # noqa: E402
-from nimbus.datagen.layout import EpisodeKey, Layout  # noqa: E402
+from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
+from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual  # noqa: E402
 from nimbus.datagen.render.stacked import StackedRenderer  # noqa: E402
-from nimbus.datagen.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
-from nimbus.datagen.task import parse_task  # noqa: E402
-from nimbus.datagen.usd.loader import load_assets  # noqa: E402
+from nimbus.datagen.tasks.plugins import discover_components  # noqa: E402
+from nimbus.datagen.tasks.task import parse_task  # noqa: E402
 
 PRESETS = ("none", "small", "medium", "large")
 

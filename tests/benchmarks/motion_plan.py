@@ -29,7 +29,7 @@ import numpy as np  # noqa: E402
 from nimbus.datagen.plan.ompl import OmplPlanner  # noqa: E402
 from nimbus.datagen.plan.path import path_is_free  # noqa: E402
 from nimbus.datagen.plan.scene import PlanningScene  # noqa: E402
-from nimbus.datagen.streams import stream  # noqa: E402
+from nimbus.datagen.random_streams import stream  # noqa: E402
 
 panda = importlib.import_module("panda_table")
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
 import numpy as np  # noqa: E402
 
 from nimbus.datagen.objects.library import ObjectLibrary  # noqa: E402
-from nimbus.datagen.robot import load_robot  # noqa: E402
+from nimbus.datagen.robots.robot import load_robot  # noqa: E402
 from nimbus.runner.objects import grasp_counts  # noqa: E402
 
 LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")

@@ -16,14 +16,14 @@ from typing import Any
 import newton
 import numpy as np
 
-from nimbus.datagen.layout import Layout, Surface
+from nimbus.datagen.episode.layout import Layout, Surface
+from nimbus.datagen.meshes.simplify import simplified
+from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.render.parts import load_image, simplified_bodies
-from nimbus.datagen.render.simplify import simplified
-from nimbus.datagen.render.textures import procedural_texture
-from nimbus.datagen.render.triangles import Triangles
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.render.render_parts import load_image, simplified_bodies
+from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
+from nimbus.datagen.textures.procedural import procedural_texture
 from nimbus.datagen.usd.stage import StageInfo
 
 mujoco: Any = importlib.import_module("mujoco")

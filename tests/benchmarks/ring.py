@@ -28,10 +28,10 @@ from pydantic_core import from_json, to_json  # noqa: E402
 from synthetic import make_layout, make_rendered, make_trajectory  # noqa: E402
 
 from nimbus.datagen.stages import Planned  # noqa: E402
-from nimbus.runner.cell.channel import Channel, pair  # noqa: E402
-from nimbus.runner.cell.slab import Slab, SlotTable  # noqa: E402
-from nimbus.runner.cell.stamps import StampPage  # noqa: E402
-from nimbus.runner.cell.wire import Part, decode, encode  # noqa: E402
+from nimbus.runner.cell.transport.channel import Channel, pair  # noqa: E402
+from nimbus.runner.cell.transport.plan_codec import Part, decode, encode  # noqa: E402
+from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable  # noqa: E402
+from nimbus.runner.cell.worker.heartbeat import StampPage  # noqa: E402
 
 STEPS = 208
 WORKERS = 128

@@ -30,14 +30,14 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import numpy as np  # noqa: E402
 
+from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
-from nimbus.datagen.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
-from nimbus.datagen.task import Task, load_task  # noqa: E402
-from nimbus.runner.cell.job import task_context  # noqa: E402
-from nimbus.runner.cell.spec import CellSpec  # noqa: E402
+from nimbus.datagen.tasks.task import Task, load_task  # noqa: E402
+from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
+from nimbus.runner.cell.worker.job import task_context  # noqa: E402
 from nimbus.runner.cli import main as nimbus  # noqa: E402
-from nimbus.runner.libraries import prepare_libraries  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 Figures = dict[str, Any]
 
@@ -46,8 +46,8 @@ def measure_plans(count: int) -> Figures:
     """Attempts of the first ``count`` episodes of seed 0."""
     from nimbus.datagen.execute.planner import SkillPlanner
     from nimbus.datagen.execute.recorder import largest_creep
+    from nimbus.datagen.load.scene_loader import UsdSceneLoader
     from nimbus.datagen.randomize.tabletop import TabletopRandomizer
-    from nimbus.datagen.usd.loader import UsdSceneLoader
 
     task, context = _prepare("sort_trash")
     chain = Chain([UsdSceneLoader(task, context["assets"]), TabletopRandomizer(task, 0), SkillPlanner(task, 0)])

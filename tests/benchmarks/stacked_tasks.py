@@ -50,9 +50,9 @@ def compare(task: str, sizes: list[int]) -> list[dict[str, Any]]:
     import numpy as np
     from one_world import render_as_one_world
 
-    from nimbus.datagen.render.stack_layout import StackLayout, stack_layout
-    from nimbus.datagen.render.stack_stage import region_poses, write_stacked_stage
     from nimbus.datagen.usd.robot import robot_usd
+    from nimbus.datagen.usd.stack_layout import StackLayout, stack_layout
+    from nimbus.datagen.usd.stacked_stage import region_poses, write_stacked_stage
     from nimbus.datagen.usd.visual_assets import seen_bounds, write_visual_assets
 
     loaded = load(task)
@@ -105,9 +105,9 @@ class _Loaded:
     """A task's scene with the objects of its first layout."""
 
     def __init__(self, task: Any) -> None:
+        from nimbus.datagen.load.scene_loader import SceneAssets, _open_libraries
         from nimbus.datagen.randomize.tabletop import draw_physical
-        from nimbus.datagen.robot import load_robot
-        from nimbus.datagen.usd.loader import SceneAssets, _open_libraries
+        from nimbus.datagen.robots.robot import load_robot
         from nimbus.datagen.usd.stage import read_stage
 
         self.task, self.stage, self.robot = task, read_stage(task.scene), load_robot(task.robot)
@@ -148,8 +148,8 @@ class _Loaded:
 
 def load(name: str) -> _Loaded:
     """A task by name."""
-    from nimbus.datagen.task import load_task
-    from nimbus.runner.libraries import prepare_libraries
+    from nimbus.datagen.tasks.task import load_task
+    from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()
     return _Loaded(load_task(name))

@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-from nimbus.datagen.store.ledger import Ledger  # noqa: E402
-from nimbus.datagen.store.yields import find_yields  # noqa: E402
-from nimbus.runner.cell.spec import CellSpec  # noqa: E402
-from nimbus.runner.serial import run_serial  # noqa: E402
+from nimbus.datagen.analysis.yields import find_yields  # noqa: E402
+from nimbus.datagen.store.ledger.ledger import Ledger  # noqa: E402
+from nimbus.runner.cell.serial_run import run_serial  # noqa: E402
+from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
 
 LIBRARY = """\
 classes: [toy]

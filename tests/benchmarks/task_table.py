@@ -29,15 +29,15 @@ from PIL import Image  # noqa: E402
 
 from nimbus.datagen.execute.planner import SkillPlanner  # noqa: E402
 from nimbus.datagen.execute.recorder import largest_creep  # noqa: E402
+from nimbus.datagen.load.scene_loader import UsdSceneLoader  # noqa: E402
 from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
-from nimbus.datagen.steps import walk  # noqa: E402
-from nimbus.datagen.task import Task, load_task, task_names  # noqa: E402
-from nimbus.datagen.usd.loader import UsdSceneLoader  # noqa: E402
-from nimbus.runner.cell.job import task_context  # noqa: E402
-from nimbus.runner.cell.spec import CellSpec  # noqa: E402
-from nimbus.runner.libraries import prepare_libraries  # noqa: E402
+from nimbus.datagen.tasks.steps import walk  # noqa: E402
+from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
+from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
+from nimbus.runner.cell.worker.job import task_context  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 Record = dict[str, Any]
 Records = dict[str, dict[str, Record]]

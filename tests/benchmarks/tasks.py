@@ -24,10 +24,10 @@ import numpy as np  # noqa: E402
 from nimbus.datagen.execute.recorder import largest_creep  # noqa: E402
 from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
-from nimbus.datagen.task import load_task, task_names  # noqa: E402
-from nimbus.runner.cell.job import task_context  # noqa: E402
-from nimbus.runner.cell.spec import CellSpec  # noqa: E402
-from nimbus.runner.libraries import prepare_libraries  # noqa: E402
+from nimbus.datagen.tasks.task import load_task, task_names  # noqa: E402
+from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
+from nimbus.runner.cell.worker.job import task_context  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 Figures = dict[str, Any]
 
@@ -35,8 +35,8 @@ Figures = dict[str, Any]
 def measure(name: str, episodes: int, *, attempts: int = 1, first: int = 0, skills: tuple[str, ...] = ()) -> Figures:
     """Attempts at the layouts ``first`` to ``first + episodes - 1`` of seed 0."""
     from nimbus.datagen.execute.planner import SkillPlanner
+    from nimbus.datagen.load.scene_loader import UsdSceneLoader
     from nimbus.datagen.randomize.tabletop import TabletopRandomizer
-    from nimbus.datagen.usd.loader import UsdSceneLoader
 
     task = load_task(name, skill_folders=skills)
     context = task_context(CellSpec(folder="", task=name, skills=skills), task, load_pipeline(task.pipeline))

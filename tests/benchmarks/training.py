@@ -24,12 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np  # noqa: E402
 from synthetic import make_rendered, write_dataset  # noqa: E402
 
-from nimbus.datagen.store.export.export import export  # noqa: E402
-from nimbus.datagen.store.export.parquet import BOOL, INT, TEXT, write_table  # noqa: E402
-from nimbus.datagen.store.export.tar_shards import FORMAT, MANIFEST  # noqa: E402
-from nimbus.datagen.store.training.reader import Reader, collate  # noqa: E402
-from nimbus.datagen.store.training.samples import Samples  # noqa: E402
-from nimbus.datagen.store.training.sharded import ShardManifest  # noqa: E402
+from nimbus.datagen.datasets.export.export import export  # noqa: E402
+from nimbus.datagen.datasets.export.parquet import BOOL, INT, TEXT, write_table  # noqa: E402
+from nimbus.datagen.datasets.export.tar_shards import FORMAT, MANIFEST  # noqa: E402
+from nimbus.datagen.datasets.training.reader import Reader, collate  # noqa: E402
+from nimbus.datagen.datasets.training.samples import Samples  # noqa: E402
+from nimbus.datagen.datasets.training.sharded import ShardManifest  # noqa: E402
 
 HORIZON = 16
 COUNT = 600

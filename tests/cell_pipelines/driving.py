@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from point_robot import Map, MapLoader, PointRobot, StartAndGoal, drive, frames
 
+from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.liveness import progress
-from nimbus.datagen.observation import Observation
+from nimbus.datagen.progress import progress
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Planned,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import nimbus
-from nimbus.runner.cell.spec import CellSpec, Resources
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
 
 HERE = Path(__file__).parent
 TINY = HERE.parent / "runner" / "tiny.yaml"

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nimbus.runner.cell import launcher
-from nimbus.runner.cell.messages import Ended
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.messages import Ended
+from nimbus.runner.cell.transport.spec import CellSpec
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def _serial(spec: CellSpec) -> Ended:
-    from nimbus.runner.serial import run_serial
+    from nimbus.runner.cell.serial_run import run_serial
 
     stored = run_serial(spec)
     return Ended(code=0, state="done" if stored == spec.target else "short")

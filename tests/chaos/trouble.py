@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.liveness import progress
+from nimbus.datagen.progress import progress
 
 VARIABLE = "NIMBUS_CHAOS"
 REPEAT = "*"

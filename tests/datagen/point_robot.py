@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from nimbus.datagen.episode import Provenance
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
+from nimbus.datagen.episode.observation import CameraFrames, Observation
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
 from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
-from nimbus.datagen.observation import CameraFrames, Observation
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Randomized,
@@ -25,8 +27,6 @@ from nimbus.datagen.stages import (
     Stored,
     Writer,
 )
-from nimbus.datagen.streams import stream
-from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
 
 Cell = tuple[int, int]
 RATE = 10.0

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from synthetic import make_rendered
 
 from nimbus.datagen.stages import Rendered
-from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.commit import Staged
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.hdf5 import Hdf5Writer
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.writer import Hdf5Writer
 
 
 class Tray:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.episode.trajectory import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
 DATAGEN = ROOT / "exts/nimbus.datagen/nimbus/datagen"
@@ -51,7 +51,7 @@ def test_skills_do_not_import_each_other():
 def test_importing_datagen_writes_nothing_and_starts_nothing(tmp_path: Path):
     code = """
 import importlib, pathlib, sys, threading
-import nimbus.runner.libraries  # keeps the libraries from starting threads
+import nimbus.runner.system.threads  # keeps the libraries from starting threads
 heavy = {"omni", "carb", "isaacsim", "torch", "pyarrow"}  # newton brings pxr; pyarrow starts a thread
 for name in sys.argv[1:]:
     importlib.import_module(name)

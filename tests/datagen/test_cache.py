@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen import cache
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files import cache
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):

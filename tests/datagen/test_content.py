@@ -7,21 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen import content, registry
-from nimbus.datagen.content import asset_hashes, content_inputs
-from nimbus.datagen.discover import discover_components
+from nimbus.datagen import registry
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.load import fingerprint
+from nimbus.datagen.load.fingerprint import asset_hashes, content_inputs
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.pipeline import parse_pipeline
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.scene_files import scene_folder
-from nimbus.datagen.task import Task, load_task
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.usd.stage import read_stage
 
 discover_components()
 PIPELINE = (scene_folder("pipelines") / "manipulation.yaml").read_text()
 PAUSE = '''
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.tasks.statements import Skill
 
 @register("skill", "pause_for_content")
 class Pause(Skill):
@@ -58,7 +59,7 @@ def test_a_changed_skill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     task = load_task(tmp_path / "mine.yaml", skill_folders=[tmp_path])
     before = inputs(task)
     (tmp_path / "pause.py").write_text(PAUSE.replace("wait(1)", "wait(2)"))
-    content._file_hash.cache_clear()  # as in another process
+    fingerprint._file_hash.cache_clear()  # as in another process
     after = inputs(task)
     assert {name for name in before if before[name] != after[name]} == {"skill pause_for_content"}
 
@@ -92,7 +93,7 @@ def test_changed_generators_of_objects_are_seen(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_version_of_nimbus_is_known_without_an_installation():
-    from nimbus.datagen.episode import installed_versions
+    from nimbus.datagen.episode.provenance import installed_versions
 
     manifest = Path(__file__).parents[2] / "exts/nimbus.datagen/config/extension.toml"
     assert f'version = "{installed_versions()["nimbus-datagen"]}"' in manifest.read_text()

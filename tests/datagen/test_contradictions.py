@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from task_text import TEXT
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.tasks.task import parse_task
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "success:" + TEXT.split("success:")[1]
 PLACE = "place: {object: 'items[0]', into: organic}"
@@ -116,8 +116,8 @@ def run(steps: Any, hand: frozenset[str]) -> frozenset[str]:
 @settings(max_examples=80)
 @given(st.lists(programs, min_size=1, max_size=3))
 def test_there_are_no_false_alarms(parts: list[str]):
-    from nimbus.datagen.steps import parse_steps
-    from nimbus.datagen.strict_yaml import parse
+    from nimbus.datagen.files.strict_yaml import parse
+    from nimbus.datagen.tasks.steps import parse_steps
 
     document = parse("".join(f"- {flow(part)}\n" for part in parts), "steps.yaml")
     plain = [step.canonical() for step in parse_steps(document, (), document.data, kind="skill")]

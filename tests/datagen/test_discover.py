@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.tasks.plugins import discover
 
 GOOD = '''
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import {base}
+from nimbus.datagen.tasks.statements import {base}
 
 @register("{kind}", "{name}")
 class Mine({base}):

@@ -13,9 +13,9 @@ from six_joint_robot import robot_file
 from task_attempts import first_success
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.mjcf import as_urdf
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.urdf import limit_of, ratio_of, read_urdf
+from nimbus.datagen.robots.mjcf import as_urdf
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
 
 ODD = """<mujoco>
   <compiler angle="degree"/>

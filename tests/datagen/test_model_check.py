@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.model_check import check_model
-from nimbus.datagen.urdf import read_urdf
+from nimbus.datagen.robots.model_checks import check_model
+from nimbus.datagen.robots.urdf import read_urdf
 
 MODEL = """<robot name="two">
 <link name="base"><collision><geometry><box size="1 1 1"/></geometry></collision></link>

@@ -2,9 +2,9 @@ import point_robot
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.pipeline import STAGES, build, load_pipeline, parse_pipeline
 from nimbus.datagen.registry import register
-from nimbus.datagen.scene_files import scene_names
 
 PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot: {view: 1}}\nstore: memory\n"
 

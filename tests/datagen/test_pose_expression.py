@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.pose_expression import normal_form, parse_pose, points_in
-from nimbus.datagen.references import Expression, Name
+from nimbus.datagen.tasks.points import normal_form, parse_pose, points_in
+from nimbus.datagen.tasks.references import Expression, Name
 
 PLACES = {"cup": (0.4, 0.1, 0.05), "tray": (0.5, -0.3, 0.0), "items[0]": (0.3, 0.0, 0.02)}
 HEIGHT = {"center": 0.0, "top": 0.1, "rim": 0.08}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.references import (
+from nimbus.datagen.tasks.references import (
     Attribute,
     Expression,
     Member,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Camera
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.robots.robot import load_robot
 
 PANDA = (scene_folder("robots") / "panda.yaml").read_text()
 
@@ -38,7 +38,7 @@ def test_the_panda_is_known_by_name():
 
 
 def test_home_is_within_the_limits_of_the_model():
-    from nimbus.datagen.urdf import package_folder
+    from nimbus.datagen.robots.urdf import package_folder
 
     panda = load_robot("panda")
     from xml.etree import ElementTree

@@ -9,8 +9,8 @@ import pytest
 import trimesh
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robot import Piece, Robot
-from nimbus.datagen.robot_meshes import check_mesh_files, check_meshes
+from nimbus.datagen.robots.mesh_checks import check_mesh_files, check_meshes
+from nimbus.datagen.robots.robot import Piece, Robot
 
 LINK = """<robot name="one">
 <link name="base">

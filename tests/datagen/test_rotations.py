@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nimbus.datagen.rotations import from_matrix, look_at, multiply, pose, rotation_about, to_matrix
+from nimbus.datagen.transforms import from_matrix, look_at, multiply, pose, rotation_about, to_matrix
 
 coordinates = st.floats(-3, 3, allow_subnormal=False)
 vectors = st.tuples(coordinates, coordinates, coordinates)

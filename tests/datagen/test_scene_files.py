@@ -9,9 +9,9 @@ import pytest
 from one_can import TEXT
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.scene_files import scene_file, scene_folder, seen_from
-from nimbus.datagen.task import load_task, parse_task
-from nimbus.datagen.usd.loader import load_assets
+from nimbus.datagen.files.scene_files import scene_file, scene_folder, seen_from
+from nimbus.datagen.load.scene_loader import load_assets
+from nimbus.datagen.tasks.task import load_task, parse_task
 
 OWN = (
     TEXT.replace("robot: panda", "robot: robots/mine.yaml")

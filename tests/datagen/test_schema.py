@@ -6,9 +6,9 @@ from json_schema import valid
 from task_text import TEXT, changed
 
 from nimbus.datagen import registry
-from nimbus.datagen.scene_files import scene_folder, scene_names
-from nimbus.datagen.schema import task_schema
-from nimbus.datagen.strict_yaml import parse
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.files.strict_yaml import parse
+from nimbus.datagen.tasks.json_schema import task_schema
 
 SCHEMA = task_schema()
 

@@ -8,8 +8,8 @@ import pytest
 from task_text import TEXT
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.strict_yaml import read
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.files.strict_yaml import read
+from nimbus.datagen.tasks.task import parse_task
 
 CAMERAS = TEXT[TEXT.index("cameras:") : TEXT.index("randomize:")]
 VARIED = TEXT[TEXT.index("randomize:") : TEXT.index("instructions:")]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from json_schema import valid
 from task_text import TEXT, changed
 
-from nimbus.datagen.discover import discover
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.schema import task_schema
-from nimbus.datagen.steps import Step, Steps, parse_steps, walk
-from nimbus.datagen.strict_yaml import Document, parse
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.files.strict_yaml import Document, parse
+from nimbus.datagen.tasks.json_schema import task_schema
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.steps import Step, Steps, parse_steps, walk
+from nimbus.datagen.tasks.task import parse_task
 
 discover()
 SCHEMA = task_schema()

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from nimbus.datagen import strict_yaml
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.quantities import Metres, Radians, Range, Ratio
-from nimbus.datagen.strict_yaml import StrictModel, dotted, load_text, parse
+from nimbus.datagen.files import strict_yaml
+from nimbus.datagen.files.quantities import Metres, Radians, Range, Ratio
+from nimbus.datagen.files.strict_yaml import StrictModel, dotted, load_text, parse
 
 
 class Box(StrictModel):

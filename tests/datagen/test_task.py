@@ -8,7 +8,7 @@ from task_text import TEXT, changed, place
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.task import load_task, parse_task, task_names
+from nimbus.datagen.tasks.task import load_task, parse_task, task_names
 
 
 def complaint(text: str) -> str:
@@ -219,7 +219,7 @@ def test_a_file_whose_name_cannot_be_part_of_other_names_is_refused(tmp_path):
 
 SKILL = '''
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.tasks.statements import Skill
 
 @register("skill", "wave_from_a_folder")
 class Wave(Skill):

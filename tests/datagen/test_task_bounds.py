@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.task import load_task, parse_task
+from nimbus.datagen.tasks.task import load_task, parse_task
 
 CAMERAS = "cameras: {front: {position: [1.5, 0.0, 0.9], look_at: [0.4, 0.0, 0.1], vertical_fov: 45 deg}}"
 TEXT = load_task("sort_trash").text.replace("cameras: front+wrist", CAMERAS)

@@ -4,8 +4,8 @@ import pytest
 from task_text import TEXT, changed, place
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.task import Task, parse_task
-from nimbus.datagen.task_check import check_task
+from nimbus.datagen.tasks.checks.names import check_task
+from nimbus.datagen.tasks.task import Task, parse_task
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def test_names_must_not_also_name_something_in_the_scene():
 
 def test_sort_trash_fits_the_scene_robot_and_library_that_it_names():
     from nimbus.datagen.objects.library import ObjectLibrary
-    from nimbus.datagen.robot import load_robot
-    from nimbus.datagen.task import load_task
+    from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.tasks.task import load_task
     from nimbus.datagen.usd.stage import read_stage
 
     task = load_task("sort_trash")
@@ -114,7 +114,7 @@ def test_sort_trash_fits_the_scene_robot_and_library_that_it_names():
 def real_complaint(text: str) -> str:
     """What the real scene, robot and libraries have against a task; empty for nothing."""
     from nimbus.datagen.objects.library import ObjectLibrary
-    from nimbus.datagen.robot import load_robot
+    from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
     task = parse_task(text)

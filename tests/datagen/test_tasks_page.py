@@ -9,10 +9,10 @@ import pytest
 from one_can import put, thing, workcell
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
-from nimbus.datagen.steps import parse_steps, walk
-from nimbus.datagen.strict_yaml import parse
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.files.strict_yaml import parse
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.steps import parse_steps, walk
+from nimbus.datagen.tasks.task import parse_task
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "tasks.md").read_text()

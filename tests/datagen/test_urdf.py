@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.joint_inertia import joint_inertias
-from nimbus.datagen.robot import Piece
-from nimbus.datagen.rotations import pose, rotation_about
-from nimbus.datagen.urdf import (
+from nimbus.datagen.robots.joint_inertia import joint_inertias
+from nimbus.datagen.robots.robot import Piece
+from nimbus.datagen.robots.urdf import (
     assemble,
     child_of,
     limit_of,
@@ -24,6 +23,7 @@ from nimbus.datagen.urdf import (
     read_urdf,
     set_origin,
 )
+from nimbus.datagen.transforms import pose, rotation_about
 
 ARM = """<robot name="arm">
 <link name="base"/>

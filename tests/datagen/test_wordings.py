@@ -6,7 +6,7 @@ import pytest
 from task_text import changed
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.tasks.task import parse_task
 
 CAMERA = "  camera: {position: 5 cm}"
 FRAMES = [

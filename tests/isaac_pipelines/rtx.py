@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from point_robot import frames
 
-from nimbus.datagen.observation import Observation
+from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 

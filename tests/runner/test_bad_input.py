@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from runs import TINY, run, sound
 
-from nimbus.datagen.scene_files import scene_folder
-from nimbus.datagen.task import task_names
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.tasks.task import task_names
 from nimbus.runner.cli import main
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.runner.system.threads import prepare_libraries
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_a_folder_that_cannot_be_used_is_refused_before_anything_is_loaded(
     def load(**_: object) -> None:
         raise AssertionError("loaded")
 
-    monkeypatch.setattr("nimbus.runner.libraries.prepare_libraries", load)
+    monkeypatch.setattr("nimbus.runner.system.threads.prepare_libraries", load)
     (tmp_path / "file").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "holiday.jpg").touch()

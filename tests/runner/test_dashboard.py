@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
-from nimbus.datagen.trajectory import Outcome, Reason
-from nimbus.runner.dashboard import Dashboard, Watcher
-from nimbus.runner.dashboard_view import duration, view
-from nimbus.runner.progress import Progress, line
-from nimbus.runner.screen import Screen
-from nimbus.runner.status import Event, RingStatus, Status, WorkerStatus, read_status
+from nimbus.runner.monitor.dashboard import Dashboard, Watcher
+from nimbus.runner.monitor.dashboard_view import duration, view
+from nimbus.runner.monitor.progress import Progress, line
+from nimbus.runner.monitor.status import Event, RingStatus, Status, WorkerStatus, read_status
+from nimbus.runner.system.console import Screen
 
 TIMES = {"load": 0.5, "plan": 2.0, "render": 20.0, "store": 1.0, "store_wait": 0.25}
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.usd.laid_out import body_prims
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.usd.layout_export import body_prims
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main
 

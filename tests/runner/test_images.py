@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from runs import TINY, run
 
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.verify import verify
 from nimbus.runner.cli import main
 

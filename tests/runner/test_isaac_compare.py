@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.observation import CameraFrames
 from nimbus.runner.cli import parse_arguments
-from nimbus.runner.isaac_compare import beside_default, equal, first_images, moving
+from nimbus.runner.isaac.compare import beside_default, equal, first_images, moving
 from nimbus.runner.verify_isaacsim import command
 
 STEPS, HEIGHT, WIDTH = 3, 12, 16

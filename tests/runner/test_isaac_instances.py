@@ -13,11 +13,11 @@ from isaac_installation import RTX, TESTS, install
 
 import nimbus
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.runner.cell.spec import CellSpec, Resources
-from nimbus.runner.isaac_find import find_instances
-from nimbus.runner.isaac_gpu import Gpu, parse_gpus
-from nimbus.runner.isaac_instance import environment, link_package, place_of, threads_of
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
+from nimbus.runner.isaac.find import find_instances
+from nimbus.runner.isaac.gpu import Gpu, parse_gpus
+from nimbus.runner.isaac.instance import environment, link_package, place_of, threads_of
 
 PIPELINE = TESTS / "isaac_pipelines/rtx.yaml"
 
@@ -128,7 +128,7 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
 ):
     environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
     assert find_instances(environ=environ, gpus=RTX).executable, "a workstation build does not ask"
-    monkeypatch.setattr("nimbus.runner.isaac_find._CONTAINER", tmp_path)
+    monkeypatch.setattr("nimbus.runner.isaac.find._CONTAINER", tmp_path)
     with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
     monkeypatch.undo()
@@ -193,7 +193,7 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
 
 
 def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nimbus.runner.isaac_instance.usable_cores", lambda: 12)
+    monkeypatch.setattr("nimbus.runner.isaac.instance.usable_cores", lambda: 12)
     spec = rtx_spec(tmp_path)
     split = [replace(spec.resources, workers=workers) for workers in (None, (4, 3), (1, 20))]
     assert [threads_of(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]

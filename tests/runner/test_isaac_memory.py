@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.panel.launch import environment
-from nimbus.runner.isaac_memory import note_shared_memory, remove_shared_memory
+from nimbus.runner.isaac.shared_memory import note_shared_memory, remove_shared_memory
 
 _LIVE = """
 import mmap, pathlib, sys
-from nimbus.runner.isaac_memory import note_shared_memory
+from nimbus.runner.isaac.shared_memory import note_shared_memory
 root, folder, *names = sys.argv[1:]
 held = []
 for name in names:

@@ -10,8 +10,8 @@ import mujoco
 import pytest
 from runs import RUNNER, TINY, start
 
-from nimbus.runner.dashboard import LOADING
-from nimbus.runner.libraries import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
+from nimbus.runner.monitor.dashboard import LOADING
+from nimbus.runner.system.threads import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
 
 SILENT = ("", f"{LOADING}\n")
 """What a run says before it finds a mistake; the line only where the machine is slow."""

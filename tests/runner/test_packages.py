@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from runs import RUNNER
 
-from nimbus.runner import packages
-from nimbus.runner.packages import complaint, missing
+from nimbus.runner.system import requirements_check
+from nimbus.runner.system.requirements_check import complaint, missing
 
 CHECKOUT = RUNNER.parents[1]
 
@@ -59,6 +59,6 @@ def test_an_environment_that_is_there_already_is_named(tmp_path: Path):
 
 
 def test_a_python_too_old_is_told_which_one_to_use(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(packages, "OLDEST", (4, 0))
+    monkeypatch.setattr(requirements_check, "OLDEST", (4, 0))
     said = complaint(["tasks"], checkout=CHECKOUT)
     assert said.startswith("Nimbus needs Python 3.11 or 3.12, this is 3.") and "PYTHON=python3.12" in said

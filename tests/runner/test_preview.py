@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from synthetic import failure, make_rendered, write_dataset
 
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner import preview
 from nimbus.runner.preview import camera_order, depth_colors, mask_colors, write_previews
 

@@ -61,7 +61,7 @@ def test_an_episode_named_twice_is_taken_once(tiny: Path):
 
 PAUSE = '''
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Skill
+from nimbus.datagen.tasks.statements import Skill
 
 @register("skill", "pause_before_replay")
 class Pause(Skill):

@@ -15,18 +15,18 @@ from PIL import Image
 from rich.console import Console
 from synthetic import failure, make_labels, make_observations, make_rendered, open_dataset, write_dataset
 
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Layout
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.records import Fault, Run, Span
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import Fault, Run, Span
+from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.preview import write_previews
-from nimbus.runner.progress import Progress
 from nimbus.runner.report import command, print_summary, write_report
+from nimbus.runner.report.figures import RunFigures
+from nimbus.runner.report.summary import summarize
 from nimbus.runner.report.timeline import render_timeline
-from nimbus.runner.run_figures import RunFigures
-from nimbus.runner.summary import summarize
-from nimbus.runner.yields import write_yields
+from nimbus.runner.report.yield_table import write_yields
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 from runs import sound
 
-from nimbus.datagen.episode import installed_versions
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.episode.provenance import installed_versions
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
 
 

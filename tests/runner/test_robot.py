@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from six_joint_robot import robot_file
 
-from nimbus.datagen.layout import PhysicalLayout
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main

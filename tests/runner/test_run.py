@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from runs import run, sound, start_run
 
-from nimbus.datagen.certificates.record import read_certificates
-from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.runner.interruption import Interruption
-from nimbus.runner.status import STAGES
+from nimbus.datagen.datasets.certificates.record import read_certificates
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
+from nimbus.runner.monitor.status import STAGES
+from nimbus.runner.system.signals import Interruption
 
 ASKED = ("--episodes", "2", "--variants", "2")
 

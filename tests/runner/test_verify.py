@@ -13,10 +13,10 @@ from runs import run as start_again
 from runs import sound
 from synthetic import write_dataset
 
+from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.rehash import content_hash
+from nimbus.datagen.store.episode_file.content_check import content_hash
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
 from nimbus.runner.verify import command
 

@@ -12,8 +12,8 @@ from foreign import write_v21
 from PIL import Image
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.export.options import Options
 from nimbus.runner.cli import main
 
 

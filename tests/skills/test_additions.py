@@ -9,8 +9,8 @@ import pytest
 from task_attempts import first_success
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
-from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.tasks.plugins import discover
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TASK = """

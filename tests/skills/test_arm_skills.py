@@ -7,9 +7,9 @@ import pytest
 from one_can import make, thing, workcell
 from pydantic import ValidationError
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.trajectory import Outcome, Reason
 from nimbus.skills.go_to_joints import GoToJoints
 from nimbus.skills.go_to_pose import GoToPose
 from nimbus.skills.gripper import Gripper

@@ -7,9 +7,9 @@ import pytest
 from furniture import piece, workcell
 from one_can import make
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.trajectory import Reason
 from nimbus.skills.close import Close
 from nimbus.skills.open import Open
 from nimbus.skills.press import Press

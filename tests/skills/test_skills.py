@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from one_can import assets, make, thing, workcell
 
-from nimbus.datagen.execute.failure import SkillFailure
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.rotations import pose
 from nimbus.datagen.success.inside import contains
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.transforms import pose
 from nimbus.skills.home import Home
 from nimbus.skills.move import Move
 from nimbus.skills.pick import Pick

@@ -7,17 +7,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from nimbus.datagen.discover import discover_components
+from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.replay import run_again
-from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Chain, Request
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import load_task
-from nimbus.datagen.usd.loader import UsdSceneLoader, load_assets
+from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.task import load_task
 
 discover_components()
 

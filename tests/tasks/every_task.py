@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from task_attempts import elsewhere, successes
 
-from nimbus.datagen.task import task_names
+from nimbus.datagen.tasks.task import task_names
 
 
 @pytest.mark.parametrize("task", task_names())

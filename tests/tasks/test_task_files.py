@@ -8,8 +8,8 @@ from statistics import median
 
 import pytest
 
-from nimbus.datagen.scene_files import scene_names
-from nimbus.datagen.task import Task, load_task, task_names
+from nimbus.datagen.files.scene_files import scene_names
+from nimbus.datagen.tasks.task import Task, load_task, task_names
 
 TASKS = {name: load_task(name) for name in task_names()}
 FAMILIES = {

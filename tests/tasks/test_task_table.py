@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from nimbus.datagen.task import task_names
+from nimbus.datagen.tasks.task import task_names
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/task-table.md").read_text()

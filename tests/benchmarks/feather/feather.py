@@ -9,8 +9,8 @@ from typing import Any
 
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import Rendered, Stored, Writer
-from nimbus.datagen.store.attempt import Written, attempt_of
 from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.ledger.attempt import Written, attempt_of
 
 
 @register("store", "feather")

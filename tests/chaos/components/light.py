@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from chaos.trouble import strike
 
-from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
-from nimbus.datagen.observation import CameraFrames, Labels, Observation
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
+from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Planned,
@@ -29,9 +31,7 @@ from nimbus.datagen.stages import (
     SceneLoader,
     Stored,
 )
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.streams import stream
-from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
+from nimbus.datagen.store.writer import Hdf5Writer
 
 STEPS, CHUNK, SIZE = 16, 8, 8
 TASK = "walk"

@@ -14,17 +14,17 @@ import pytest
 from runs import run
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.certificates.accounting import account
-from nimbus.datagen.certificates.labels import LabelCheck, check_labels
-from nimbus.datagen.certificates.page import render_certificates
-from nimbus.datagen.certificates.record import FILE_NAME, MEANING, carried, read_certificates
-from nimbus.datagen.convert.convert import convert
+from nimbus.datagen.datasets.certificates.accounting import account
+from nimbus.datagen.datasets.certificates.labels import LabelCheck, check_labels
+from nimbus.datagen.datasets.certificates.page import render_certificates
+from nimbus.datagen.datasets.certificates.record import FILE_NAME, MEANING, carried, read_certificates
+from nimbus.datagen.datasets.convert.convert import convert
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.quality.checks import check
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.checks import check
-from nimbus.datagen.qa.view import open_view
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.certify import certify
 from nimbus.runner.cli import main

@@ -19,14 +19,14 @@ from foreign import CAMERAS, FPS, TEXTS, numbers, pictures, write_v21, write_vid
 from reading import decode, tree
 from runs import RUNNER
 
-from nimbus.datagen.convert.convert import convert
+from nimbus.datagen.datasets.convert.convert import convert
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.publication import CARD_MARK
+from nimbus.datagen.datasets.quality.checks import check
+from nimbus.datagen.datasets.quality.finding import Level
+from nimbus.datagen.datasets.quality.tables import wordings_of
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.checks import check
-from nimbus.datagen.qa.finding import Level
-from nimbus.datagen.qa.tables import wordings_of
-from nimbus.datagen.qa.view import open_view
-from nimbus.datagen.store.export.options import Options
-from nimbus.datagen.store.export.publication import CARD_MARK
 from nimbus.runner.cli import main
 
 LENGTHS = (20, 13, 27, 16)
@@ -263,7 +263,7 @@ def test_a_column_with_cells_that_are_empty_in_some_row_groups_only_is_one_line(
         pq.write_table(pq.read_table(path).append_column("reward", cells), path)
     convert(folder, tmp_path / "one_group")
     assert "reward" not in json.loads((tmp_path / "one_group/meta/stats.json").read_text())
-    monkeypatch.setattr("nimbus.datagen.convert.jobs.GROUP_ROWS", 1)
+    monkeypatch.setattr("nimbus.datagen.datasets.convert.jobs.GROUP_ROWS", 1)
     with pytest.raises(InputError, match="column reward has empty cells, or is wider, in some of episodes 2 to 2"):
         convert(folder, tmp_path / "many_groups", workers=1)
     assert not (tmp_path / "many_groups").exists()

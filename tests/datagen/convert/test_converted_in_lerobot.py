@@ -11,7 +11,7 @@ import pytest
 from foreign import CAMERAS, TEXTS, numbers, write_v21
 from reading import decode, psnr
 
-from nimbus.datagen.convert.convert import convert
+from nimbus.datagen.datasets.convert.convert import convert
 
 PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
 READER = Path(__file__).parents[1] / "store" / "export" / "lerobot_reader.py"

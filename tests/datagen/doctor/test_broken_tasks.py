@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from doctor.broken_tasks import BROKEN, RIGHT, Broken
 
-from nimbus.datagen.discover import discover_components
 from nimbus.datagen.doctor.examine import examine, refuse_hopeless
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.task import load_task
-from nimbus.datagen.usd.loader import load_assets
+from nimbus.datagen.load.scene_loader import load_assets
+from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.task import load_task
 
 discover_components()
 

@@ -6,9 +6,9 @@ import pytest
 from one_can import TEXT, assets
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.drawn_cameras import check_drawn_cameras
 from nimbus.datagen.doctor.finding import Finding
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.doctor.randomized_cameras import check_drawn_cameras
+from nimbus.datagen.tasks.task import parse_task
 
 
 def found(ranges: str) -> list[Finding]:

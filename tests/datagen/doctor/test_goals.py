@@ -10,7 +10,7 @@ from task_text import TEXT
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.goals import check_goals
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.tasks.task import parse_task
 
 HEAD = TEXT.split("success:")[0] + "success:\n"
 TAIL = "instructions:" + TEXT.split("instructions:")[1]

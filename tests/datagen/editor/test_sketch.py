@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.editor.sketch import Sketch
-from nimbus.datagen.task import Task, load_task
-from nimbus.runner.libraries import prepare_libraries
+from nimbus.datagen.tasks.task import Task, load_task
+from nimbus.runner.system.threads import prepare_libraries
 
 TINY = Path(__file__).parents[2] / "runner/tiny.yaml"
 

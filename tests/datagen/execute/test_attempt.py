@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from one_can import TEXT, assets, simulation, task, workcell
 
-from nimbus.datagen.episode import Provenance
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.planner import SkillPlanner, run_attempt
 from nimbus.datagen.execute.recorder import largest_creep
 from nimbus.datagen.execute.replay import run_again
-from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Planned, Request, Scene
-from nimbus.datagen.streams import stream
-from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
 
 SORT = """\
   - for item in items:

@@ -11,20 +11,20 @@ from one_can import TEXT, assets, layout, put, simulation, task, thing
 from pydantic import Field
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.perform import Performer, performer
+from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.interpreter import Performer, performer
 from nimbus.datagen.execute.planner import make_motion_planner, run_attempt, settle
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import EpisodeKey, PhysicalLayout, PlacedObject
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.registry import register
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.skill import Skill
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "cameras:" + TEXT.split("cameras:")[1]

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_can import make, thing, workcell
 
-from nimbus.datagen.execute.release import SIDES, nearest_rest, spots_beside, spots_on, yaws_like
-from nimbus.datagen.execute.support import heights_below
+from nimbus.datagen.execute.motions.release import SIDES, nearest_rest, spots_beside, spots_on, yaws_like
+from nimbus.datagen.execute.support_heights import heights_below
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.rotations import rotation_about, to_matrix
+from nimbus.datagen.transforms import rotation_about, to_matrix
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.datagen.execute.together import Together
+from nimbus.datagen.execute.multi_arm.arm_scheduler import Together
 
 
 def run(counts: list[int]) -> list[str]:

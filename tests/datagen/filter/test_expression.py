@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.filter.expression import Condition
 
 ROW: dict[str, Any] = {
     "success": True,

@@ -13,17 +13,17 @@ from foreign import CAMERAS, numbers, write_v21
 from reading import decode
 from synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
-from nimbus.datagen.convert.convert import convert
+from nimbus.datagen.datasets.convert.convert import convert
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.filter.expression import Condition
+from nimbus.datagen.datasets.filter.lerobot import filter_lerobot
+from nimbus.datagen.datasets.filter.native import filter_native
+from nimbus.datagen.datasets.quality.checks import check
+from nimbus.datagen.datasets.quality.finding import Level
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.filter.expression import Condition
-from nimbus.datagen.filter.lerobot import filter_lerobot
-from nimbus.datagen.filter.native import filter_native
-from nimbus.datagen.qa.checks import check
-from nimbus.datagen.qa.finding import Level
-from nimbus.datagen.qa.view import open_view
-from nimbus.datagen.store.export.export import export
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.read import EpisodeFile
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cli import main
 

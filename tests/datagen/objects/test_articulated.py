@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.rotations import pose, rotation_about
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.transforms import pose, rotation_about
 
 FURNITURE = ObjectLibrary.open("furniture")
 KINDS = [kind for kind in FURNITURE.kinds if kind != "conveyor"]
@@ -162,8 +162,8 @@ def test_a_layout_with_joints_is_stored_and_read_and_one_without_reads_as_it_alw
 def test_each_part_is_a_file_of_its_own_for_a_stack_of_scenes(tmp_path: Path) -> None:
     from pxr import Sdf, Usd
 
-    from nimbus.datagen.render.stack_stage import body_prim
     from nimbus.datagen.usd.robot import robot_usd
+    from nimbus.datagen.usd.stacked_stage import body_prim
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.datagen.usd.visual_assets import asset_bounds, write_visual_assets
 
@@ -183,7 +183,7 @@ def test_each_part_is_a_file_of_its_own_for_a_stack_of_scenes(tmp_path: Path) ->
 def test_a_laid_out_stage_has_the_parts_where_they_are_and_the_anchor(tmp_path: Path) -> None:
     from pxr import Usd, UsdGeom, UsdPhysics
 
-    from nimbus.datagen.usd.laid_out import OBJECTS, _add_things, body_prims
+    from nimbus.datagen.usd.layout_export import OBJECTS, _add_things, body_prims
     from nimbus.datagen.usd.stage import read_stage
 
     item, info = piece("drawer_cabinet", x=0.7, fractions={"drawer_0": 0.5}), read_stage("table")

@@ -19,12 +19,12 @@ from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial, SimpleMaterial
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.execute import grasps
-from nimbus.datagen.objects.assets import prepare
-from nimbus.datagen.objects.assets.library import AssetLibrary
+from nimbus.datagen.execute.motions import grasps
+from nimbus.datagen.objects.imported import prepare
+from nimbus.datagen.objects.imported.library import AssetLibrary
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 
 SIZE = np.array([0.05, 0.04, 0.06])
 RED, BLUE = (200, 30, 30), (30, 40, 200)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from nimbus.datagen.objects.contact import MAX_VERTICES, limited_hull, pieces_of_rings
 from nimbus.datagen.objects.model import Float
-from nimbus.datagen.objects.rest import rest_poses
+from nimbus.datagen.objects.rest_poses import rest_poses
+from nimbus.datagen.objects.shapes.contact import MAX_VERTICES, limited_hull, pieces_of_rings
 
 
 def rings(radii: Float) -> Float:

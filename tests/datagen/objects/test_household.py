@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from nimbus.datagen.execute import grasps
+from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import rank_grasps
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.rotations import to_matrix
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.transforms import to_matrix
 
 Float = NDArray[np.float64]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects import library as library_module
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.scene_files import scene_folder
 
 SMALL = """\
 classes: [recycling]

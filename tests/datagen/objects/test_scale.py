@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.execute import grasps
-from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.render.parts import object_parts
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.render.render_parts import object_parts
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.builder import SceneBuilder
 from nimbus.datagen.usd.stage import read_stage
 
@@ -69,9 +69,9 @@ def test_what_is_felt_seen_and_grasped_has_the_size_of_the_layout() -> None:
 
 
 def test_a_group_with_a_scale_draws_one_for_each_object_and_moves_no_other_draw() -> None:
+    from nimbus.datagen.random_streams import stream
     from nimbus.datagen.randomize.objects import draw_objects
-    from nimbus.datagen.streams import stream
-    from nimbus.datagen.task import Task, load_task
+    from nimbus.datagen.tasks.task import Task, load_task
 
     def draw(task: Task) -> list[PlacedObject]:
         streams = partial(stream, 0, 0, "physical", "objects")

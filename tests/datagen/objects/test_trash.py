@@ -16,9 +16,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from nimbus.datagen.objects.contact import piece_triangles
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
+from nimbus.datagen.objects.shapes.contact import piece_triangles
 
 Float = NDArray[np.float64]
 

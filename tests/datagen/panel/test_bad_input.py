@@ -9,7 +9,7 @@ from runs import TINY, start
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import TaskDraft
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.studio.preview import Preview
 
 BROKEN = {

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from synthetic import failure, make_rendered, write_dataset
 
+from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.dataset import FAILED, STORED, DatasetList, attempt_label
-from nimbus.datagen.trajectory import Reason
 
 
 def test_attempts_are_filtered_by_outcome_and_by_reason(tmp_path: Path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.forms import (
     addable,
@@ -17,7 +18,6 @@ from nimbus.datagen.panel.forms import (
     step_rows,
     written_out,
 )
-from nimbus.datagen.scene_files import scene_folder, scene_names
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 

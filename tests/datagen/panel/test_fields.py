@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.panel import fields
 from nimbus.datagen.panel.blank import BLANK_TASK
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.forms import RangeField
-from nimbus.datagen.scene_files import scene_names
-from nimbus.datagen.task_file import CameraSettings, ObjectGroup, Region
+from nimbus.datagen.tasks.task_file import CameraSettings, ObjectGroup, Region
 
 Open = Callable[..., TaskDraft]
 

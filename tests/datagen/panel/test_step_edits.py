@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel import step_edits
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.fields import named
 from nimbus.datagen.panel.forms import StepRow, step_rows
-from nimbus.datagen.scene_files import scene_folder, scene_names
-from nimbus.datagen.strict_yaml import Keys
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 

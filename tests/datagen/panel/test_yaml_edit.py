@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.files.strict_yaml import Keys, parse
 from nimbus.datagen.panel.yaml_edit import insert_entry, move_entry, remove_value, set_value
 from nimbus.datagen.panel.yaml_write import write_flow
-from nimbus.datagen.scene_files import scene_folder, scene_names
-from nimbus.datagen.strict_yaml import Keys, parse
 
 TEXTS = {name: (scene_folder("tasks") / f"{name}.yaml").read_text() for name in scene_names("tasks")}
 

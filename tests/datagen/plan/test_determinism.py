@@ -13,7 +13,7 @@ from panda_table import ACCELERATION, BINS, HOME, VELOCITY, make_scene, start_po
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
 MODEL = table_model()

@@ -16,8 +16,8 @@ from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.path import path_is_free
 from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.registry import lookup
-from nimbus.datagen.streams import stream
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
 

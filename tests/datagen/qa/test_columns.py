@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nimbus.datagen.qa.finding import Unreadable
-from nimbus.datagen.qa.tables import check_columns
+from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.datasets.quality.tables import check_columns
 
 WANTED = {"episode_index": "whole", "timestamp": "time", "tasks": "texts"}
 

@@ -16,11 +16,11 @@ import pytest
 from foreign import CAMERAS, pictures, write_v21, write_video
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.convert.convert import convert
+from nimbus.datagen.datasets.convert.convert import convert
+from nimbus.datagen.datasets.quality.checks import check, examine
+from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.checks import check, examine
-from nimbus.datagen.qa.thresholds import Thresholds, with_settings
-from nimbus.datagen.qa.view import open_view
 from nimbus.runner.cli import main
 
 LENGTHS = (40, 44, 48, 42, 44, 41)

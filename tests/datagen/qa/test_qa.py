@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic import make_rendered, write_dataset
 
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.quality.checks import check
+from nimbus.datagen.datasets.quality.checksums import check_sums
+from nimbus.datagen.datasets.quality.finding import Finding, Level
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.checks import check
-from nimbus.datagen.qa.checksums import check_sums
-from nimbus.datagen.qa.finding import Finding, Level
-from nimbus.datagen.qa.view import open_view
-from nimbus.datagen.store.export.export import export
 from nimbus.runner.cli import main
 
 STEPS = (40, 33, 47)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_can import TEXT, assets
 
+from nimbus.datagen.episode.layout import EpisodeKey, VisualLayout
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import EpisodeKey, VisualLayout
-from nimbus.datagen.radiance import hemispheres, read_radiance
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
-from nimbus.datagen.task import Task, parse_task
-from nimbus.datagen.task_check import check_task
+from nimbus.datagen.tasks.checks.names import check_task
+from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
 
 SKY = Path(__file__).with_name("sky.hdr")
 DOME = "randomize: {dome: {textures: [skies/sky.hdr], intensity: 2}, light: {}}\n"

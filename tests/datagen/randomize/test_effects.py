@@ -14,13 +14,13 @@ from PIL import Image
 from randomize.test_registry_law import NAMES, drawn
 
 from nimbus.datagen import registry
+from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
+from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
-from nimbus.datagen.render.latency import shown_poses
+from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.usd.loader import load_assets
 
 RATE = 15.0
 SIMULATION = NewtonSimulation(assets().stage, assets().robot, rate=RATE)

@@ -6,10 +6,10 @@ import pytest
 from one_can import TEXT, assets, task
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Layout, RobotSetup
+from nimbus.datagen.episode.layout import Layout, RobotSetup
+from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, not_applied
-from nimbus.datagen.render.isaacsim import IsaacSimRenderer
+from nimbus.datagen.render.isaacsim.renderer import IsaacSimRenderer
 from nimbus.datagen.simulate.isaacsim import IsaacSimSimulation
 from nimbus.datagen.stages import Request, Scene
 

@@ -8,10 +8,10 @@ import pytest
 from one_can import TEXT, assets
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.randomize.tabletop import draw_physical
-from nimbus.datagen.task import load_task
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.task import load_task
 
 CODE = '''
 """Height: things are dropped onto the table."""
@@ -20,10 +20,10 @@ import dataclasses
 
 from pydantic import Field
 
-from nimbus.datagen.quantities import Metres, Range
+from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
+from nimbus.datagen.random_streams import Streams
 
 
 @register("randomizer", "drop")

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, QhullError
 
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.placement import (
     Float,
     NoRoomError,
@@ -21,8 +22,7 @@ from nimbus.datagen.randomize.placement import (
     moved,
     rectangle,
 )
-from nimbus.datagen.rotations import rotation_about
-from nimbus.datagen.streams import stream
+from nimbus.datagen.transforms import rotation_about
 
 CENTER, SIZE = (0.5, -0.1), (0.4, 0.5)
 

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_can import make, thing
 
-from nimbus.datagen.layout import Camera, Surface
+from nimbus.datagen.episode.layout import Camera, Surface
 from nimbus.datagen.lighting import make_light, nominal_light
+from nimbus.datagen.random_streams import Streams, stream
 from nimbus.datagen.randomize.camera import CameraRandomization
 from nimbus.datagen.randomize.draft import Draft
 from nimbus.datagen.randomize.friction import FrictionRandomization
 from nimbus.datagen.randomize.light import LightRandomization
 from nimbus.datagen.randomize.mass import MassRandomization
 from nimbus.datagen.randomize.material import MaterialRandomization
-from nimbus.datagen.rotations import look_at, multiply, to_matrix
-from nimbus.datagen.streams import Streams, stream
+from nimbus.datagen.transforms import look_at, multiply, to_matrix
 
 seeds = st.integers(0, 2**32)
 FAST = settings(max_examples=40)

@@ -12,10 +12,10 @@ import pytest
 from one_can import TEXT, assets, task
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
-from nimbus.datagen.layout import EpisodeKey, PhysicalLayout, VisualLayout
+from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, VisualLayout
 from nimbus.datagen.randomize.draft import LayoutRandomization
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
+from nimbus.datagen.tasks.plugins import discover
 
 discover()
 NEEDED = {

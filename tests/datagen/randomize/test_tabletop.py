@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from one_can import TEXT, assets, task
 
-from nimbus.datagen.episode import Provenance
+from nimbus.datagen.episode.layout import Layout, PhysicalLayout
+from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Layout, PhysicalLayout
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.camera import CameraRandomization
 from nimbus.datagen.randomize.objects import CLEARANCE
@@ -23,7 +23,7 @@ from nimbus.datagen.randomize.placement import footprint, gap, rectangle
 from nimbus.datagen.randomize.room import check_room
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Request, Scene
-from nimbus.datagen.task import load_task
+from nimbus.datagen.tasks.task import load_task
 
 STANDING = TEXT.replace("kinds: [can], count: 1", "kinds: [can, bottle, pear], count: [2, 4], lying: 33 %")
 VARIED = STANDING + "randomize: {camera: {}, light: {}, materials: {}, mass: {}}\n"

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from render_scene import layout, stage_and_robot, states
 
-from nimbus.datagen.layout import Camera, Layout, PhysicalLayout, VisualLayout
-from nimbus.datagen.observation import CameraFrames, Labels
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, VisualLayout
+from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render import stacked
-from nimbus.datagen.render.parts import Part
-from nimbus.datagen.render.stack_layout import StackLayout
-from nimbus.datagen.render.stack_stage import RegionPaths, write_stacked_stage
+from nimbus.datagen.render.render_parts import Part
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.render.triangles import Triangles
-from nimbus.datagen.rotations import from_matrix
+from nimbus.datagen.transforms import from_matrix
 from nimbus.datagen.usd.robot import robot_usd
+from nimbus.datagen.usd.stack_layout import StackLayout
+from nimbus.datagen.usd.stacked_stage import RegionPaths, write_stacked_stage
 from nimbus.datagen.usd.visual_assets import VisualAssets, write_visual_assets
 
 CUBE = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nimbus.datagen.layout import (
+from nimbus.datagen.episode.layout import (
     Camera,
     EpisodeKey,
     Layout,
@@ -17,12 +17,12 @@ from nimbus.datagen.layout import (
     Surface,
     VisualLayout,
 )
+from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.rotations import look_at
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.trajectory import Outcome, Reason, StartState, Trajectory
+from nimbus.datagen.transforms import look_at
 from nimbus.datagen.usd.stage import read_stage
 
 STEPS = 5

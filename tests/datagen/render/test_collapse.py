@@ -3,9 +3,9 @@ import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nimbus.datagen.render.collapse import collapsed
-from nimbus.datagen.render.simplify import simplified
-from nimbus.datagen.render.triangles import Triangles
+from nimbus.datagen.meshes.decimate import collapsed
+from nimbus.datagen.meshes.simplify import simplified
+from nimbus.datagen.meshes.triangles import Triangles
 
 TOLERANCE = 2.5e-4
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from one_world import render_as_one_world, visual_assets, write
 from render_scene import layout, states
 
-from nimbus.datagen.layout import Camera
-from nimbus.datagen.observation import CameraFrames
-from nimbus.datagen.render.flow import flow_to_next, optical_flow
-from nimbus.datagen.render.lens import Lens
-from nimbus.datagen.render.stack_layout import StackLayout
-from nimbus.datagen.render.views import intrinsics
-from nimbus.datagen.rotations import pose
+from nimbus.datagen.cameras import intrinsics
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.render.camera_model.flow import flow_to_next, optical_flow
+from nimbus.datagen.render.camera_model.lens import Lens
+from nimbus.datagen.transforms import pose
+from nimbus.datagen.usd.stack_layout import StackLayout
 
 WIDTH, HEIGHT = 96, 72
 CAMERAS = layout(width=WIDTH, height=HEIGHT).visual.cameras

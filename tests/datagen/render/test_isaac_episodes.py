@@ -11,12 +11,12 @@ from contract.rtx_behaviour import IsaacSim
 from isaac_scene import HEIGHT, WIDTH, played_isaac
 from render_scene import STEPS, layout, stage_and_robot, trajectory
 
-from nimbus.datagen import liveness
-from nimbus.datagen.episode import Provenance
+from nimbus.datagen import progress
+from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.render.isaacsim import IsaacSimRenderer
+from nimbus.datagen.render.isaacsim.renderer import IsaacSimRenderer
 from nimbus.datagen.stages import Planned, Request, Scene
-from nimbus.runner.isaac_job import RenderAssets
+from nimbus.runner.isaac.job import RenderAssets
 
 BATCHES = math.ceil(STEPS / 2)
 
@@ -65,7 +65,7 @@ def test_a_stage_is_left_stopped_and_without_sensors_before_the_next_one_is_open
 
 def test_rounds_of_kits_loop_are_progress_while_a_stage_opens_and_not_while_it_renders(isaac: IsaacSim):
     told: list[object] = []
-    liveness.listen(lambda _: told.append("."), patience=told.append)
+    progress.listen(lambda _: told.append("."), patience=told.append)
     try:
         renderer = IsaacSimRenderer(stack=2, warm_up=1, settle=1)
         show(renderer)
@@ -78,4 +78,4 @@ def test_rounds_of_kits_loop_are_progress_while_a_stage_opens_and_not_while_it_r
         show(renderer)
         assert told.count(600.0) == 2, "the first batch of a stage waits for what is loaded late"
     finally:
-        liveness.listen(lambda _: None)
+        progress.listen(lambda _: None)

@@ -15,13 +15,13 @@ from contract.rtx_behaviour import IsaacSim
 from isaac_scene import HEIGHT, WIDTH, played_isaac
 from render_scene import layout, stage_and_robot, trajectory
 
+from nimbus.datagen.cameras import intrinsics
+from nimbus.datagen.episode.layout import Camera, Dome
+from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Camera, Dome
-from nimbus.datagen.observation import Labels
-from nimbus.datagen.render.readback import body_indices, boxes_of_masks, frames_from_buffers, instance_indices
-from nimbus.datagen.render.stack_stage import RegionPaths
-from nimbus.datagen.render.views import intrinsics
+from nimbus.datagen.render.isaacsim.readback import body_indices, boxes_of_masks, frames_from_buffers, instance_indices
 from nimbus.datagen.simulate import kit_app
+from nimbus.datagen.usd.stacked_stage import RegionPaths
 
 K = 3
 
@@ -34,7 +34,7 @@ def isaac() -> Iterator[IsaacSim]:
 
 @pytest.fixture(scope="module")
 def regions(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    from nimbus.datagen.render.region_renderer import RegionRenderer
+    from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
 
     shown = layout(width=WIDTH, height=HEIGHT)
     folder = tmp_path_factory.mktemp("regions")
@@ -76,7 +76,7 @@ def test_images_are_read_as_the_dataset_has_them(regions: Any, isaac: IsaacSim):
 
 
 def test_an_annotator_without_an_image_is_asked_again_and_named_when_it_has_none(regions: Any, isaac: IsaacSim):
-    from nimbus.datagen.render.region_renderer import NoImageError
+    from nimbus.datagen.render.isaacsim.region_renderer import NoImageError
 
     regions.open(warm_up=1)
     moved = trajectory()
@@ -91,7 +91,7 @@ def test_an_annotator_without_an_image_is_asked_again_and_named_when_it_has_none
 
 
 def test_a_step_that_replicator_gave_up_is_no_batch(regions: Any, isaac: IsaacSim):
-    from nimbus.datagen.render.region_renderer import NoImageError
+    from nimbus.datagen.render.isaacsim.region_renderer import NoImageError
 
     regions.open(warm_up=1)
     isaac.status = "STEPPING"
@@ -137,7 +137,7 @@ def test_labels_mean_the_same_as_with_the_default_renderer(regions: Any):
 
 
 def test_as_many_steps_are_stacked_as_fit_into_the_memory():
-    from nimbus.datagen.render.isaacsim import stack_in_memory
+    from nimbus.datagen.render.isaacsim.renderer import stack_in_memory
 
     cameras = layout(width=640, height=480).visual.cameras
     counts = [stack_in_memory(cameras, free_bytes=free << 30) for free in (0, 1, 6, 80)]
@@ -236,8 +236,8 @@ class Blocker:
         if name.split(".")[0] in ("newton", "mujoco", "warp", "usdex", "ompl", "mink", "toppra", "isaacsim", "omni"):
             raise ImportError("blocked: " + name)
 sys.meta_path.insert(0, Blocker())
-import nimbus.datagen.render.isaacsim, nimbus.datagen.simulate.isaacsim, nimbus.datagen.simulate.kit_app
-import nimbus.datagen.render.stack_layout, nimbus.datagen.render.region_labels, nimbus.datagen.usd.laid_out
+import nimbus.datagen.render.isaacsim.renderer, nimbus.datagen.simulate.isaacsim, nimbus.datagen.simulate.kit_app
+import nimbus.datagen.usd.stack_layout, nimbus.datagen.render.isaacsim.region_labels, nimbus.datagen.usd.layout_export
 """
     from nimbus.datagen.panel.launch import PACKAGE_FOLDER
 
@@ -273,7 +273,7 @@ def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
 
 
 def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):
-    from nimbus.datagen.render.region_renderer import RegionRenderer
+    from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
 
     shown = layout(width=WIDTH, height=HEIGHT)
     cameras = tuple(replace(camera, distortion=(-0.05, 0.0)) for camera in shown.visual.cameras)
@@ -290,7 +290,7 @@ def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):
 def test_a_sky_from_a_picture_lights_the_stage(tmp_path: Path):
     from pxr import Usd, UsdGeom, UsdLux
 
-    from nimbus.datagen.render.stack_stage import add_light
+    from nimbus.datagen.usd.stacked_stage import add_light
 
     dome = Dome(texture=str(tmp_path / "sky.hdr"), content="", intensity=1.5, turn=0.5, sky=(1, 1, 1), ground=(0, 0, 0))
     stage: Any = Usd.Stage.CreateNew(str(tmp_path / "lit.usda"))
@@ -307,7 +307,7 @@ def test_a_sky_from_a_picture_lights_the_stage(tmp_path: Path):
 
 
 def test_the_default_renderer_has_the_top_of_a_picture_above_as_kit_has():
-    from nimbus.datagen.radiance import hemispheres
+    from nimbus.datagen.textures.environment_map import hemispheres
 
     picture = np.zeros((8, 16, 3), np.float32)
     picture[:4] = 1.0

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from render_scene import layout, states
 
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.rotations import pose
-from nimbus.datagen.usd.laid_out import Motion, body_prims, leave_to_the_animation, write_laid_out_stage
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.transforms import pose
+from nimbus.datagen.usd.layout_export import Motion, body_prims, leave_to_the_animation, write_laid_out_stage
 from nimbus.datagen.usd.stage import read_stage
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from render_scene import layout
 
-from nimbus.datagen.layout import Surface
-from nimbus.datagen.render.textures import procedural_texture, texture_period
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.srgb import linear
-from nimbus.datagen.usd.laid_out import write_laid_out_stage
+from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.textures.color import linear
+from nimbus.datagen.textures.procedural import procedural_texture, texture_period
+from nimbus.datagen.usd.layout_export import write_laid_out_stage
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.usd.visual_assets import VisualAssets, write_visual_assets
@@ -103,7 +103,7 @@ def test_a_textured_role_shows_its_picture_as_large_as_the_default_renderer_does
 def test_a_box_that_became_a_mesh_is_the_same_box():
     from pxr import Usd, UsdGeom
 
-    from nimbus.datagen.usd.looks import boxes_as_meshes
+    from nimbus.datagen.usd.materials import boxes_as_meshes
 
     stage: Any = Usd.Stage.CreateInMemory()
     cube: Any = UsdGeom.Cube.Define(stage, "/a/b")

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 import numpy as np
 from render_scene import layout, render, stage_and_robot, trajectory
 
-from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Surface
+from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.render.newton import NewtonRenderer
 from nimbus.datagen.stages import OnDemand, Planned, Request, Scene

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
-from nimbus.datagen.render import raster
-from nimbus.datagen.render.kernel_data import Raster, Scene
-from nimbus.datagen.render.parts import object_parts, scene_parts
-from nimbus.datagen.render.triangles import Triangles
-from nimbus.datagen.rotations import look_at, to_matrix
+from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.render.raytracer import raster
+from nimbus.datagen.render.raytracer.kernel_data import Raster, Scene
+from nimbus.datagen.render.render_parts import object_parts, scene_parts
+from nimbus.datagen.transforms import look_at, to_matrix
 
 WIDTH, HEIGHT, FOCAL = 40, 30, 25.0
 

@@ -11,8 +11,8 @@ import pytest
 from render_scene import layout as scene_layout
 from render_scene import render
 
-from nimbus.datagen.layout import Sensor
-from nimbus.datagen.render.lens import Lens
+from nimbus.datagen.episode.layout import Sensor
+from nimbus.datagen.render.camera_model.lens import Lens
 
 
 @lru_cache

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from render_scene import layout, render
 
-from nimbus.datagen.task import load_task
+from nimbus.datagen.tasks.task import load_task
 
 
 def test_every_bin_has_a_sign_that_the_front_camera_sees():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from one_world import render_as_one_world, visual_assets, write
 from render_scene import layout, render, states
 
+from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Camera
-from nimbus.datagen.render.stack_layout import (
+from nimbus.datagen.usd.stack_layout import (
     StackLayout,
     far_clip,
     most_in_memory,
@@ -22,7 +22,7 @@ from nimbus.datagen.render.stack_layout import (
     region_spacing,
     stack_layout,
 )
-from nimbus.datagen.render.stack_stage import region_poses
+from nimbus.datagen.usd.stacked_stage import region_poses
 from nimbus.datagen.usd.visual_assets import VisualAssets, seen_bounds
 
 WIDTH, HEIGHT = 48, 36

@@ -7,7 +7,7 @@ from PIL import Image
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.randomize.material import BACKDROP, FLOOR, TABLE
-from nimbus.datagen.render.textures import picture_hash, procedural_texture, read_picture, texture_names
+from nimbus.datagen.textures.procedural import picture_hash, procedural_texture, read_picture, texture_names
 
 
 def saved(path: Path, picture: Image.Image, **settings) -> np.ndarray:

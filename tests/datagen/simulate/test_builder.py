@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from one_can import thing
 
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage

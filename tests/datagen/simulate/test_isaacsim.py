@@ -14,9 +14,9 @@ from contract.names import Contract
 from contract.standin import StandIn
 from contract.warp_arrays import Warp
 
-from nimbus.datagen.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.isaacsim import STEP_RATE, IsaacSimSimulation
 from nimbus.datagen.usd.stage import read_stage
 

@@ -10,7 +10,7 @@ import pytest
 from one_can import home_action, layout, put, simulation, thing
 
 from nimbus.datagen.execute.planner import settle
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from one_can import layout, thing
 
-from nimbus.datagen.layout import PhysicalLayout, RobotSetup
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from staging import small, staged
 from synthetic import failure, make_rendered, open_dataset, write_dataset
 
-from nimbus.datagen.store.attempt import Attempt, attempt_of
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.records import State
+from nimbus.datagen.store.ledger.attempt import Attempt, attempt_of
+from nimbus.datagen.store.ledger.records import State
 from nimbus.datagen.store.verify import verify
 
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import failure, make_observations, make_rendered, open_dataset, write_dataset
 
-from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Layout
-from nimbus.datagen.observation import Observation
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.stages import Rendered
-from nimbus.datagen.store.hash import ContentHash, combine
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.rehash import content_hash
+from nimbus.datagen.store.episode_file.content_check import content_hash
+from nimbus.datagen.store.episode_file.content_hash import ContentHash, combine
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes
+from nimbus.datagen.store.writer import Hdf5Writer
 
 
 def hashes(folder: Path, items: list[Rendered]) -> dict[str, str]:

@@ -10,8 +10,8 @@ import pytest
 from staging import small
 from synthetic import open_dataset, write_dataset
 
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.records import State
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import State
 from nimbus.datagen.store.recovery import Recovery
 from nimbus.datagen.store.verify import dataset_hashes, verify
 

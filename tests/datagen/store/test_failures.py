@@ -7,11 +7,11 @@ import h5py
 import pytest
 from synthetic import failure, make_labels, make_layout, make_observations, make_rendered, open_dataset, write_dataset
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.failures import sentence
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
-from nimbus.datagen.trajectory import Outcome, Reason
 
 
 def failed(index: int, **options: Any):

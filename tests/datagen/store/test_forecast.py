@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.forecast import outlook, total
+from nimbus.datagen.analysis.forecast import outlook, total
+from nimbus.datagen.store.ledger.attempt import Attempt
 
 
 def probe(costs: list[float], *, failing: int = 0) -> list[Attempt]:

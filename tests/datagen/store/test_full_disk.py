@@ -12,11 +12,11 @@ from staging import staged
 from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import StorageError
-from nimbus.datagen.store.episode import Images
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.store.records import Fault, State
+from nimbus.datagen.store.episode_file.jobs import Images
+from nimbus.datagen.store.ledger.records import Fault, State
 from nimbus.datagen.store.recovery import Recovery
 from nimbus.datagen.store.verify import verify
+from nimbus.datagen.store.writer import Hdf5Writer
 
 BIG = {"width": 160, "height": 120}
 

@@ -26,17 +26,17 @@ from synthetic import (
     write_dataset,
 )
 
-from nimbus.datagen.observation import Observation
+from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.episode.trajectory import StartState, Trajectory
 from nimbus.datagen.registry import lookup
-from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.background import Background
 from nimbus.datagen.store.commit import Staged
-from nimbus.datagen.store.encode import EpisodeEncoder, millimetres
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.episode_file.encode import EpisodeEncoder, millimetres
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
-from nimbus.datagen.trajectory import StartState, Trajectory
+from nimbus.datagen.store.writer import Hdf5Writer
 
 
 def assert_equal(left: Any, right: Any) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from synthetic import make_rendered, open_dataset, write_dataset
 
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
 
 COUNT = 8
 SCRIPT = """
 import sys
 from pathlib import Path
-from nimbus.datagen.store.hdf5 import Hdf5Writer
+from nimbus.datagen.store.writer import Hdf5Writer
 from synthetic import make_rendered, open_dataset
 with open_dataset(Path(sys.argv[1])) as dataset:
     writer = Hdf5Writer(dataset, images=sys.argv[3])

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.records import EpisodeState, Fault, Run, Span, State
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Run, Span, State
 
 
 def attempt(index: int = 0, *, variant: int = 0, number: int = 0, success: bool = True, final: bool = True) -> Attempt:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from synthetic import make_rendered, write_dataset
 
+from nimbus.datagen.datasets.export.export import FORMATS, export
+from nimbus.datagen.datasets.filter.expression import Condition
+from nimbus.datagen.datasets.filter.native import filter_native
+from nimbus.datagen.datasets.quality.checks import check
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.filter.expression import Condition
-from nimbus.datagen.filter.native import filter_native
-from nimbus.datagen.qa.checks import check
-from nimbus.datagen.qa.view import open_view
-from nimbus.datagen.store.export.export import FORMATS, export
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.observation import CameraFrames
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.schema import FIELDS, TEXT, field_of, is_dtype, unify
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.episode_file.schema import FIELDS, TEXT, field_of, is_dtype, unify
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "dataset.md"
 

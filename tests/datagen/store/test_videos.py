@@ -22,20 +22,20 @@ from hypothesis import strategies as st
 from synthetic import make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.decode import VideoReader
-from nimbus.datagen.store.h264 import FRAGMENTED, GROUP, Encoder
-from nimbus.datagen.store.hdf5 import Hdf5Writer
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.records import State
+from nimbus.datagen.store.episode_file.decode import VideoReader
+from nimbus.datagen.store.episode_file.h264 import FRAGMENTED, GROUP, Encoder
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import State
 from nimbus.datagen.store.recovery import Recovery
 from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.datagen.store.writer import Hdf5Writer
 
 STEPS = 23
 COMMIT = """
 import sys
 from pathlib import Path
-from nimbus.datagen.store.hdf5 import Hdf5Writer
+from nimbus.datagen.store.writer import Hdf5Writer
 from staging import small
 from synthetic import open_dataset
 with open_dataset(Path(sys.argv[1])) as dataset:

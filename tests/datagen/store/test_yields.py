@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.factors import cell_name, failed_step, step_of
-from nimbus.datagen.store.significance import adjusted, edges, find_seldom, seldom_kept, wilson
-from nimbus.datagen.store.yields import find_yields
+from nimbus.datagen.analysis.covariates import cell_name, failed_step, step_of
+from nimbus.datagen.analysis.significance import adjusted, edges, find_seldom, seldom_kept, wilson
+from nimbus.datagen.analysis.yields import find_yields
+from nimbus.datagen.store.ledger.attempt import Attempt
 
 KINDS = [f"kind_{index}" for index in range(10)]
 

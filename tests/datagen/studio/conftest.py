@@ -20,7 +20,7 @@ def served_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if importlib.util.find_spec("viser") is None:
         pytest.skip("viser is not installed")
     from nimbus.datagen.studio.app import Studio
-    from nimbus.runner.libraries import prepare_libraries
+    from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()
     studio = Studio("sort_trash", host="127.0.0.1", port=8300, folder=tmp_path_factory.mktemp("studio"))

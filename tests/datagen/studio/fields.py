@@ -6,8 +6,8 @@ from typing import Any
 
 from controls import Place
 
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.panel.forms import SkillForm
-from nimbus.datagen.scene_files import scene_folder
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 

@@ -17,8 +17,8 @@ from browser import CHROMIUM, Browser
 from runs import RUNNER, sound
 from visit import drag_region, served, visited
 
-from nimbus.datagen.scene_files import scene_folder
-from nimbus.datagen.strict_yaml import parse
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.files.strict_yaml import parse
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 SHOTS = os.environ.get("NIMBUS_SCREENSHOTS", "")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nimbus.datagen.render.triangles import Triangles
+from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.studio.simplify import simplified
 
 pytest.importorskip("fast_simplification")

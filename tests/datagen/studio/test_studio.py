@@ -16,8 +16,8 @@ from controls import controls, use
 from runs import TINY, sound
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.panel.draft import TaskDraft
-from nimbus.datagen.scene_files import scene_folder
 from nimbus.datagen.studio.app import Studio
 from nimbus.datagen.studio.errands import Errands
 

@@ -16,8 +16,8 @@ import numpy as np
 from browser import Browser
 
 from nimbus.datagen.panel.launch import PACKAGE_FOLDER
-from nimbus.datagen.rotations import look_at, to_matrix
 from nimbus.datagen.studio.scene_view import REGION_GRIP, VIEW_AT, VIEW_FOV, VIEW_FROM
+from nimbus.datagen.transforms import look_at, to_matrix
 
 COMMAND = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 

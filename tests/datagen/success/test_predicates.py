@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from one_can import make, put, thing, workcell
 
+from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.rotations import rotation_about
-from nimbus.datagen.skill import Predicate
 from nimbus.datagen.success.at_rest import AtRest
 from nimbus.datagen.success.fixtures_unmoved import FixturesUnmoved
 from nimbus.datagen.success.gripper_clear import GripperClear
 from nimbus.datagen.success.inside import Inside
 from nimbus.datagen.success.nothing_on_floor import NothingOnFloor
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import Predicate
+from nimbus.datagen.transforms import rotation_about
 
 IN_RECYCLING = make(Inside, object="items_0", container="recycling")
 

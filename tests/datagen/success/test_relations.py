@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from one_can import layout, make, put, simulation, thing
 
+from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.contact_queries import WORLD, gap, rests_on
 from nimbus.datagen.execute.planner import make_motion_planner, settle
-from nimbus.datagen.execute.touch import WORLD, gap, rests_on
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.rotations import from_matrix, multiply, rotation_about
-from nimbus.datagen.skill import Predicate
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.success.aligned import Aligned
 from nimbus.datagen.success.at_pose import AtPose
 from nimbus.datagen.success.beside import Beside
@@ -34,8 +33,9 @@ from nimbus.datagen.success.stacked import Stacked
 from nimbus.datagen.success.turned_by import TurnedBy
 from nimbus.datagen.success.upright import Upright
 from nimbus.datagen.success.wiped import Wiped
-from nimbus.datagen.task_file import Region
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.tasks.statements import Predicate
+from nimbus.datagen.tasks.task_file import Region
+from nimbus.datagen.transforms import from_matrix, multiply, rotation_about
 
 START = Region(on="table", center=(0.5, 0.0), size=(0.4, 0.5))
 

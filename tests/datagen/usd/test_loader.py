@@ -8,10 +8,10 @@ import pytest
 from one_can import TEXT, assets, task
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
 from nimbus.datagen.stages import Request
-from nimbus.datagen.task import load_task
-from nimbus.datagen.usd.loader import UsdSceneLoader, load_assets
+from nimbus.datagen.tasks.task import load_task
 
 
 def refusal(path: Path, text: str) -> str:

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robot import Robot, load_robot
-from nimbus.datagen.scene_files import scene_folder
-from nimbus.datagen.urdf import package_folder
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.robots.robot import Robot, load_robot
+from nimbus.datagen.robots.urdf import package_folder
 from nimbus.datagen.usd import robot as conversion
 from nimbus.datagen.usd.robot import robot_hash, robot_usd
 
-CONVERT = "from nimbus.datagen.robot import load_robot\nfrom nimbus.datagen.usd.robot import robot_usd\n"
+CONVERT = "from nimbus.datagen.robots.robot import load_robot\nfrom nimbus.datagen.usd.robot import robot_usd\n"
 CONVERT += "print(robot_usd(load_robot('panda')))"
 
 

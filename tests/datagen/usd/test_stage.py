@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.scene_files import scene_folder
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.usd.stage import read_stage
 
 

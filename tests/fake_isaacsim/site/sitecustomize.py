@@ -105,5 +105,5 @@ def _install() -> None:
     sys.meta_path.insert(0, _Blocker())  # pyright: ignore[reportArgumentType]
 
 
-if "nimbus.runner.isaac_worker" in sys.orig_argv:
+if "nimbus.runner.isaac.worker" in sys.orig_argv:
     _install()

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.records import EpisodeState, State
-from nimbus.runner.cell.backlog import Before, done_before, missing
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, State
+from nimbus.runner.cell.queue.backlog import Before, done_before, missing
+from nimbus.runner.cell.transport.spec import CellSpec
 
 
 @pytest.fixture

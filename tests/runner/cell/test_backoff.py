@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.backoff import Backoff, Circuit, delay
+from nimbus.runner.cell.queue.restart_backoff import Backoff, Circuit, delay
 
 
 @pytest.mark.parametrize(("failures", "longest"), [(0, 0), (1, 0), (2, 0.5), (3, 1), (4, 2), (9, 60), (100_000, 60)])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.channel import LONGEST, MOST_DESCRIPTORS, Channel, ChannelError, pair
+from nimbus.runner.cell.transport.channel import LONGEST, MOST_DESCRIPTORS, Channel, ChannelError, pair
 
 
 @given(st.binary(min_size=1))

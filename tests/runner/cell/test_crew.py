@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from nimbus.datagen.errors import StorageError
-from nimbus.runner.cell import processes
-from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.crew import Crew, Member
-from nimbus.runner.cell.slab import Slab
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.shared_slots import Slab
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.system import processes
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.deadlines import CPU, Amnesty, Bounds, Deadlines, Limits, Verdict
+from nimbus.runner.cell.queue.deadlines import CPU, Amnesty, Bounds, Deadlines, Limits, Verdict
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import StorageError
-from nimbus.runner.cell.disk import DiskWatch
+from nimbus.runner.cell.disk_guard import DiskWatch
 
 
 @pytest.fixture

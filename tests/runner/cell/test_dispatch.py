@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from synthetic import open_dataset
 
-from nimbus.datagen.store.attempt import Attempt
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.crew import Crew, Member
-from nimbus.runner.cell.deadlines import Deadlines
-from nimbus.runner.cell.dispatch import Dispatcher
-from nimbus.runner.cell.evidence import Evidence
-from nimbus.runner.cell.lease import Role, Settled
-from nimbus.runner.cell.messages import Idle, PlanMade, Written
-from nimbus.runner.cell.slab import Slab, SlotTable
-from nimbus.runner.cell.spec import CellSpec, Resources
-from nimbus.runner.progress import Progress
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.runner.cell.dispatcher import Dispatcher
+from nimbus.runner.cell.queue.deadlines import Deadlines
+from nimbus.runner.cell.queue.lease import Role, Settled
+from nimbus.runner.cell.queue.poison import Evidence
+from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.messages import Idle, PlanMade, Written
+from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
+from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.monitor.progress import Progress
 
 
 @dataclass

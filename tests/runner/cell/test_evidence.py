@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_poison import simulate
 
-from nimbus.runner.cell.evidence import Action, Evidence
+from nimbus.runner.cell.queue.poison import Action, Evidence
 
 QUIET = 1000
 """Leases of other episodes that ended well."""

@@ -3,10 +3,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from nimbus.runner.cell.channel import pair
 from nimbus.runner.cell.launcher import _Supervisor
-from nimbus.runner.cell.messages import Beat, to_bytes
-from nimbus.runner.cell.opening import opening_seconds
+from nimbus.runner.cell.start_run import opening_seconds
+from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.messages import Beat, to_bytes
 
 
 def test_a_supervisor_that_asks_for_patience_is_not_taken_for_hung() -> None:

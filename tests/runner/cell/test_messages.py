@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.messages import (
+from nimbus.runner.cell.transport.messages import (
     Idle,
     Order,
     Plan,

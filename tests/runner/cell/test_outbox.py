@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from nimbus.runner.cell.channel import LONGEST, Channel, pair
-from nimbus.runner.cell.messages import Idle, PlanMade, Recorded, Trouble, all_from_bytes
-from nimbus.runner.cell.outbox import Outbox
+from nimbus.runner.cell.transport.channel import LONGEST, Channel, pair
+from nimbus.runner.cell.transport.messages import Idle, PlanMade, Recorded, Trouble, all_from_bytes
+from nimbus.runner.cell.worker.result_batch import Outbox
 
 
 def heard(channel: Channel) -> list[list[object]]:
@@ -43,7 +43,7 @@ def test_results_of_several_orders_are_told_together_with_what_is_said_next():
 def test_what_was_kept_for_long_is_told_as_soon_as_progress_is_made(monkeypatch: pytest.MonkeyPatch):
     ours, theirs = pair()
     outbox, now = Outbox(theirs), [0.0]
-    monkeypatch.setattr("nimbus.runner.cell.outbox.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("nimbus.runner.cell.worker.result_batch.time.monotonic", lambda: now[0])
     outbox.keep_results()
     outbox.result(result(1))
     now[0] = 0.09

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nimbus.runner.cell.lease import Role
-from nimbus.runner.cell.pace import Pace
+from nimbus.runner.cell.queue.lease import Role
+from nimbus.runner.cell.queue.throughput import Pace
 
 
 def test_a_mean_is_of_all_orders_but_a_workers_first():

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nimbus.runner.cell.places import Places, spill_file
-from nimbus.runner.cell.slab import SlotState, SlotTable
+from nimbus.runner.cell.plan_slots import Places, spill_file
+from nimbus.runner.cell.transport.shared_slots import SlotState, SlotTable
 
 
 def test_news_of_the_last_plan_may_come_after_the_next_order(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.runner.cell import cgroup, processes
-from nimbus.runner.cell.processes import ALIVE, TAG
+from nimbus.runner.system import cgroup, processes
+from nimbus.runner.system.processes import ALIVE, TAG
 
 IMPORTS = """
 import os, signal, subprocess, sys, time

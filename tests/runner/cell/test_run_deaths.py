@@ -11,7 +11,7 @@ from typing import Any
 
 from cells import Run, count, events, finish, leaves_nothing, make_spec, sound, tagged, until
 
-from nimbus.runner.status import WorkerStatus
+from nimbus.runner.monitor.status import WorkerStatus
 
 EPISODES = 8
 

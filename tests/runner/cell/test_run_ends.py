@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
 
-from nimbus.runner.cell.spec import CellSpec
+from nimbus.runner.cell.transport.spec import CellSpec
 
 EPISODES = 8
 LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}

@@ -97,10 +97,10 @@ def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
 
 def test_what_a_real_run_loads_leaves_one_thread_as_a_fork_needs(tmp_path: Path):
     code = f"""
-from nimbus.runner.cell.job import load_job
-from nimbus.runner.cell.processes import thread_count
-from nimbus.runner.cell.spec import CellSpec
-from nimbus.runner.libraries import load_kernels
+from nimbus.runner.cell.worker.job import load_job
+from nimbus.runner.system.processes import thread_count
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.system.threads import load_kernels
 load_job(CellSpec(folder={str(tmp_path / "data")!r}, task={str(TINY)!r}))
 load_kernels("cpu")
 assert thread_count() == 1, thread_count()

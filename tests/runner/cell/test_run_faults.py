@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cells import Run, count, finish, leaves_nothing, make_spec, sound
 
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.records import Fault, State
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import Fault, State
 
 LIMITS = {phase: (0.4, 1.5) for phase in ("load", "randomize", "plan", "render")}
 

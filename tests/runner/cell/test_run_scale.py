@@ -13,7 +13,7 @@ import pytest
 from cells import Run, leaves_nothing, make_spec, sound, until
 
 from nimbus.runner.cli import main
-from nimbus.runner.scale import FILE_NAME
+from nimbus.runner.monitor.scale import FILE_NAME
 
 
 @pytest.fixture

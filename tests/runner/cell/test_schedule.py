@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_cell import UNBOUNDED, Cell, simulate
 
-from nimbus.runner.cell.lease import Role
-from nimbus.runner.cell.schedule import Choice, Resize, Snapshot, Worker, choose, default_split, resize
+from nimbus.runner.cell.queue.lease import Role
+from nimbus.runner.cell.queue.scheduler import Choice, Resize, Snapshot, Worker, choose, default_split, resize
 
 PLANNER, RENDERER = Worker(Role.PLANNER), Worker(Role.RENDERER)
 BUSY = Snapshot(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nimbus.datagen.errors import StorageError
-from nimbus.runner.cell import memfd
-from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.slab import HEADER_BYTES, Slab, SlabError, SlotState, SlotTable
+from nimbus.runner.cell.transport import memfd
+from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.shared_slots import HEADER_BYTES, Slab, SlabError, SlotState, SlotTable
 
 SIZE = 4096
 
@@ -79,7 +79,7 @@ def test_a_writer_killed_in_the_middle_leaves_nothing_whole(slab: Slab, monkeypa
         class Kill:
             pack_into = staticmethod(lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 
-        monkeypatch.setattr("nimbus.runner.cell.slab._HEADER", Kill)  # is written behind the copy
+        monkeypatch.setattr("nimbus.runner.cell.transport.shared_slots._HEADER", Kill)  # is written behind the copy
         slab.write(0, 2, [b"half of it"])
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
     assert bytes(slab.view(0)[:10]) == b"half of it"
@@ -119,7 +119,7 @@ def test_a_limit_on_file_size_is_one_line_too() -> None:
     script = (
         "import resource\n"
         "from nimbus.datagen.errors import StorageError\n"
-        "from nimbus.runner.cell.slab import Slab\n"
+        "from nimbus.runner.cell.transport.shared_slots import Slab\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "try: Slab.create()\n"
         "except StorageError as error: print(error)\n"
@@ -131,7 +131,7 @@ def test_a_limit_on_file_size_is_one_line_too() -> None:
 def test_the_slab_needs_no_dev_shm(options: str | None, tmp_path: Path) -> None:
     script = (
         "import os\n"
-        "from nimbus.runner.cell.slab import Slab\n"
+        "from nimbus.runner.cell.transport.shared_slots import Slab\n"
         "slab = Slab.create(slot_count=64)\n"
         "for slot in range(64): slab.write(slot, 1, [bytes([slot]) * slab.capacity])\n"
         "good = all(bytes(slab.read(slot, 1)) == bytes([slot]) * slab.capacity for slot in range(64))\n"

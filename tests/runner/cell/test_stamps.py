@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from nimbus.datagen import liveness
-from nimbus.runner.cell.stamps import PHASES, Reading, Stamp, StampPage
+from nimbus.datagen import progress
+from nimbus.runner.cell.worker.heartbeat import PHASES, Reading, Stamp, StampPage
 
 
 def test_a_stamp_is_read_in_another_process() -> None:
@@ -65,14 +65,14 @@ def test_patience_is_asked_for_around_what_is_slow_and_ends_after_it() -> None:
     page = StampPage.create(1)
     stamp = page.writer(0)
     stamp.phase("render")
-    liveness.listen(lambda _: stamp.tick(), patience=stamp.extend)
+    progress.listen(lambda _: stamp.tick(), patience=stamp.extend)
     try:
-        with liveness.slow(600.0):
-            liveness.progress()
+        with progress.slow(600.0):
+            progress.progress()
             assert 590 < page.snapshot(0).extended_s <= 600, "a stamp does not end it"
         assert page.snapshot(0).extended_s == 0
     finally:
-        liveness.listen(lambda _: None)
+        progress.listen(lambda _: None)
 
 
 def test_a_row_is_reset_for_a_successor() -> None:

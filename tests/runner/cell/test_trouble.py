@@ -7,9 +7,9 @@ import re
 import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.runner.cell.channel import pair
-from nimbus.runner.cell.messages import Trouble, from_bytes, to_bytes
-from nimbus.runner.cell.trouble import LostPlanError, ended_by, trouble_of
+from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.messages import Trouble, from_bytes, to_bytes
+from nimbus.runner.cell.worker.errors import LostPlanError, ended_by, trouble_of
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "episodes/a.hdf5")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nimbus.runner.cell import watchdog
-from nimbus.runner.cell.deadlines import Bounds, Deadlines
-from nimbus.runner.cell.stamps import Reading
+from nimbus.runner.cell.queue.deadlines import Bounds, Deadlines
 from nimbus.runner.cell.watchdog import Watchdog
+from nimbus.runner.cell.worker.heartbeat import Reading
 
 PAUSE = 30.0
 

@@ -16,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import failure, make_layout, make_rendered, make_trajectory
 
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout
+from nimbus.datagen.episode.trajectory import Float, Outcome, StartState, Trajectory
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.layout import Camera, EpisodeKey, Layout
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
 from nimbus.datagen.store.json_text import to_json
-from nimbus.datagen.streams import stream
-from nimbus.datagen.trajectory import Float, Outcome, StartState, Trajectory
-from nimbus.runner.cell.fields import FieldError, flatten, restore
-from nimbus.runner.cell.wire import VERSION, WireError, decode, encode
+from nimbus.runner.cell.transport.fields import FieldError, flatten, restore
+from nimbus.runner.cell.transport.plan_codec import VERSION, WireError, decode, encode
 
 SCENE = make_rendered().scene
 PREFIX = struct.Struct("<8sIIQQ")

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nimbus.runner.cell.lease import Lease, Missing, Role, Settled
-from nimbus.runner.cell.work import Work
+from nimbus.runner.cell.queue.lease import Lease, Missing, Role, Settled
+from nimbus.runner.cell.queue.work_queue import Work
 
 
 def queue(count: int, **options: bool) -> Work:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nimbus.datagen.layout import Lamp, Light, Vector
+from nimbus.datagen.episode.layout import Lamp, Light, Vector
 
 _GROUND_SHARE = 0.45
 """Light from below is what the floor gives back."""

@@ -20,9 +20,9 @@ from pydantic import ConfigDict, create_model
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import nearest
-from nimbus.datagen.scene_files import scene_file
+from nimbus.datagen.files.scene_files import scene_file
+from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
 from nimbus.datagen.stages import Chain, Stage
-from nimbus.datagen.strict_yaml import Document, Keys, StrictModel, parse, read
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 

@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from nimbus.datagen.episode import Provenance
-from nimbus.datagen.layout import Layout, PhysicalLayout
-from nimbus.datagen.liveness import progress
-from nimbus.datagen.observation import Labels, Observation
-from nimbus.datagen.trajectory import Outcome, Trajectory
+from nimbus.datagen.episode.layout import Layout, PhysicalLayout
+from nimbus.datagen.episode.observation import Labels, Observation
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import Outcome, Trajectory
+from nimbus.datagen.progress import progress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from contract.curobo_behaviour import load_urdf
 from nimbus.datagen.plan.curobo.robot import TOOL, hanging_spheres, links, robot_of
 from nimbus.datagen.plan.curobo.world import world_of
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 ROBOT = """
 <mujoco><compiler angle="radian" autolimits="true"/><worldbody>

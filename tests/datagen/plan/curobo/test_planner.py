@@ -10,7 +10,7 @@ from nimbus.datagen.plan.curobo.planner import BATCH, CuroboPlanner
 from nimbus.datagen.plan.motion import MotionQuery, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 pytestmark = pytest.mark.usefixtures("curobo")
 

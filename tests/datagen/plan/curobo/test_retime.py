@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.plan.curobo.retime import retime
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 
 def smooth(seed: int, count: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from nimbus.datagen.plan.curobo.robot import ATTACHED, BASE, SLOTS, TOOL, RobotM
 from nimbus.datagen.plan.curobo.spheres import TOLERANCE, Hull, cover, geom_points
 from nimbus.datagen.plan.curobo.world import world_of
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 CORNERS = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 

@@ -17,9 +17,9 @@ from reading import tree
 from runs import RUNNER, run
 from synthetic import failure, make_rendered, write_dataset
 
+from nimbus.datagen.datasets.export.export import FORMATS, export
+from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.export.export import FORMATS, export
-from nimbus.datagen.store.export.options import Options
 from nimbus.runner.cli import main
 
 TO = sorted(FORMATS)

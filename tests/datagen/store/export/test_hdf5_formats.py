@@ -12,7 +12,7 @@ import pytest
 from reading import psnr
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.store.export.export import export
+from nimbus.datagen.datasets.export.export import export
 
 STEPS = (20, 13, 20, 13)
 

@@ -15,16 +15,22 @@ import pytest
 from reading import decode, psnr, tree
 from synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
-from nimbus.datagen.certificates.record import ACCOUNTING, FILE_NAME, Certificate, subject_of, write_certificates
+from nimbus.datagen.datasets.certificates.record import (
+    ACCOUNTING,
+    FILE_NAME,
+    Certificate,
+    subject_of,
+    write_certificates,
+)
+from nimbus.datagen.datasets.export.export import FORMATS, export
+from nimbus.datagen.datasets.quality.checks import check
+from nimbus.datagen.datasets.quality.finding import Level
+from nimbus.datagen.datasets.quality.view import open_view
+from nimbus.datagen.datasets.training.check import check_shards
+from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest
+from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.qa.checks import check
-from nimbus.datagen.qa.finding import Level
-from nimbus.datagen.qa.view import open_view
-from nimbus.datagen.store.export.export import FORMATS, export
-from nimbus.datagen.store.training.check import check_shards
-from nimbus.datagen.store.training.reader import Reader
-from nimbus.datagen.store.training.sharded import ShardFrames, ShardManifest
-from nimbus.datagen.trajectory import Reason
 from nimbus.runner.cli import main
 
 STORED, FAILED = 2, 2

@@ -13,12 +13,12 @@ import pytest
 from reading import decode, psnr, tree
 from synthetic import failure, make_rendered, write_dataset
 
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.parquet import INT, ParquetFile
+from nimbus.datagen.datasets.export.shards import pack
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Rendered
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.export.options import Options
-from nimbus.datagen.store.export.parquet import INT, ParquetFile
-from nimbus.datagen.store.export.shards import pack
 
 STEPS = (20, 13, 27, 9)
 
@@ -212,7 +212,8 @@ def test_an_odd_camera_is_refused_in_one_line(tmp_path: Path):
 def test_stored_videos_are_joined_without_encoding_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write_dataset(tmp_path / "data", rendered(), images="video")
     export(data, tmp_path / "encoded")
-    monkeypatch.setattr("nimbus.datagen.store.h264.Encoder.write", lambda *_: pytest.fail("a frame was encoded"))
+    encoder = "nimbus.datagen.store.episode_file.h264.Encoder.write"
+    monkeypatch.setattr(encoder, lambda *_: pytest.fail("a frame was encoded"))
     export(tmp_path / "data", tmp_path / "joined", workers=1)
     one, other = (tree(tmp_path / name) for name in ("encoded", "joined"))
     assert one.keys() == other.keys() and sum(name.endswith(".mp4") for name in one) == 2

@@ -11,8 +11,8 @@ import pytest
 from reading import decode, psnr
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.export.options import Options
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.export.options import Options
 
 STEPS = (20, 13, 27)
 

@@ -16,9 +16,9 @@ PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
 if not PYTHON:
     pytest.skip("NIMBUS_LEROBOT_PYTHON names no Python with lerobot", allow_module_level=True)
 
-from nimbus.datagen.store.export.export import export  # noqa: E402
-from nimbus.datagen.store.export.options import Options  # noqa: E402
-from nimbus.datagen.store.training.reader import Reader  # noqa: E402
+from nimbus.datagen.datasets.export.export import export  # noqa: E402
+from nimbus.datagen.datasets.export.options import Options  # noqa: E402
+from nimbus.datagen.datasets.training.reader import Reader  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[4]
 STEPS = (20, 13, 27)

@@ -16,7 +16,7 @@ PYTHON = os.environ.get("NIMBUS_ROBOMIMIC_PYTHON", "")
 if not PYTHON:
     pytest.skip("NIMBUS_ROBOMIMIC_PYTHON names no Python with robomimic", allow_module_level=True)
 
-from nimbus.datagen.store.export.export import export  # noqa: E402
+from nimbus.datagen.datasets.export.export import export  # noqa: E402
 
 STEPS = (12, 9, 10, 11, 8, 7)
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nimbus.datagen.store.training.order import EpochOrder, drop, share, size, union
-from nimbus.datagen.store.training.reader import Reader
-from nimbus.datagen.store.training.samples import Samples, merged
+from nimbus.datagen.datasets.training.order import EpochOrder, drop, share, size, union
+from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.datasets.training.samples import Samples, merged
 
 LENGTHS = st.lists(st.integers(1, 23), min_size=1, max_size=8)
 SPLITS = st.tuples(st.integers(1, 4), st.integers(1, 3))

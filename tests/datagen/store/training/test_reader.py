@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic import make_observations, make_rendered, write_dataset
 
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.training.reader import Reader, collate
+from nimbus.datagen.datasets.training.samples import Samples
+from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.export.export import export
-from nimbus.datagen.store.export.options import Options
-from nimbus.datagen.store.training.reader import Reader, collate
-from nimbus.datagen.store.training.samples import Samples
-from nimbus.datagen.store.training.sharded import ShardFrames, ShardManifest
 from nimbus.runner.cli import main
 
 STEPS = (20, 13, 41)

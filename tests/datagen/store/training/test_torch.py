@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.store.export.export import export
+from nimbus.datagen.datasets.export.export import export
 
 PYTHON = os.environ.get("NIMBUS_TORCH_PYTHON", "")
 if not PYTHON:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.store.training.samples import Samples, merged
+from nimbus.datagen.datasets.training.samples import Samples, merged
 from nimbus.runner.cli import main
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "training.md").read_text()

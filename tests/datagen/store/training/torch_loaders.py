@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from nimbus.datagen.store.training.reader import Reader
-from nimbus.datagen.store.training.samples import Samples
-from nimbus.datagen.store.training.torch_dataset import torch_dataset
+from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.datasets.training.samples import Samples
+from nimbus.datagen.datasets.training.torch_dataset import torch_dataset
 
 
 def main(folder: str) -> None:

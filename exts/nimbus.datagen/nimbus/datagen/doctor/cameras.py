@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
-from nimbus.datagen.layout import Camera, PhysicalLayout
-from nimbus.datagen.rotations import pose
+from nimbus.datagen.episode.layout import Camera, PhysicalLayout
+from nimbus.datagen.transforms import pose
 
 Float = NDArray[np.float64]
 

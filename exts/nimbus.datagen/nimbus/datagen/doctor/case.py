@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.load.scene_loader import SceneAssets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.tabletop import draw_physical
-from nimbus.datagen.references import Group, Member, Name, environment, evaluate, names_in, parse_reference
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.skill import Skill
-from nimbus.datagen.steps import Composite, Step, walk
-from nimbus.datagen.task import Task
-from nimbus.datagen.usd.loader import SceneAssets
+from nimbus.datagen.tasks.references import Group, Member, Name, environment, evaluate, names_in, parse_reference
+from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.tasks.steps import Composite, Step, walk
+from nimbus.datagen.tasks.task import Task
 
 LAYOUTS = 8
 """That are drawn for the checks, and attempted at most."""

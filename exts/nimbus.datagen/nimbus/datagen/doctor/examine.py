@@ -8,22 +8,22 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.doctor.already import check_already
 from nimbus.datagen.doctor.assets import check_assets
 from nimbus.datagen.doctor.cameras import check_cameras
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.drawn_cameras import check_drawn_cameras
 from nimbus.datagen.doctor.finding import Finding, from_error
-from nimbus.datagen.doctor.fits import check_fits
+from nimbus.datagen.doctor.fit import check_fits
 from nimbus.datagen.doctor.forecast import Forecast, forecast
 from nimbus.datagen.doctor.goals import check_goals
 from nimbus.datagen.doctor.grasps import check_graspable, check_grasps
+from nimbus.datagen.doctor.randomized_cameras import check_drawn_cameras
 from nimbus.datagen.doctor.reach import check_regions, check_targets
 from nimbus.datagen.doctor.start import check_start
+from nimbus.datagen.doctor.trivial_success import check_already
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.randomize.room import check_room
-from nimbus.datagen.task import Task, load_task
-from nimbus.datagen.usd.loader import SceneAssets, load_assets
+from nimbus.datagen.tasks.task import Task, load_task
 
 Check = Callable[[Case], Iterator[Finding]]
 

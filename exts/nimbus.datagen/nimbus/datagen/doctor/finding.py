@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.strict_yaml import Keys, dotted
-from nimbus.datagen.task import Task
+from nimbus.datagen.files.strict_yaml import Keys, dotted
+from nimbus.datagen.tasks.task import Task
 
 _PLACE = re.compile(r"^(?P<place>.*?:\d+:\d+)(?:: (?P<field>.*))?$")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 _PRIOR = (2.7, 0.3)
 """Attempts that succeeded and failed before anything is tried here: what tasks do on the whole."""

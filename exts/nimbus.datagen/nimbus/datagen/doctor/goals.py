@@ -7,10 +7,10 @@ from itertools import combinations, product
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
-from nimbus.datagen.reference_check import points_of, references_of
-from nimbus.datagen.references import names_in, parse_reference
-from nimbus.datagen.skill import Skill, each
-from nimbus.datagen.steps import Composite, Step, walk
+from nimbus.datagen.tasks.checks.references import points_of, references_of
+from nimbus.datagen.tasks.references import names_in, parse_reference
+from nimbus.datagen.tasks.statements import Skill, each
+from nimbus.datagen.tasks.steps import Composite, Step, walk
 
 _CHANGED = {
     "inside": "container",

@@ -8,10 +8,10 @@ import numpy as np
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
-from nimbus.datagen.execute.grasps import model_axes
+from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import GripperShape, rank_grasps
-from nimbus.datagen.rotations import to_matrix
+from nimbus.datagen.transforms import to_matrix
 
 _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
 
 _PACKAGES = ("mujoco", "newton", "warp-lang", "usd-exchange", "ompl", "mink", "toppra", "h5py", "av", "pyarrow")
 _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9

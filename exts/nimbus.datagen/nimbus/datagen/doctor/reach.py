@@ -8,13 +8,13 @@ import numpy as np
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
-from nimbus.datagen.execute.planning import planning_scene
-from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.plan.ik import solve_ik
-from nimbus.datagen.rotations import pose, rotation_about
-from nimbus.datagen.skill import Skill
-from nimbus.datagen.steps import walk
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
+from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.tasks.steps import walk
+from nimbus.datagen.transforms import pose, rotation_about
 
 _CELL = 0.05
 """[m] Of the reach maps."""

@@ -9,9 +9,9 @@ import numpy as np
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding
 from nimbus.datagen.execute.planner import settle
-from nimbus.datagen.execute.planning import planning_scene
+from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.task import Task
+from nimbus.datagen.tasks.task import Task
 
 _LAYOUTS = 4
 _MOVED = 0.03

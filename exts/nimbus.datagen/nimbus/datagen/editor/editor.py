@@ -15,7 +15,7 @@ from nimbus.datagen.editor.step_list import StepList
 from nimbus.datagen.editor.task_sections import button, task_sections
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.panel.draft import Problem, TaskDraft
-from nimbus.datagen.task import Task, task_names
+from nimbus.datagen.tasks.task import Task, task_names
 
 _MOST = 10_000_000
 

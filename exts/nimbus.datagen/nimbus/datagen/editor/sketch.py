@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.cameras import camera_poses
 from nimbus.datagen.editor.screen import Frustum, Marks, Region, Shown, Spot
-from nimbus.datagen.layout import Camera
-from nimbus.datagen.render.views import camera_poses
+from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.studio.preview import Preview, SceneLook
-from nimbus.datagen.task import Task
-from nimbus.datagen.usd.laid_out import Motion, write_laid_out_stage
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.usd.layout_export import Motion, write_laid_out_stage
 
 SAMPLE_COUNT = 50
 _SPOT = 0.012

@@ -6,11 +6,11 @@ from typing import Any
 
 from nimbus.datagen.editor.screen import Control, Section
 from nimbus.datagen.editor.task_sections import button
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel import step_edits
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.fields import as_text, named
 from nimbus.datagen.panel.forms import SkillForm, StepRow, skill_forms, step_rows
-from nimbus.datagen.strict_yaml import Keys
 
 
 class StepList:

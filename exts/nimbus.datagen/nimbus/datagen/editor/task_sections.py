@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from nimbus.datagen.editor.screen import Control, Section
+from nimbus.datagen.files.scene_files import scene_names
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel import fields
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.fields import as_text, entries, free_name, named
 from nimbus.datagen.panel.forms import RangeField, addable, named_cameras, range_fields, written_out
-from nimbus.datagen.scene_files import scene_names
-from nimbus.datagen.strict_yaml import Keys
 
 
 def task_sections(draft: TaskDraft) -> list[Section]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.layout import part_label
+from nimbus.datagen.episode.layout import part_label
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import Handle, MovingPart, Pressing
-from nimbus.datagen.rotations import rotation_about, to_matrix
-from nimbus.datagen.trajectory import Reason
+from nimbus.datagen.transforms import rotation_about, to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.surroundings import Surroundings
+    from nimbus.datagen.execute.scene_state import Surroundings
 
 Float = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.robots.robot import Robot
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation

@@ -12,18 +12,18 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen import registry
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.perform import Performer, performer
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.interpreter import Performer, performer
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import PhysicalLayout
 from nimbus.datagen.plan.motion import MotionPlanner
+from nimbus.datagen.random_streams import Streams, stream
 from nimbus.datagen.registry import register
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
-from nimbus.datagen.streams import Streams, stream
-from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.tasks.task import Task
 
 _SETTLE_PERIODS = 8
 """Record periods in which objects come to rest before the recording starts."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.rotations import pose
-from nimbus.datagen.trajectory import Outcome, SkillSegment, Trajectory
+from nimbus.datagen.transforms import pose
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation

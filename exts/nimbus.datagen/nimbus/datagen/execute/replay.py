@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.perform import performer
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.trajectory import Outcome, Trajectory
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.planner import judge, make_motion_planner
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.layout import PhysicalLayout
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.random_streams import stream
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Outcome, Trajectory
+from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
 

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.execute.failure import SkillFailure
-from nimbus.datagen.execute.grasps import grasp_axes
-from nimbus.datagen.execute.planning import planning_scene
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.grasps import grasp_axes
+from nimbus.datagen.execute.multi_arm.arm_scheduler import Together
+from nimbus.datagen.execute.multi_arm.path_conflicts import meets
+from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.recorder import Recorder
-from nimbus.datagen.execute.surroundings import Surroundings
-from nimbus.datagen.execute.together import Together
-from nimbus.datagen.execute.way import meets
-from nimbus.datagen.layout import PhysicalLayout
-from nimbus.datagen.liveness import progress
+from nimbus.datagen.execute.scene_state import Surroundings
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
-from nimbus.datagen.robot import Robot
-from nimbus.datagen.rotations import pose
-from nimbus.datagen.streams import Streams
-from nimbus.datagen.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.progress import progress
+from nimbus.datagen.random_streams import Streams
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.transforms import pose
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
-    from nimbus.datagen.task_file import Region
+    from nimbus.datagen.tasks.task_file import Region
 
 Float = NDArray[np.float64]
 

@@ -6,20 +6,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from nimbus.datagen.files.quantities import Kilograms, Metres, Range, Ratio
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated import AnyArticulated
-from nimbus.datagen.objects.ball import Ball
-from nimbus.datagen.objects.block import Block
-from nimbus.datagen.objects.canvas import Color
-from nimbus.datagen.objects.compound import Compound
-from nimbus.datagen.objects.crumpled import Crumpled
-from nimbus.datagen.objects.hole_board import HoleBoard
-from nimbus.datagen.objects.hollow import Hollow
-from nimbus.datagen.objects.loft import Loft
-from nimbus.datagen.objects.peel import Peel
-from nimbus.datagen.objects.ring import Ring
-from nimbus.datagen.objects.texture import Layer
-from nimbus.datagen.quantities import Kilograms, Metres, Range, Ratio
-from nimbus.datagen.strict_yaml import StrictModel
+from nimbus.datagen.objects.shapes.ball import Ball
+from nimbus.datagen.objects.shapes.block import Block
+from nimbus.datagen.objects.shapes.compound import Compound
+from nimbus.datagen.objects.shapes.crumpled import Crumpled
+from nimbus.datagen.objects.shapes.hole_board import HoleBoard
+from nimbus.datagen.objects.shapes.hollow import Hollow
+from nimbus.datagen.objects.shapes.loft import Loft
+from nimbus.datagen.objects.shapes.peel import Peel
+from nimbus.datagen.objects.shapes.ring import Ring
+from nimbus.datagen.objects.textures.canvas import Color
+from nimbus.datagen.objects.textures.texture import Layer
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 AnyShape = Annotated[

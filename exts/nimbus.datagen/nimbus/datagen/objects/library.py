@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, cast
 
-from nimbus.datagen.cache import cache_folder
 from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.scene_files import is_path, scene_file, scene_names
+from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.build import build_object
 from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.scale import scaled
-from nimbus.datagen.scene_files import is_path, scene_file, scene_names
-from nimbus.datagen.strict_yaml import load
 
 _ROOM = "objects"
 _MODELS_KEPT = 512
@@ -154,7 +154,7 @@ class ObjectLibrary:
 @lru_cache(maxsize=32)
 def _open(path: Path) -> ObjectLibrary:
     if path.is_dir():
-        from nimbus.datagen.objects.assets.library import AssetLibrary
+        from nimbus.datagen.objects.imported.library import AssetLibrary
 
         return AssetLibrary(path)
     file = load(path, LibraryFile)

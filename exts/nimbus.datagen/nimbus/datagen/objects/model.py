@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Quaternion
+from nimbus.datagen.episode.layout import Quaternion
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int32]

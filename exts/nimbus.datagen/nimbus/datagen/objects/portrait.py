@@ -8,7 +8,7 @@ from PIL import Image as PillowImage
 
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import Float, Image, Int, ObjectModel
-from nimbus.datagen.rotations import rotation_about, to_matrix
+from nimbus.datagen.transforms import rotation_about, to_matrix
 
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 """Direction to the eye: from the front towards the right, and upwards [rad]."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image as PillowImage
 
-from nimbus.datagen.cache import writing
+from nimbus.datagen.files.cache import writing
 from nimbus.datagen.objects.model import Float, Int, MovingPart, ObjectModel
 
 if TYPE_CHECKING:

@@ -29,10 +29,12 @@ def describe(name: str) -> dict[str, object]:
     Raises:
         InputError: It cannot be loaded, or does not fit its scene, robot and libraries.
     """
-    from nimbus.datagen.task import load_task
+    from nimbus.datagen.tasks.task import load_task
 
     task = load_task(name)
-    from nimbus.datagen.usd.loader import load_assets  # loads the simulator: not before the file is known to be right
+    from nimbus.datagen.load.scene_loader import (
+        load_assets,  # loads the simulator: not before the file is known to be right
+    )
 
     assets = load_assets(task)
     return {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
 
 ALL, STORED, FAILED = "all", "stored", "failed"
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import is_path, scene_file
+from nimbus.datagen.files.strict_yaml import Document, Keys, parse
 from nimbus.datagen.panel import yaml_edit
 from nimbus.datagen.panel.blank import begun
 from nimbus.datagen.panel.forms import RangeField, named_cameras, written_out
 from nimbus.datagen.panel.problem import Problem, problem_of
 from nimbus.datagen.panel.safe_file import alone_in, decoded, digest, read_content, replace_content
-from nimbus.datagen.presets import expand_cameras
-from nimbus.datagen.scene_files import is_path, scene_file
-from nimbus.datagen.strict_yaml import Document, Keys, parse
-from nimbus.datagen.task import Task, parse_task
+from nimbus.datagen.tasks.presets import expand_cameras
+from nimbus.datagen.tasks.task import Task, parse_task
 
 _MOST_STEPS_BACK = 500
 _BOM = "\ufeff"

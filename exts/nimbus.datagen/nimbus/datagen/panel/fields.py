@@ -6,11 +6,11 @@ from collections.abc import Container
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.forms import addable, named_cameras, read_value, written_out
 from nimbus.datagen.panel.yaml_write import write_flow
-from nimbus.datagen.presets import presets
-from nimbus.datagen.strict_yaml import Keys
+from nimbus.datagen.tasks.presets import presets
 
 REGION_FIELDS = (
     ("on", "Surface of the scene that it lies on."),

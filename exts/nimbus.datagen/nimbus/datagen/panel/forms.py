@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from nimbus.datagen import registry
-from nimbus.datagen.discover import discover
+from nimbus.datagen.files.strict_yaml import Keys, parse
 from nimbus.datagen.panel.yaml_write import write_flow
-from nimbus.datagen.presets import presets
-from nimbus.datagen.skill import Statement
-from nimbus.datagen.strict_yaml import Keys, parse
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.presets import presets
+from nimbus.datagen.tasks.statements import Statement
 
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*?)\s*")
 

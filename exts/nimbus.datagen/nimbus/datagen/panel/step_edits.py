@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.forms import read_value, step_entry
-from nimbus.datagen.strict_yaml import Keys
 
 LOOP_HINT = "Does the selected one for every object of a group, one after the other."
 

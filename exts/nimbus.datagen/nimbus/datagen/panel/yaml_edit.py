@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.strict_yaml import Keys, dotted, parse
 from nimbus.datagen.panel.yaml_write import write_block, write_flow
-from nimbus.datagen.strict_yaml import Keys, dotted, parse
 
 Nodes = list[tuple[yaml.Node | None, yaml.Node]]
 """Keys and values of a mapping; entries of a sequence have no key."""

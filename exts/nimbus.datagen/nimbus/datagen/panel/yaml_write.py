@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.strict_yaml import parse
+from nimbus.datagen.files.strict_yaml import parse
 
 
 def write_flow(value: Any) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
 from nimbus.datagen.plan.parts import SceneParts
-from nimbus.datagen.streams import stream
+from nimbus.datagen.random_streams import stream
 
 Float = NDArray[np.float64]
 BodyPair = tuple[str, str]

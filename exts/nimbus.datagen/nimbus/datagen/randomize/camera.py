@@ -8,11 +8,11 @@ import math
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.files.quantities import Metres, Radians
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import multiply, rotation_about
-from nimbus.datagen.streams import Streams
+from nimbus.datagen.transforms import multiply, rotation_about
 
 
 @register("randomizer", "camera")

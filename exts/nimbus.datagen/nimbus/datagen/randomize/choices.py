@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from nimbus.datagen.references import environment
-from nimbus.datagen.scope import Scope
-from nimbus.datagen.steps import Composite, Step, Steps
-from nimbus.datagen.streams import Streams
-from nimbus.datagen.task import Task
+from nimbus.datagen.random_streams import Streams
+from nimbus.datagen.tasks.references import environment
+from nimbus.datagen.tasks.scope import Scope
+from nimbus.datagen.tasks.steps import Composite, Step, Steps
+from nimbus.datagen.tasks.task import Task
 
 
 def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[str, int]:

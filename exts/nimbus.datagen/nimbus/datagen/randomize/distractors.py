@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import nearest
-from nimbus.datagen.layout import PlacedObject
+from nimbus.datagen.files.quantities import Range
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.quantities import Range
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.randomize.placement import Float, NoRoomError, Place, find_places, footprint, moved, rectangle
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import multiply, rotation_about
-from nimbus.datagen.streams import Streams
+from nimbus.datagen.transforms import multiply, rotation_about
 
 GROUP = "distractors"
 _CLEARANCE = 0.03

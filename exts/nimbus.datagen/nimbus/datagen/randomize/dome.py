@@ -12,14 +12,14 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.episode.layout import Dome, Vector
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Dome, Vector
-from nimbus.datagen.quantities import Radians, Range, Ratio
-from nimbus.datagen.radiance import hemispheres, read_radiance
+from nimbus.datagen.files.quantities import Radians, Range, Ratio
+from nimbus.datagen.files.scene_files import seen_from
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.scene_files import seen_from
-from nimbus.datagen.streams import Streams
+from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
 
 _Brightness = Annotated[Ratio, Field(ge=0, le=10)]
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from nimbus.datagen.layout import Camera, Dome, Light, PlacedObject, RobotSetup, Surface
+from nimbus.datagen.episode.layout import Camera, Dome, Light, PlacedObject, RobotSetup, Surface
 from nimbus.datagen.lighting import nominal_light
-from nimbus.datagen.skill import Randomization
-from nimbus.datagen.streams import Streams
-from nimbus.datagen.task_file import Region
+from nimbus.datagen.random_streams import Streams
+from nimbus.datagen.tasks.statements import Randomization
+from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo
 
 Draws: TypeAlias = dict[str, Any]

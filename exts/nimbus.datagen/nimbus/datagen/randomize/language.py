@@ -7,12 +7,12 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
-from nimbus.datagen.wording import wording_fields
+from nimbus.datagen.tasks.wording import wording_fields
 
 FRAMES = (
     "{Instruction}.",

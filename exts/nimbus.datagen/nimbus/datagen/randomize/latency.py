@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nimbus.datagen.quantities import Range, Seconds
+from nimbus.datagen.files.quantities import Range, Seconds
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
 
 
 @register("randomizer", "latency")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nimbus.datagen.quantities import Range
+from nimbus.datagen.files.quantities import Range
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
 
 _Bend = Annotated[float, Field(ge=-0.12, le=0.3)]
 

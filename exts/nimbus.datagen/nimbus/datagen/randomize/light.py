@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from nimbus.datagen.files.quantities import Kelvin, Radians, Range, Ratio
 from nimbus.datagen.lighting import make_light
-from nimbus.datagen.quantities import Kelvin, Radians, Range, Ratio
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
 
 _Brightness = Annotated[Ratio, Field(ge=0, le=10)]
 _Elevation = Annotated[Radians, Field(gt=0, le=math.pi / 2)]

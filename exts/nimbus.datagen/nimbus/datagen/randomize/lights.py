@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from nimbus.datagen.files.quantities import Kelvin, Radians, Range, Ratio
 from nimbus.datagen.lighting import make_lamp
-from nimbus.datagen.quantities import Kelvin, Radians, Range, Ratio
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
 
 _PROPERTIES = ("azimuth", "elevation", "intensity", "temperature")
 

@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from nimbus.datagen.episode.layout import Surface
 from nimbus.datagen.errors import nearest
-from nimbus.datagen.layout import Surface
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
 
 TABLE = ("wood", "laminate", "concrete", "fabric", "marble", "paint")
 FLOOR = ("tiles", "wood", "concrete", "paint")
@@ -22,7 +22,7 @@ BACKDROP = ("paint", "plaster", "concrete", "tiles")
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    from nimbus.datagen.render.textures import texture_names
+    from nimbus.datagen.textures.procedural import texture_names
 
     for name in names:
         if name not in texture_names():

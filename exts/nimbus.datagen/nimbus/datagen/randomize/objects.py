@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.layout import PlacedObject, Quaternion, Vector
+from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draws
 from nimbus.datagen.randomize.filling import fill
 from nimbus.datagen.randomize.placement import Float, NoRoomError, find_places, footprint, moved, rectangle
-from nimbus.datagen.rotations import multiply, pose, rotation_about
-from nimbus.datagen.streams import Streams
-from nimbus.datagen.task import Task
-from nimbus.datagen.task_file import ObjectGroup
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task_file import ObjectGroup
+from nimbus.datagen.transforms import multiply, pose, rotation_about
 from nimbus.datagen.usd.stage import StageInfo
 
 CLEARANCE = 0.03

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.rotations import to_matrix
+from nimbus.datagen.transforms import to_matrix
 
 Float = NDArray[np.float64]
 

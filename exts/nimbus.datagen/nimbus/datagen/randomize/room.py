@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.objects import draw_objects
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import Task
+from nimbus.datagen.tasks.task import Task
 
 if TYPE_CHECKING:
-    from nimbus.datagen.usd.loader import SceneAssets
+    from nimbus.datagen.load.scene_loader import SceneAssets
 
 _DRAWS = 3
 

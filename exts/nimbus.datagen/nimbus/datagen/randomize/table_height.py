@@ -6,10 +6,10 @@ import dataclasses
 
 from pydantic import Field
 
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.streams import Streams
 
 
 @register("randomizer", "table_height")

@@ -8,20 +8,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen import registry
-from nimbus.datagen.composites.choose_one import chosen_names
-from nimbus.datagen.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
+from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
+from nimbus.datagen.random_streams import Streams, stream
 from nimbus.datagen.randomize.choices import draw_choices
 from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.registry import register
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
-from nimbus.datagen.streams import Streams, stream
-from nimbus.datagen.task import Task
+from nimbus.datagen.tasks.control_flow.choose_one import chosen_names
+from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
-    from nimbus.datagen.usd.loader import SceneAssets
+    from nimbus.datagen.load.scene_loader import SceneAssets
 
 _BARE = {"table": "wood", "floor": "tiles", "backdrop": "paint"}
 """Textures of a task that does not randomize materials."""

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.episode.layout import Surface
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Surface
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
+from nimbus.datagen.files.scene_files import seen_from
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.scene_files import seen_from
-from nimbus.datagen.streams import Streams
 
 _ROOM = ("table", "floor", "backdrop")
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
@@ -72,7 +72,7 @@ class TexturesRandomization(LayoutRandomization):
         return drawn
 
     def _choose(self, surface: Surface, rng: np.random.Generator) -> Surface:
-        from nimbus.datagen.render.textures import texture_names
+        from nimbus.datagen.textures.procedural import texture_names
 
         if not self.folder:
             name, seed = str(rng.choice(texture_names())), int(rng.integers(2**31 - 1))
@@ -89,7 +89,7 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
     Raises:
         InputError: No such folder, or a picture that cannot be read.
     """
-    from nimbus.datagen.render.textures import picture_hash, read_picture
+    from nimbus.datagen.textures.procedural import picture_hash, read_picture
 
     try:
         paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in _SUFFIXES)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.observation import Labels
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
-    from nimbus.datagen.render.parts import Part
+    from nimbus.datagen.render.render_parts import Part
 
 BACKGROUND, ROBOT = "background", "robot"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from nimbus.datagen.layout import Layout
-from nimbus.datagen.observation import Labels, Observation
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.observation import Labels, Observation
+from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.registry import register
-from nimbus.datagen.render.latency import shown_poses
+from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.render.stacked import StackedRenderer, find_device
 from nimbus.datagen.stages import Planned, Rendered, Renderer
-from nimbus.datagen.trajectory import Trajectory
 
 
 @register("render", "newton")

@@ -10,22 +10,22 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen import rotations
+from nimbus.datagen import cameras, transforms
+from nimbus.datagen.episode.layout import Camera, Layout, Sensor
+from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Camera, Layout, Sensor
-from nimbus.datagen.observation import CameraFrames, Labels
-from nimbus.datagen.render import culling, pictures, views
 from nimbus.datagen.render.boxes import visible_boxes
-from nimbus.datagen.render.geometry import build_geometry
-from nimbus.datagen.render.kernel_data import TILE, Images, Light, Steps, Views
+from nimbus.datagen.render.camera_model.lens import Lens
+from nimbus.datagen.render.camera_model.sensor import SensorModel
 from nimbus.datagen.render.labels import make_labels
-from nimbus.datagen.render.lens import Lens
-from nimbus.datagen.render.parts import Part, object_parts, scene_parts
-from nimbus.datagen.render.raytrace import render_views
-from nimbus.datagen.render.room import around_table
-from nimbus.datagen.render.sensor import SensorModel
+from nimbus.datagen.render.raytracer import culling, rasterize
+from nimbus.datagen.render.raytracer.geometry import build_geometry
+from nimbus.datagen.render.raytracer.kernel_data import TILE, Images, Light, Steps, Views
+from nimbus.datagen.render.raytracer.raytrace import render_views
+from nimbus.datagen.render.render_parts import Part, object_parts, scene_parts
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.render.table_height import around_table
+from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
@@ -119,7 +119,7 @@ class StackedRenderer:
         placed = self._place(bodies)
         shown = {}
         for camera in self.cameras:
-            positions, wxyz = views.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
+            positions, wxyz = cameras.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
             lens, sensor = self._lenses.get(camera.name), self._sensors.get(camera.name)
             frames = self._render(lens.pinhole if lens else camera, positions, wxyz, placed, bodies)
             frames = lens.bend(frames) if lens else frames
@@ -133,7 +133,7 @@ class StackedRenderer:
         position, wxyz = np.empty((count, meshes, 3)), np.empty((count, meshes, 4))
         for mesh, body in enumerate(geometry.bodies):
             position[:, mesh], wxyz[:, mesh] = bodies.pose(body)
-        rotation = rotations.to_matrix(wxyz)
+        rotation = transforms.to_matrix(wxyz)
         turned = np.swapaxes(rotation, -1, -2)
         flat = geometry.flat
         rectangles = np.zeros((count, meshes, 4, 3))
@@ -147,7 +147,7 @@ class StackedRenderer:
         steps.world_R_mesh, steps.positions = upload(rotation, wp.mat33), upload(position, wp.vec3)
         steps.light_in_mesh = upload(turned @ self._towards, wp.vec3)
         steps.normals = upload(rectangles[:, :, 1], wp.vec3)
-        steps.shades = upload(views.light_planes(rectangles, self._towards), wp.vec4)
+        steps.shades = upload(cameras.light_planes(rectangles, self._towards), wp.vec4)
         turned_light = turned @ self._towards
         middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
         reach = np.sum(turned_light * middle + np.abs(turned_light) * half, axis=-1) + position @ self._towards
@@ -155,13 +155,13 @@ class StackedRenderer:
         across, along = self._light_axes
         culling.cover_light(geometry.boxes, casts, steps, (along, across))
         shown, axes = casts & geometry.mapped, np.stack([across, along, self._towards])
-        pictures.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
+        rasterize.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
         return placed
 
     def _render(self, camera: Camera, positions: Float, wxyz: Float, placed: _Placed, bodies: _Bodies) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
-        matrix, pose = views.intrinsics(camera), views.world_T_camera(positions, wxyz)
-        view = self._view(camera, positions, rotations.to_matrix(wxyz), placed)
+        matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
+        view = self._view(camera, positions, transforms.to_matrix(wxyz), placed)
         images = self._buffers(self.stack, height, width)
         wp.launch(
             render_views,
@@ -190,7 +190,7 @@ class StackedRenderer:
 
     def _view(self, camera: Camera, positions: Float, rotation: Float, placed: _Placed) -> Any:
         """What the kernel needs of a camera at K steps."""
-        width, height, focal = camera.width, camera.height, float(views.intrinsics(camera)[0, 0])
+        width, height, focal = camera.width, camera.height, float(cameras.intrinsics(camera)[0, 0])
         geometry, upload = self._geometry, self._upload
         flat = geometry.flat
         toward = positions[:, None] - placed.rectangles[:, :, 0]
@@ -201,10 +201,10 @@ class StackedRenderer:
         turned = np.swapaxes(placed.rotation, -1, -2)
         view.origins = upload(np.matmul(turned, (positions[:, None] - placed.position)[..., None]), wp.vec3)
         view.mesh_R_camera = upload(np.matmul(turned, rotation[:, None]), wp.mat33)
-        planes = views.image_planes(placed.rectangles, positions, rotation, focal=focal, width=width, height=height)
+        planes = cameras.image_planes(placed.rectangles, positions, rotation, focal=focal, width=width, height=height)
         view.planes = upload(planes, wp.vec3)
         culling.cover_image(geometry.boxes, seen & flat, view, count=len(geometry.rectangles))
-        view.meshes = pictures.draw_view(geometry, camera, positions, rotation, placed.position, placed.rotation)
+        view.meshes = rasterize.draw_view(geometry, camera, positions, rotation, placed.position, placed.rotation)
         return view
 
     def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
@@ -219,7 +219,7 @@ class StackedRenderer:
         visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
         for place, (body, points) in self._outlines.items():
             position, wxyz = bodies.pose(body)
-            world = points @ np.swapaxes(rotations.to_matrix(wxyz), -1, -2) + position[:, None]
+            world = points @ np.swapaxes(transforms.to_matrix(wxyz), -1, -2) + position[:, None]
             area = silhouette_areas(world, pose, matrix, width=camera.width, height=camera.height)
             visibility[:, place] = np.clip(pixels[:, place] / np.maximum(area, 1.0), 0.0, 1.0)
         return visibility

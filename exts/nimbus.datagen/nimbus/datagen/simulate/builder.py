@@ -14,10 +14,10 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PlacedObject, part_label
+from nimbus.datagen.episode.layout import PlacedObject, part_label
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.robot import Robot
+from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
 

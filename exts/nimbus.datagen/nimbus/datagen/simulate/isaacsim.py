@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
+from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.simulate.reference import smooth_reference
-from nimbus.datagen.trajectory import StartState
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
     from isaacsim.core.experimental.prims import RigidPrim
 
-    from nimbus.datagen.robot import Robot
+    from nimbus.datagen.robots.robot import Robot
     from nimbus.datagen.simulate.isaacsim_joints import Joints
 
 Float = NDArray[np.float64]
@@ -63,7 +63,7 @@ class IsaacSimSimulation:
 
         from nimbus.datagen.simulate.isaacsim_joints import Joints
         from nimbus.datagen.simulate.kit_app import open_stage
-        from nimbus.datagen.usd.laid_out import OBJECTS, ROBOT, body_prims, write_laid_out_stage
+        from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT, body_prims, write_laid_out_stage
 
         app_utils.stop()  # a timeline that plays while its stage goes crashes Kit
         self._count += 1
@@ -131,7 +131,7 @@ class IsaacSimSimulation:
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What is commanded, see :class:`~nimbus.datagen.robot.Robot`."""
+        """What is commanded, see :class:`~nimbus.datagen.robots.robot.Robot`."""
         return self.robot.action_names
 
     def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:

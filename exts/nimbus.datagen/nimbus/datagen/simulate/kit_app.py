@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.liveness import progress
+from nimbus.datagen.progress import progress
 
 if TYPE_CHECKING:
     from isaacsim import SimulationApp

@@ -10,16 +10,16 @@ import newton
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PhysicalLayout, RobotSetup
-from nimbus.datagen.liveness import progress
+from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
+from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.progress import progress
 from nimbus.datagen.registry import register
-from nimbus.datagen.robot import Robot
-from nimbus.datagen.rotations import multiply, rotation_about, to_matrix
+from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, start_positions
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.simulate.reference import smooth_reference
-from nimbus.datagen.trajectory import StartState
+from nimbus.datagen.transforms import multiply, rotation_about, to_matrix
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
@@ -136,7 +136,7 @@ class NewtonSimulation:
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What is commanded, see :class:`~nimbus.datagen.robot.Robot`."""
+        """What is commanded, see :class:`~nimbus.datagen.robots.robot.Robot`."""
         return self.robot.action_names
 
     def present_action(self) -> Float:

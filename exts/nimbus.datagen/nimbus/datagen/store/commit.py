@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic_core import to_json as json_bytes
 
-from nimbus.datagen.store.attempt import Attempt, has_size
+from nimbus.datagen.store.episode_file.content_check import is_whole, is_whole_video
+from nimbus.datagen.store.episode_file.videos import staged_path
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.folder import put_aside
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.ledger import Ledger
+from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, State, state_of
 from nimbus.datagen.store.publish import disk, sync_folder
-from nimbus.datagen.store.records import EpisodeState, State, state_of
-from nimbus.datagen.store.rehash import is_whole, is_whole_video
-from nimbus.datagen.store.videos import staged_path
 
 ORPHANS = "orphans"
 """Folder of episode files that the ledger does not know."""

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.attempt import Attempt, has_size
 from nimbus.datagen.store.commit import ORPHANS, Publisher, Staged
+from nimbus.datagen.store.dataset_inference import learned_from_file
+from nimbus.datagen.store.dataset_origin import check_folder as check_folder
+from nimbus.datagen.store.dataset_origin import refuse_foreign, refuse_other_inputs, refuse_other_task
 from nimbus.datagen.store.failures import clear_failures
 from nimbus.datagen.store.folder import make_subfolder, open_folder, put_aside
 from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
-from nimbus.datagen.store.learn import learned_from_file
-from nimbus.datagen.store.ledger import Ledger
-from nimbus.datagen.store.origin import check_folder as check_folder
-from nimbus.datagen.store.origin import refuse_foreign, refuse_other_inputs, refuse_other_task
+from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Span, State, state_of
 from nimbus.datagen.store.publish import disk, replace_text, sync_folder
-from nimbus.datagen.store.records import EpisodeState, Fault, Span, State, state_of
 from nimbus.datagen.store.recovery import Recovery, recover
 
 _INFO_PERIOD = 5.0

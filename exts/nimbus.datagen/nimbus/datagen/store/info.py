@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.schema import FORMAT_VERSION
 from nimbus.datagen.store.json_text import from_json, to_json
-from nimbus.datagen.store.schema import FORMAT_VERSION
 
 INFO_NAME = "dataset.json"
 RESTORE = "restore this file from a copy"

@@ -12,18 +12,18 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import ORPHANS
+from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.episode_file.content_check import content_hash, is_whole_video
+from nimbus.datagen.store.episode_file.content_hash import LEVELS, combine
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.episode_file.schema import FIELDS, field_of, is_dtype, unify
+from nimbus.datagen.store.episode_file.videos import stored_video
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.folder import is_in_use
-from nimbus.datagen.store.hash import LEVELS, combine
 from nimbus.datagen.store.info import DatasetInfo, read_info
-from nimbus.datagen.store.ledger import Attempt, Ledger
-from nimbus.datagen.store.read import EpisodeFile
-from nimbus.datagen.store.records import State
-from nimbus.datagen.store.rehash import content_hash, is_whole_video
-from nimbus.datagen.store.schema import FIELDS, field_of, is_dtype, unify
-from nimbus.datagen.store.states import check_states, intended, name_of, unfinished
-from nimbus.datagen.store.videos import stored_video
-from nimbus.datagen.store.within import Inside
+from nimbus.datagen.store.ledger.consistency import check_states, intended, name_of, unfinished
+from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
+from nimbus.datagen.store.ledger.records import State
 
 _REQUIRED = tuple(
     field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")

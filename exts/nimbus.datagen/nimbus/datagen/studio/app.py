@@ -22,7 +22,7 @@ from nimbus.datagen.studio.preview import Preview
 from nimbus.datagen.studio.run_tab import RunTab
 from nimbus.datagen.studio.scene_view import SceneView
 from nimbus.datagen.studio.task_tab import TaskTab
-from nimbus.datagen.task import Task
+from nimbus.datagen.tasks.task import Task
 
 INSTALL = "type: pip install 'nimbus-datagen[studio]'"
 _POLL_SECONDS = 0.5

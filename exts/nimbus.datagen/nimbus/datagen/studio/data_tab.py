@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.observation import CameraFrames
 from nimbus.datagen.panel.dataset import ALL, FAILED, STORED, DatasetList, attempt_label
-from nimbus.datagen.robot import load_robot
-from nimbus.datagen.store.attempt import Attempt
-from nimbus.datagen.store.read import EpisodeFile
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.studio.errands import Errands
 from nimbus.datagen.studio.player import Player, outcome_line
 from nimbus.datagen.studio.preview import SceneLook, look_parts, motion_of
-from nimbus.datagen.task import parse_task
+from nimbus.datagen.tasks.task import parse_task
 from nimbus.datagen.usd.stage import read_stage
 
 _MOST_LISTED = 500

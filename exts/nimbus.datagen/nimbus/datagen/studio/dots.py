@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.srgb import linear
 from nimbus.datagen.studio.painted import unlit_glb
+from nimbus.datagen.textures.color import linear
 
 RADIUS = 0.009
 """[m]"""

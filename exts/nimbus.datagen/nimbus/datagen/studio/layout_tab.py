@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nimbus.datagen.layout import PhysicalLayout
+from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.studio.errands import Errands
 from nimbus.datagen.studio.player import Player, outcome_line
 from nimbus.datagen.studio.preview import Preview
 from nimbus.datagen.studio.scene_view import SceneView
-from nimbus.datagen.task import Task
+from nimbus.datagen.tasks.task import Task
 
 SAMPLE_COUNT = 50
 

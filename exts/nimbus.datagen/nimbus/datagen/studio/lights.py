@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.srgb import linear
+from nimbus.datagen.textures.color import linear
 
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
 """Where the sun stands, seen from the origin, and how bright it is."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Surface
-from nimbus.datagen.render.parts import Part
-from nimbus.datagen.render.textures import surface_image
+from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.render.render_parts import Part
 from nimbus.datagen.studio.simplify import simplified
+from nimbus.datagen.textures.procedural import surface_image
 
 _PERIOD = 1.6
 """[m] after which a procedural texture repeats."""

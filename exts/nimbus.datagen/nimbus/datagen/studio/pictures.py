@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.observation import CameraFrames
+from nimbus.datagen.episode.observation import CameraFrames
 
 Picture = NDArray[np.uint8]
 """(H, W, 3) sRGB"""

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.layout import Camera
-from nimbus.datagen.observation import CameraFrames
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.studio.errands import Errands
 from nimbus.datagen.studio.pictures import MODALITIES, picture_of
 from nimbus.datagen.studio.preview import Motion, Plot, Preview, SceneLook
 from nimbus.datagen.studio.scene_view import SceneView
-from nimbus.datagen.task import Task
+from nimbus.datagen.tasks.task import Task
 
 _FRAME_RATE = 30.0
 """[Hz] at which a motion is played."""

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.examine import look_for
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, PhysicalLayout
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.planner import run_attempt, settle
-from nimbus.datagen.layout import Camera, EpisodeKey, Layout, PhysicalLayout
-from nimbus.datagen.observation import CameraFrames
+from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.panel.draft import Problem
+from nimbus.datagen.random_streams import stream
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
-from nimbus.datagen.render.parts import Part, object_parts, scene_parts
+from nimbus.datagen.render.render_parts import Part, object_parts, scene_parts
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.robot import load_robot
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.streams import stream
-from nimbus.datagen.task import Task
-from nimbus.datagen.trajectory import Outcome, SkillSegment, Trajectory
-from nimbus.datagen.usd.loader import SceneAssets, load_assets
+from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
 _PLANNER = "ompl"

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import Camera, PhysicalLayout, Surface
-from nimbus.datagen.render.parts import Part
+from nimbus.datagen.episode.layout import Camera, PhysicalLayout, Surface
+from nimbus.datagen.render.render_parts import Part
 from nimbus.datagen.studio.dots import dots_glb
 from nimbus.datagen.studio.lights import add_lights
 from nimbus.datagen.studio.meshes import part_mesh
 from nimbus.datagen.studio.painted import painted_glb
 from nimbus.datagen.studio.preview import Motion, SceneLook
-from nimbus.datagen.task_file import Region
+from nimbus.datagen.tasks.task_file import Region
 
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 """Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel.draft import TaskDraft
 from nimbus.datagen.panel.fields import as_text, free_name, put
-from nimbus.datagen.strict_yaml import Keys
 
 _NOTHING = object()
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.triangles import Triangles
+from nimbus.datagen.meshes.triangles import Triangles
 
 _KEPT = 0.1
 """Of the triangles of a colour."""

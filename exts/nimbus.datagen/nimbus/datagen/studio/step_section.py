@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.panel import step_edits
 from nimbus.datagen.panel.fields import as_text, named
 from nimbus.datagen.panel.forms import SkillForm, StepRow, skill_forms, step_rows
-from nimbus.datagen.strict_yaml import Keys
 from nimbus.datagen.studio.section import Section
 
 

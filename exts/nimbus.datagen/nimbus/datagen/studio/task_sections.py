@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.panel import fields
 from nimbus.datagen.panel.fields import as_text, entries, named
-from nimbus.datagen.scene_files import scene_names
 from nimbus.datagen.studio.section import Section
 
 

@@ -21,7 +21,7 @@ from nimbus.datagen.studio.task_sections import (
     TextSection,
     WordingSection,
 )
-from nimbus.datagen.task import task_names
+from nimbus.datagen.tasks.task import task_names
 
 _SECTIONS: tuple[type[Section], ...] = (
     *(SceneSection, RegionSection, ObjectSection, StepSection, SuccessSection),

@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Radians
+from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ContainerReference, ObjectReference, Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Predicate
 
 
 @register("predicate", "aligned")

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, PoseReference, Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectReference, PoseReference, Predicate
 
 
 @register("predicate", "at_pose")

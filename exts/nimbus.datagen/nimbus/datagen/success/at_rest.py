@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectsReference, Predicate, each
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, each
 
 
 @register("predicate", "at_rest")

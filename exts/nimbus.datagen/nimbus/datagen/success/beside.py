@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.touch import gap, rests_on
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.contact_queries import gap, rests_on
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.rotations import to_matrix
-from nimbus.datagen.skill import ContainerReference, ObjectReference, Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Predicate
+from nimbus.datagen.transforms import to_matrix
 
 _WAYS = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "behind": (1, 0)}
 """x, y of each side in the frame of the robot, which looks along x."""

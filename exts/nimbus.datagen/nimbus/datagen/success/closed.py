@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import JointedReference, Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import JointedReference, Predicate
 
 
 @register("predicate", "closed")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import Predicate
 
 
 @register("predicate", "fixtures_unmoved")

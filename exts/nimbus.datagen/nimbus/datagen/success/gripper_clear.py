@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import Predicate
 
 
 @register("predicate", "gripper_clear")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nimbus.datagen.execute.touch import touches
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.contact_queries import touches
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Predicate
 
 
 @register("predicate", "held")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.joining import frame_of
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.motions.alignment import frame_of
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Predicate
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Predicate
 
 
 @register("predicate", "inserted")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nimbus.datagen.execute.touch import gap
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.contact_queries import gap
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres
+from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ContainerReference, ObjectsReference, Predicate, each
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ContainerReference, ObjectsReference, Predicate, each
 
 
 @register("predicate", "near")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Metres, Radians
+from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectsReference, Predicate, each
 from nimbus.datagen.success.moved_by import moved
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, each
 
 
 @register("predicate", "not_moved")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.touch import WORLD, rests_on
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.contact_queries import WORLD, rests_on
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectsReference, Predicate, SupportReference, each
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, SupportReference, each
 
 _HEIGHT = 0.005
 """[m] So near to the surface of a region its lowest point must be."""

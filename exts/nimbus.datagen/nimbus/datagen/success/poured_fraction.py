@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ContainerReference, ObjectsReference, Predicate, each
 from nimbus.datagen.success.inside import contains
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ContainerReference, ObjectsReference, Predicate, each
 
 
 @register("predicate", "poured_fraction")

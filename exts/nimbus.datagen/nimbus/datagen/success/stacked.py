@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from nimbus.datagen.execute.touch import rests_on
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.contact_queries import rests_on
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectsReference, Predicate, each
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, each
 
 
 @register("predicate", "stacked")

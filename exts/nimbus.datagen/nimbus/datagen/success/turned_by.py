@@ -6,12 +6,12 @@ import math
 
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Radians
+from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Predicate
 from nimbus.datagen.success.moved_by import moved
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Predicate
 
 
 @register("predicate", "turned_by")

@@ -6,11 +6,11 @@ import math
 
 from pydantic import Field
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Radians
+from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectsReference, Predicate, each
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, each
 
 
 @register("predicate", "upright")

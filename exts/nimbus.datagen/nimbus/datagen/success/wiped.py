@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.spatial import ConvexHull
 
+from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.quantities import Ratio
+from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
-from nimbus.datagen.skill import ObjectReference, Predicate, RegionReference
-from nimbus.datagen.trajectory import Outcome, Reason
+from nimbus.datagen.tasks.statements import ObjectReference, Predicate, RegionReference
 
 _TOUCH = 0.002
 """[m] What is so near to the surface touches it."""

@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-from nimbus.datagen.cache import cache_folder, writing
-from nimbus.datagen.layout import Quaternion, Vector
-from nimbus.datagen.robot import Robot
-from nimbus.datagen.robot_meshes import check_meshes
-from nimbus.datagen.rotations import multiply, to_matrix
-from nimbus.datagen.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
-from nimbus.datagen.usd.convex_parts import split_collisions
+from nimbus.datagen.episode.layout import Quaternion, Vector
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.meshes.convex_parts import split_collisions
+from nimbus.datagen.robots.mesh_checks import check_meshes
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
+from nimbus.datagen.transforms import multiply, to_matrix
 from nimbus.datagen.usd.stage import StageInfo
 
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.episode.layout import Quaternion, Vector
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.layout import Quaternion, Vector
-from nimbus.datagen.scene_files import scene_file
+from nimbus.datagen.files.scene_files import scene_file
 
 
 @dataclass(frozen=True, kw_only=True)

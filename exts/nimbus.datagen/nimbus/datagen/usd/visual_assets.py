@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.layout import PlacedObject, Surface, part_label
+from nimbus.datagen.episode.layout import PlacedObject, Surface, part_label
 from nimbus.datagen.objects.articulated.usd import BASE
-from nimbus.datagen.render.textures import surface_image
-from nimbus.datagen.rotations import to_matrix
-from nimbus.datagen.usd.looks import boxes_as_meshes, dress
+from nimbus.datagen.textures.procedural import surface_image
+from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.usd.materials import boxes_as_meshes, dress
 
 _LOOKS = "looks"
 

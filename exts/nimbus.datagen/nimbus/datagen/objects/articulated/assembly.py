@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nimbus.datagen.objects.articulated.solids import CREASE, Looks, Solids
-from nimbus.datagen.objects.contact import piece_triangles
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import Float, Handle, Joint, MovingPart, Pressing
-from nimbus.datagen.objects.shape import smooth_normals
+from nimbus.datagen.objects.shapes.contact import piece_triangles
+from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 
 @dataclass(kw_only=True)

@@ -10,12 +10,12 @@ import numpy as np
 
 from nimbus.datagen.objects.articulated.assembly import Assembly, moved_frames
 from nimbus.datagen.objects.articulated.solids import CREASE
-from nimbus.datagen.objects.contact import piece_triangles
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.objects.shape import smooth_normals
-from nimbus.datagen.objects.texture import painter
-from nimbus.datagen.streams import stream
+from nimbus.datagen.objects.shapes.contact import piece_triangles
+from nimbus.datagen.objects.shapes.shape import smooth_normals
+from nimbus.datagen.objects.textures.texture import painter
+from nimbus.datagen.random_streams import stream
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.declaration import ObjectKind

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.files.quantities import Metres, Radians, Range
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge, slide
 from nimbus.datagen.objects.articulated.solids import Looks, Solids
 from nimbus.datagen.objects.model import Float, Handle, Pressing
-from nimbus.datagen.quantities import Metres, Radians, Range
-from nimbus.datagen.strict_yaml import StrictModel
 
 _DOWN = np.array((0.0, 0.0, -1.0))
 

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.files.quantities import Metres, Range
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, slide
 from nimbus.datagen.objects.articulated.solids import Looks, Solids
 from nimbus.datagen.objects.model import Float
-from nimbus.datagen.quantities import Metres, Range
-from nimbus.datagen.strict_yaml import StrictModel
 
 _WALL, _EDGE = 0.012, 0.006
 """[m] Thickness of the sides, and how far they stand above the belt."""

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge
 from nimbus.datagen.objects.articulated.solids import Looks, Solids
 from nimbus.datagen.objects.model import Float, Pressing
-from nimbus.datagen.strict_yaml import StrictModel
 
 _WALL, _FRONT = 0.012, 0.016
 _STANDOFF = 0.045

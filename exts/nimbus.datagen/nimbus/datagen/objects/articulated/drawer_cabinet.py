@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.files.quantities import Range
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, slide
 from nimbus.datagen.objects.articulated.solids import Looks, Solids
 from nimbus.datagen.objects.model import Float, Pressing
-from nimbus.datagen.quantities import Range
-from nimbus.datagen.strict_yaml import StrictModel
 
 _WALL, _BOARD = 0.012, 0.006
 """[m] Of the case, and of a drawer's tray."""

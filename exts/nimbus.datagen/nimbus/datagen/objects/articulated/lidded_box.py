@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge
 from nimbus.datagen.objects.articulated.solids import Looks, Solids
 from nimbus.datagen.objects.model import Float, Pressing
-from nimbus.datagen.strict_yaml import StrictModel
 
 _WALL, _LID = 0.007, 0.01
 _STANDOFF = 0.036

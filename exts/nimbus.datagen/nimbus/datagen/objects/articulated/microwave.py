@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge, slide
 from nimbus.datagen.objects.articulated.solids import Looks, Solids
 from nimbus.datagen.objects.model import Float, Pressing
-from nimbus.datagen.strict_yaml import StrictModel
 
 _WALL, _FRONT = 0.014, 0.022
 _STANDOFF = 0.045

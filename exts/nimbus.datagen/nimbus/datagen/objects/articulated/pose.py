@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nimbus.datagen.objects.model import Float, MovingPart, ObjectModel
-from nimbus.datagen.rotations import pose, rotation_about
+from nimbus.datagen.transforms import pose, rotation_about
 
 _STILL = (1.0, 0.0, 0.0, 0.0)
 _SWEEP = np.linspace(0.0, 1.0, 7)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.objects.contact import convex_hull
 from nimbus.datagen.objects.model import Float, Int
-from nimbus.datagen.objects.shape import Piece, Region
+from nimbus.datagen.objects.shapes.contact import convex_hull
+from nimbus.datagen.objects.shapes.shape import Piece, Region
 
 CREASE = 0.6
 """[rad] Sharper edges stay sharp: bevels do, the sides of rods do not."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.liveness import progress
 from nimbus.datagen.plan.curobo import wire
+from nimbus.datagen.progress import progress
 
 PYTHON = "NIMBUS_CUROBO_PYTHON"
 """Environment variable with the interpreter that has cuRobo; default is the one that runs Nimbus."""

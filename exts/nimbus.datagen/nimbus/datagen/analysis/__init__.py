@@ -1,0 +1,1 @@
+"""Statistics of a dataset's yield: factors, significance, forecasts."""

@@ -1,0 +1,190 @@
+"""The yield ledger: what was tried and what was kept, for every value of everything that was drawn.
+
+A value is flagged when it is never, or significantly seldom, among the kept. What is tested is episodes, not attempts:
+the attempts at one layout are not independent, and an episode that is kept at its third attempt is in the dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from nimbus.datagen.analysis.covariates import Values, failed_step, physical_factors, step_of, visual_factors
+from nimbus.datagen.analysis.significance import edges, find_seldom
+from nimbus.datagen.store.ledger.attempt import Attempt
+
+LEVEL = 0.05
+"""Share of false ones among flags that is accepted. Counts are whole numbers, so that the test is cautious: of 600
+simulated runs with nothing wrong, 6 had a flag."""
+_FEW = 6
+"""Whole numbers that take no more values than this are categories."""
+
+Part = Literal["physical", "visual", "doing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class YieldRow:
+    """One value of one factor."""
+
+    factor: str
+    value: str
+    part: Part
+    """Drawn and tested, drawn and only shown, or what the robot did (a row's episodes are then attempts)."""
+    low: float | None = None
+    """Of a bin of numbers."""
+    high: float | None = None
+    episodes: int
+    """Tried, to their end."""
+    kept: int
+    attempts: int
+    successes: int
+    p_value: float = 1.0
+    q_value: float = 1.0
+    flag: Literal["", "never kept", "seldom kept"] = ""
+
+    @property
+    def share(self) -> float:
+        """Of the episodes that are kept, 0 to 1."""
+        return self.kept / self.episodes if self.episodes else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yields:
+    """Of a dataset."""
+
+    episodes: int
+    kept: int
+    level: float
+    rows: tuple[YieldRow, ...]
+
+    @property
+    def flags(self) -> tuple[YieldRow, ...]:
+        """The flagged rows, strongest first."""
+        return tuple(sorted((row for row in self.rows if row.flag), key=lambda row: row.p_value))
+
+    def of(self, *factors: str) -> tuple[YieldRow, ...]:
+        """Rows of some factors."""
+        return tuple(row for row in self.rows if row.factor in factors)
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """All attempts at one layout."""
+
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def kept(self) -> bool:
+        return any(attempt.success for attempt in self.attempts)
+
+
+def find_yields(attempts: Iterable[Attempt], *, level: float = LEVEL) -> Yields:
+    """The yield of every value.
+
+    Args:
+        attempts: Rows of the ledger; of variants, which show one plan, the first one counts.
+        level: Of false discoveries.
+    """
+    episodes = _episodes(attempts)
+    rows = _drawn_rows(episodes, "physical", physical_factors, level)
+    rows += _drawn_rows(episodes, "visual", visual_factors, level)
+    rows += _doing_rows([attempt for episode in episodes for attempt in episode.attempts])
+    return Yields(episodes=len(episodes), kept=sum(one.kept for one in episodes), level=level, rows=tuple(rows))
+
+
+def _episodes(attempts: Iterable[Attempt]) -> list[_Episode]:
+    plans: dict[tuple[int, int], dict[int, Attempt]] = {}
+    for attempt in attempts:
+        plans.setdefault((attempt.seed, attempt.idx), {}).setdefault(attempt.attempt, attempt)
+    found = (_Episode(tuple(mine[number] for number in sorted(mine))) for mine in plans.values())
+    return [one for one in found if one.kept or any(attempt.final for attempt in one.attempts)]
+
+
+def _drawn_rows(
+    episodes: Sequence[_Episode], part: Part, factors: Callable[[Attempt], Values], level: float
+) -> list[YieldRow]:
+    values = [factors(episode.attempts[0]) for episode in episodes]
+    lost = np.array([not episode.kept for episode in episodes], dtype=bool)
+    names = list(dict.fromkeys(name for mine in values for name in mine))
+    bins = [entry for name in names for entry in _bins(name, [mine.get(name, []) for mine in values])]
+    have = np.array([entry.have for entry in bins], dtype=bool).reshape(len(bins), len(episodes))
+    found, p_values, q_values = [], np.ones(len(bins)), np.ones(len(bins))
+    if part == "physical" and len(bins) and lost.any() and not lost.all():
+        found, p_values, q_values = find_seldom(have, lost, level=level)
+    rows = []
+    for place, entry in enumerate(bins):
+        mine = [episode for episode, has in zip(episodes, entry.have, strict=True) if has]
+        kept = sum(episode.kept for episode in mine)
+        rows.append(
+            YieldRow(
+                factor=entry.factor,
+                value=entry.value,
+                part=part,
+                low=entry.low,
+                high=entry.high,
+                episodes=len(mine),
+                kept=kept,
+                attempts=sum(len(episode.attempts) for episode in mine),
+                successes=sum(attempt.success for episode in mine for attempt in episode.attempts),
+                p_value=float(p_values[place]),
+                q_value=float(q_values[place]),
+                flag="" if place not in found else "seldom kept" if kept else "never kept",
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class _Bin:
+    factor: str
+    value: str
+    have: tuple[bool, ...]
+    """Which episodes have it."""
+    low: float | None = None
+    high: float | None = None
+
+
+def _bins(factor: str, values: Sequence[Sequence[str | float]]) -> list[_Bin]:
+    """Categories as they are, numbers in bins of equal counts."""
+    numbers = [value for mine in values for value in mine if isinstance(value, float)]
+    categories = sorted({value for mine in values for value in mine if isinstance(value, str)})
+    found = [_Bin(factor, text, tuple(text in mine for mine in values)) for text in categories]
+    distinct = sorted(set(numbers))
+    if len(distinct) <= _FEW and all(number.is_integer() for number in distinct):
+        return found + [_Bin(factor, f"{n:g}", tuple(n in mine for mine in values), n, n) for n in distinct]
+    cuts = [-np.inf, *edges(numbers), np.inf]
+    for low, high in zip(cuts, cuts[1:], strict=False):
+        inside = [number for number in numbers if low < number <= high]
+        have = tuple(any(isinstance(one, float) and low < one <= high for one in mine) for mine in values)
+        if inside:
+            least, most = min(inside), max(inside)
+            found.append(_Bin(factor, f"{least:.4g} … {most:.4g}", have, least, most))
+    return found
+
+
+def _doing_rows(attempts: Sequence[Attempt]) -> list[YieldRow]:
+    """Steps and grasps: of the attempts that came to them, those that came past them, or succeeded."""
+    rows = []
+    for step in dict.fromkeys(step_of(text) for attempt in attempts for text in attempt.steps):
+        mine = [attempt for attempt in attempts if step in map(step_of, attempt.steps)]
+        past = sum(attempt.success or failed_step(attempt) != step for attempt in mine)
+        rows.append(_doing("step", step, len(mine), past))
+    reached = [attempt for attempt in attempts if attempt.success or failed_step(attempt) == "success"]
+    if reached:
+        rows.append(_doing("step", "success", len(reached), sum(attempt.success for attempt in reached)))
+    for name, unit, factor in (("tilt", "deg", float(np.degrees(1.0))), ("width", "mm", 1e3)):
+        values = [[grasp[name] * factor for grasp in attempt.grasps if name in grasp] for attempt in attempts]
+        for entry in _bins(f"grasp {name} [{unit}]", values):
+            mine = [attempt for attempt, has in zip(attempts, entry.have, strict=True) if has]
+            row = _doing(entry.factor, entry.value, len(mine), sum(attempt.success for attempt in mine))
+            rows.append(row)
+    return rows
+
+
+def _doing(factor: str, value: str, tried: int, passed: int) -> YieldRow:
+    return YieldRow(
+        factor=factor, value=value, part="doing", episodes=tried, kept=passed, attempts=tried, successes=passed
+    )

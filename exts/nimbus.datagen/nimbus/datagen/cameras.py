@@ -1,0 +1,104 @@
+"""Cameras as matrices: intrinsics and poses of every view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen import transforms
+from nimbus.datagen.episode.layout import Camera
+
+Float = NDArray[np.float64]
+
+GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
+"""Turns OpenCV axes (+Z forward, +Y down) into OpenGL axes (-Z forward, +Y up)."""
+
+
+def intrinsics(camera: Camera) -> Float:
+    """Pinhole matrix (3, 3) [px]; pixel centres lie at half-integers."""
+    focal = 0.5 * camera.height / math.tan(0.5 * camera.vertical_fov)
+    rows = [[focal, 0.0, 0.5 * camera.width], [0.0, focal, 0.5 * camera.height], [0.0, 0.0, 1.0]]
+    return np.array(rows, dtype=np.float64)
+
+
+def camera_poses(
+    camera: Camera, names: Mapping[str, int], body_positions: Float, body_wxyz: Float
+) -> tuple[Float, Float]:
+    """Positions (K, 3) and orientations (K, 4) wxyz, OpenGL axes, world frame.
+
+    Args:
+        camera: The camera; a mounted one moves with its link.
+        names: Row of each body.
+        body_positions: (K, B, 3) [m]
+        body_wxyz: (K, B, 4)
+    """
+    count = len(body_positions)
+    if not camera.mount:
+        return np.tile(camera.position, (count, 1)), np.tile(camera.wxyz, (count, 1))
+    row = names[camera.mount]
+    orientation = body_wxyz[:, row]
+    turned = transforms.to_matrix(orientation) @ np.asarray(camera.position, float)
+    return body_positions[:, row] + turned, _multiply(orientation, np.asarray(camera.wxyz, float))
+
+
+def world_T_camera(positions: Float, wxyz: Float) -> Float:
+    """(K, 4, 4) with OpenCV axes, from poses with OpenGL axes."""
+    matrices = np.tile(np.eye(4), (len(positions), 1, 1))
+    matrices[:, :3, :3], matrices[:, :3, 3] = transforms.to_matrix(wxyz), positions
+    return matrices @ GL_T_CV
+
+
+def image_planes(
+    rectangles: Float, positions: Float, rotations: Float, *, focal: float, width: int, height: int
+) -> Float:
+    """What rectangles need of a camera ray.
+
+    Three linear functions (K, G, 3, 3) of a place (x, y, 1) in the image [px]: one over the depth of the rectangle
+    there, and the shares of its two edges, each over the depth.
+
+    Args:
+        rectangles: (K, G, 4, 3) first corner, unit normal, edges over the squares of their lengths; world frame.
+        positions: (K, 3) of the camera.
+        rotations: (K, 3, 3) ``world_R_camera``, OpenGL axes.
+        focal: [px]
+        width: Of the image [px].
+        height: Of the image [px].
+    """
+    camera_R_pixel = np.array([[1, 0, -0.5 * width], [0, -1, 0.5 * height], [0, 0, -focal]]) / focal
+    seen = rectangles[:, :, 1:] @ (rotations @ camera_R_pixel)[:, None]
+    offset = rectangles[:, :, 0] - positions[:, None]
+    reach = np.sum(rectangles[:, :, 1:] * offset[:, :, None], axis=-1)[..., None]
+    closeness = seen[:, :, :1] / np.where(np.abs(reach[:, :, :1]) > 1e-12, reach[:, :, :1], np.inf)
+    return np.concatenate([closeness, seen[:, :, 1:] - reach[:, :, 1:] * closeness], axis=2)
+
+
+def light_planes(rectangles: Float, towards: Float) -> Float:
+    """What rectangles need of a shadow ray.
+
+    Three linear functions (K, G, 3, 4) of a point (x, y, z, 1): the distance from it to the rectangle along the light,
+    and the shares of its two edges there.
+
+    Args:
+        rectangles: As for :func:`image_planes`.
+        towards: (3,) the light.
+    """
+    normal, edges = rectangles[:, :, 1:2], rectangles[:, :, 2:]
+    facing = normal @ towards
+    scaled = normal / np.where(np.abs(facing) > 1e-9, facing, np.inf)[..., None]
+    slopes = np.concatenate([-scaled, edges - (edges @ towards)[..., None] * scaled], axis=2)
+    return np.concatenate([slopes, -(slopes @ rectangles[:, :, 0][..., None])], axis=3)
+
+
+def _multiply(one: Float, other: Float) -> Float:
+    w, x, y, z = np.moveaxis(one, -1, 0)
+    a, b, c, d = other
+    product = (
+        w * a - x * b - y * c - z * d,
+        w * b + x * a + y * d - z * c,
+        w * c - x * d + y * a + z * b,
+        w * d + x * c - y * b + z * a,
+    )
+    return np.stack(product, axis=-1)

@@ -1,0 +1,1 @@
+"""Finished datasets: export, training readers, conversion, filters, quality, certificates."""

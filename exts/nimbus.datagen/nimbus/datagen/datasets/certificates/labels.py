@@ -1,0 +1,109 @@
+"""Stored poses, projected through stored cameras, against stored masks, boxes and depth: nothing is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.render.camera_model.latency import shown_poses
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.transforms import to_matrix
+
+PIXELS = 1.5
+"""[px] by which what is seen may be beyond the projection."""
+METRES = 0.01
+"""[m] by which depth may be beyond the box: sensors have noise."""
+_NEAR = 0.02
+"""[m] Boxes nearer than this, or behind the camera, are not projected."""
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelCheck:
+    """What came of one episode."""
+
+    views: int
+    """Instances seen in pictures that were compared."""
+    problems: tuple[str, ...]
+
+
+def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
+    """Compare some steps of an episode, every camera.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    labels = episode.labels
+    if labels is None:
+        return LabelCheck(views=0, problems=())
+    bodies = {name: row for row, name in enumerate(episode.texts("names/bodies"))}
+    positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
+    visual = episode.layout().visual
+    positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=visual.latency)
+    lenses = {camera.name: camera.distortion for camera in visual.cameras}
+    views, problems = 0, []
+    for camera in episode.cameras:
+        for step in steps.tolist():
+            frames = episode.frames(camera, step, step + 1)
+            for number in range(1, len(labels.instance_names)):
+                row = bodies.get(labels.instance_bodies[number], -1)
+                if row < 0 or np.isnan(frames.boxes_2d[0, number]).any():
+                    continue
+                views += 1
+                box = _points(labels, number) @ to_matrix(wxyz[step, row]).T + positions[step, row]
+                where = f"{episode.episode_id}, {camera}, step {step}, {labels.instance_names[number]}"
+                problems += [
+                    f"{where}: {what}" for what in _compare(frames, number, box, lenses.get(camera, (0.0, 0.0)))
+                ]
+    return LabelCheck(views=views, problems=tuple(problems))
+
+
+def _compare(frames: CameraFrames, number: int, box: Float, lens: tuple[float, float]) -> Iterator[str]:
+    """What does not agree, of one instance in one picture.
+
+    Args:
+        frames: One step of a camera.
+        number: Of the instance.
+        box: (P, 3) points of its box [m], world frame.
+        lens: Radial distortion of the camera, k1 and k2.
+    """
+    mask, stored = frames.instance[0] == number, frames.boxes_2d[0, number]
+    rows, columns = np.nonzero(mask)
+    if not len(rows):
+        yield "has a box, but no pixel in the mask"
+        return
+    seen = np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1], np.float64)
+    if np.abs(seen - stored).max() > 0.5:
+        yield f"its box is {_told(stored)}, its mask's {_told(seen)}"
+    camera_T_world = np.linalg.inv(frames.world_T_camera[0])
+    inside = box @ camera_T_world[:3, :3].T + camera_T_world[:3, 3]
+    depth = inside[:, 2]
+    if depth.min() < _NEAR:
+        return
+    flat = inside[:, :2] / inside[:, 2:]
+    square = (flat**2).sum(axis=1, keepdims=True)
+    matrix = frames.intrinsics
+    pixels = flat * (1.0 + square * (lens[0] + lens[1] * square)) @ matrix[:2, :2].T + matrix[:2, 2]
+    low, high = pixels.min(axis=0) - PIXELS, pixels.max(axis=0) + PIXELS
+    if np.any(seen[:2] < low) or np.any(seen[2:] > high):
+        yield f"is seen at {_told(seen)}, its pose projects to {_told(np.concatenate([low, high]))}"
+    found = frames.depth[0][mask]
+    found = found[found > 0]
+    if len(found) and not depth.min() - METRES <= np.median(found) <= depth.max() + METRES:
+        yield f"is seen {np.median(found):.3f} m away, its pose is {depth.min():.3f} to {depth.max():.3f} m"
+
+
+def _points(labels: Labels, number: int) -> Float:
+    """(P, 3) points spread over an instance's box [m] in its body's frame: a lens bends what is between corners."""
+    low, high = labels.boxes_3d[number]
+    return np.array([*product(*np.linspace(low, high, 5).T)])
+
+
+def _told(box: NDArray[np.floating]) -> str:
+    return " ".join(f"{value:.0f}" for value in box)

@@ -1,0 +1,80 @@
+"""A fresh rendering of stored states against the stored pictures, decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.render.camera_model.latency import shown_poses
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+LEAST_PSNR = 30.0
+"""[dB] of a picture that was encoded with loss; another moment or camera has less."""
+LEAST_EQUAL = 0.99
+"""Share of the pixels of a mask."""
+EXACT_PSNR = 99.0
+"""[dB] said of pictures that are equal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderCheck:
+    """What came of one episode."""
+
+    psnr: tuple[float, ...]
+    """[dB] by picture; :data:`EXACT_PSNR` where they are equal."""
+    problems: tuple[str, ...]
+
+
+class FreshRenders:
+    """Renders stored states again; one renderer for all episodes of a task.
+
+    Args:
+        assets: Scene, robot and libraries of the task.
+        device: ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, assets: Any, *, device: str = "cpu") -> None:
+        from nimbus.datagen.render.stacked import StackedRenderer, find_device
+
+        libraries = tuple(assets.libraries)
+        self._renderer = StackedRenderer(
+            assets.stage, assets.robot, libraries=libraries, stack=1, device=find_device(device), shadows=True
+        )
+
+    def check(self, episode: EpisodeFile, layout: Layout, steps: NDArray[np.int64]) -> RenderCheck:
+        """Compare some steps of an episode, every camera.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        names = episode.texts("names/bodies")
+        positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
+        positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=layout.visual.latency)
+        self._renderer.load(layout)
+        found, problems = [], []
+        for step in steps.tolist():
+            here = slice(step, step + 1)
+            fresh = self._renderer.render(names, positions[here], wxyz[here], first_step=step)
+            for camera in episode.cameras:
+                where = f"{episode.episode_id}, {camera}, step {step}"
+                if camera not in fresh:
+                    problems.append(f"{where}: the layout has no such camera")
+                    continue
+                stored = episode.frames(camera, step, step + 1)
+                found.append(psnr(stored.rgb, fresh[camera].rgb))
+                if found[-1] < LEAST_PSNR:
+                    problems.append(f"{where}: {found[-1]:.1f} dB from a fresh rendering")
+                equal = float((stored.instance == fresh[camera].instance).mean())
+                if equal < LEAST_EQUAL:
+                    problems.append(f"{where}: {equal:.1%} of the mask is as rendered afresh")
+        return RenderCheck(psnr=tuple(found), problems=tuple(problems))
+
+
+def psnr(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+    """[dB] between pictures."""
+    error = float(np.mean((one.astype(np.float64) - other) ** 2))
+    return EXACT_PSNR if not error else min(EXACT_PSNR, float(10 * np.log10(255.0**2 / error)))

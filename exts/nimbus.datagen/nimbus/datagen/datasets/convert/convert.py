@@ -1,0 +1,180 @@
+"""From a LeRobot dataset to another one: other version, other files, or fewer episodes; published whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
+from nimbus.datagen.datasets.convert import write_v21, write_v30
+from nimbus.datagen.datasets.convert.lerobot_set import LeRobotSet
+from nimbus.datagen.datasets.convert.open import open_set
+from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.write_v30 import made
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.publication import (
+    CARD,
+    CARD_PICTURE,
+    NAME,
+    Manifest,
+    is_own_card,
+    is_whole,
+    publish,
+    published,
+    refuse_strangers,
+    stage_of,
+    staging,
+)
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import files_under
+from nimbus.datagen.store.folder import OTHER_OUT
+from nimbus.datagen.store.publish import disk
+from nimbus.datagen.version import nimbus_version
+
+WRITERS = {"lerobot": write_v30.write, "lerobot-v2.1": write_v21.write}
+"""By name of the format."""
+VERSION_OF = {"v3.0": "lerobot", "v2.1": "lerobot-v2.1"}
+"""Name of the format by version."""
+_REVISION = 1
+"""Grows when the same source becomes another dataset."""
+_DERIVED = ("data/", "videos/", "meta/episodes/")
+"""Where readers take every file for one of the dataset's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """What came of it."""
+
+    out: Path
+    format: str
+    episode_count: int
+    frame_count: int
+    file_count: int
+    byte_count: int
+    extra: tuple[str, ...]
+    """Files that were taken along as they are."""
+    left_out: tuple[str, ...]
+    """Files among the source's tables and videos that no episode names."""
+    is_new: bool
+    """False when it stood there already."""
+
+
+def convert(
+    folder: Path,
+    out: Path,
+    *,
+    to: str = "lerobot",
+    options: Options | None = None,
+    choose: Callable[[LeRobotSet], Sequence[int]] | None = None,
+    workers: int | None = None,
+    tell: Callable[[int], None] = lambda left: None,
+) -> Converted:
+    """Write a LeRobot dataset anew; videos are not encoded again.
+
+    The same source gives the same bytes. One that was killed goes on where it was; what is in the folder is replaced at
+    once, when the new dataset is whole.
+
+    Args:
+        folder: The source.
+        out: Folder of the new dataset; new, empty, or one that Nimbus wrote.
+        to: One of :data:`WRITERS`.
+        options: How it is cut into files.
+        choose: Numbers of the episodes to keep, in order; all when not given.
+        workers: Processes; as many as pay when not given.
+        tell: Called with how many files or episodes are yet to come.
+
+    Raises:
+        InputError: No LeRobot dataset, a damaged one, or a folder that Nimbus did not write.
+        StorageError: The disk is full; nothing was published.
+    """
+    options = options or Options()
+    folder, out = folder.absolute(), out.absolute()
+    check_apart(folder, out)
+    before = published(out)
+    source = open_set(folder)
+    chosen = choose(source) if choose else range(len(source.items))
+    plan = Plan(source=source, items=tuple(source.items[number] for number in chosen))
+    names = list(files_under(folder))
+    extra, left_out = _others(source, names)
+    if choose:
+        extra = tuple(name for name in extra if name != CERTIFICATES)  # they are of all its episodes
+    origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
+    episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
+    key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
+    manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
+    if before and before.key == key and is_whole(out, before):
+        shutil.rmtree(stage_of(out), ignore_errors=True)
+        return _converted(out, plan, before, extra, left_out, is_new=False)
+    if before:
+        refuse_strangers(out, before, manifest)
+        if choose and before.episodes != episodes:
+            raise InputError("holds another choice of episodes", where=str(out), instead=OTHER_OUT)
+    with staging(out, key) as stage:
+        WRITERS[to](plan, stage, options, workers=workers, tell=tell)
+        with disk(stage):
+            for name in extra:
+                if not (stage / "tree" / name).exists():
+                    shutil.copyfile(folder / name, made(stage / "tree" / name))
+        manifest = publish(stage, out, manifest)
+    return _converted(out, plan, manifest, extra, left_out, is_new=True)
+
+
+def check_apart(folder: Path, out: Path) -> None:
+    """Refuse an output in the source, and a source in the output.
+
+    Raises:
+        InputError: One lies in the other.
+    """
+    one, other = folder.resolve(), out.resolve()
+    if one.is_relative_to(other) or other.is_relative_to(one):
+        raise InputError("lies in the dataset, or the dataset in it", where=f"--out {out}", instead=OTHER_OUT)
+
+
+def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the dataset holds beside its own files: what is kept, and what cannot be."""
+    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # of the source, and true of it alone
+    names = [name for name in files if name not in source.own_files and name not in {NAME, *told}]
+    left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
+    return tuple(name for name in names if name not in set(left_out)), left_out
+
+
+def _state_of(folder: Path, files: list[str]) -> list[tuple[str, int, int]]:
+    """Name, size and time of every file: what tells one state of a dataset from another."""
+    stats = ((name, os.stat(f"{folder}/{name}")) for name in files)
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
+
+def _converted(
+    out: Path, plan: Plan, manifest: Manifest, extra: tuple[str, ...], left_out: tuple[str, ...], *, is_new: bool
+) -> Converted:
+    return Converted(
+        out=out,
+        format=manifest.format,
+        episode_count=len(plan.items),
+        frame_count=plan.frame_count,
+        file_count=len(manifest.files),
+        byte_count=sum(size for size, _ in manifest.files.values()),
+        extra=extra,
+        left_out=left_out,
+        is_new=is_new,
+    )
+
+
+def _versions() -> dict[str, str]:
+    """Of what decides the bytes."""
+    import av
+    import numpy as np
+    import pyarrow
+
+    libraries = {"av": av, "numpy": np, "pyarrow": pyarrow}
+    return {"nimbus": nimbus_version()} | {name: library.__version__ for name, library in libraries.items()}
+
+
+def _sum(value: object) -> str:
+    # Columns of one's own may hold what JSON has no form for, such as dates.
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr).encode()).hexdigest()

@@ -1,0 +1,148 @@
+"""The files of a LeRobot v3.0 dataset, each made by itself: what is there already is not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.remux import remux
+from nimbus.datagen.datasets.convert.row_stats import episode_stats, side_by_side
+from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
+from nimbus.datagen.datasets.export.parquet import GROUP_ROWS
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.publish import disk, sync_file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Files that hold the rows, or the pictures of one camera, of some episodes."""
+
+    number: int
+    feature: str
+    """Empty for rows."""
+    positions: range
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """What a job left."""
+
+    files: tuple[Path, ...]
+    counts: tuple[int, ...]
+    """Episodes in each file."""
+    stats: NDArray[np.float64]
+    """(E, S, D) statistics of rows; empty for pictures."""
+    sizes: dict[str, int]
+    """Columns of each feature in the statistics."""
+
+
+class Jobs:
+    """Does jobs into a folder.
+
+    Args:
+        plan: What the dataset will be.
+        folder: Where the files go.
+    """
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._features = ("", *plan.source.videos)
+
+    def is_done(self, job: Job) -> bool:
+        """Whether its files are there, whole."""
+        return self._seal(job).exists()
+
+    def do(self, job: Job) -> None:
+        """Make its files; the one that says that they are whole comes last.
+
+        Raises:
+            InputError: A file of the source cannot be read, or is not what its tables say.
+            StorageError: The disk is full.
+        """
+        with disk(self._folder):
+            if job.feature:
+                paths: list[Path] = []
+                cuts = self._plan.cuts(job.feature, job.positions)
+                counts = remux(cuts, self._namer(job, paths), fps=self._plan.source.fps, indexed=True)
+                stats, sizes = np.zeros(0), {}
+            else:
+                paths, counts = [self._path(job, 0, "parquet")], [len(job.positions)]
+                stats, sizes = self._write_rows(job, paths[0])
+            for path in paths:
+                sync_file(path)
+            temporary = self._seal(job).with_suffix(".tmp")
+            with temporary.open("wb") as file:
+                np.savez(file, stats=stats, counts=counts, names=[*sizes], sizes=[*sizes.values()])
+            sync_file(temporary)
+            temporary.replace(self._seal(job))
+
+    def read(self, job: Job) -> Made:
+        """What it left."""
+        with np.load(self._seal(job)) as found:
+            counts = tuple(found["counts"].tolist())
+            sizes = dict(zip(found["names"].tolist(), found["sizes"].tolist(), strict=True))
+            kind = "mp4" if job.feature else "parquet"
+            files = tuple(self._path(job, number, kind) for number in range(len(counts)))
+            return Made(files=files, counts=counts, stats=found["stats"], sizes=sizes)
+
+    def _write_rows(self, job: Job, path: Path) -> tuple[NDArray[np.float64], dict[str, int]]:
+        rows, stats, sizes = Rows(self._plan), [], None
+        writer: Any = None
+        starts = self._plan.starts
+        try:
+            for positions in self._groups(job.positions):
+                table = rows.read(positions)
+                writer = writer or pq.ParquetWriter(path, table.schema, compression="snappy")
+                writer.write_table(table, row_group_size=len(table))
+                numbers = numbers_of(table)
+                found = {name: values.shape[1] for name, values in numbers.items()}
+                sizes = found if sizes is None else sizes
+                if found != sizes:
+                    raise self.uneven(positions, found.items() ^ sizes.items())
+                every, first = side_by_side(numbers), starts[positions[0]]
+                stats += [episode_stats(every[starts[one] - first : starts[one + 1] - first]) for one in positions]
+        finally:
+            if writer is not None:
+                writer.close()
+        return np.stack(stats), sizes or {}
+
+    def _groups(self, positions: range) -> Iterator[range]:
+        """Episodes by row group."""
+        starts, first = self._plan.starts, positions.start
+        for stop in range(positions.start + 1, positions.stop + 1):
+            if starts[stop] - starts[first] >= GROUP_ROWS or stop == positions.stop:
+                yield range(first, stop)
+                first = stop
+
+    def uneven(self, positions: range, odd: Iterable[tuple[str, int]]) -> InputError:
+        """Why some episodes cannot be with the others.
+
+        Args:
+            positions: Of the episodes.
+            odd: Columns that are not as elsewhere, and their sizes.
+        """
+        name = min(odd)[0]
+        what = f"column {name} has empty cells, or is wider, in some of episodes {positions[0]} to {positions[-1]}"
+        where = str(self._plan.source.folder)
+        return InputError(what, where=where, instead="give it a number of the same size in every row, or drop it")
+
+    def _namer(self, job: Job, paths: list[Path]) -> Callable[[int], Path]:
+        def name(number: int) -> Path:
+            paths.append(self._path(job, number, "mp4"))
+            return paths[-1]
+
+        return name
+
+    def _path(self, job: Job, number: int, kind: str) -> Path:
+        return self._folder / f"{self._features.index(job.feature)}-{job.number:06d}-{number}.{kind}"
+
+    def _seal(self, job: Job) -> Path:
+        return self._folder / f"{self._features.index(job.feature)}-{job.number:06d}.npz"

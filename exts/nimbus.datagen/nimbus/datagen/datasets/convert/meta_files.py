@@ -1,0 +1,104 @@
+"""The files under ``meta/`` that both versions have, read strictly: what is wrong is one line with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.datasets.quality.tables import read_rows
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import within
+
+INFO = "meta/info.json"
+VERSIONS = ("v2.1", "v3.0")
+_TYPES: dict[str, type] = {"features": dict, "data_path": str, "total_episodes": int}
+
+
+def read_info(folder: Path) -> dict[str, Any]:
+    """``meta/info.json`` of a LeRobot dataset.
+
+    Raises:
+        InputError: There is none, it cannot be read, it is of another version, or something in it is missing.
+    """
+    path = within(folder, INFO)
+    if (folder / "dataset.json").exists():
+        raise InputError("a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
+    if not path.is_file():
+        raise InputError(f"no {INFO} here", where=str(folder), instead="give the folder of a LeRobot dataset")
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(info, ensure_ascii=False).encode()  # half a surrogate pair can be read, and never written
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path)) from None
+    version = info.get("codebase_version") if isinstance(info, dict) else None
+    if version not in VERSIONS:
+        instead = "v2.1 and v3.0 can be read; lerobot 0.3 makes v2.1 of older ones"
+        raise InputError(f"codebase_version {version!r}", where=str(path), instead=instead)
+    for name, kind in _TYPES.items():
+        if not isinstance(info.get(name), kind):
+            raise InputError(f"{name}: missing, or no {kind.__name__}", where=str(path), instead="add it")
+    if not isinstance(info.get("splits") or {}, dict):
+        raise InputError("splits: no object", where=str(path), instead='write such as {"train": "0:50"}')
+    if any(not isinstance(told, dict) for told in info["features"].values()):
+        raise InputError("features: each is an object with dtype and shape", where=str(path))
+    fps = info.get("fps")
+    if not isinstance(fps, int | float) or not 1 <= fps <= 10_000 or fps != round(fps):
+        raise InputError(f"fps {fps!r}", where=str(path), instead="write a whole number from 1 to 10000")
+    if any(told.get("dtype") == "video" for told in info["features"].values()):
+        if not isinstance(info.get("video_path"), str):
+            raise InputError("video_path: missing, though there is video", where=str(path), instead="add it")
+    return info
+
+
+def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[str, Any]]:
+    """The rows of a file of one JSON object a line.
+
+    Args:
+        folder: Of the dataset.
+        name: The file.
+        needed: What each row must have, with its type.
+
+    Raises:
+        InputError: It is missing or damaged, or a row is not so.
+    """
+    try:
+        rows = read_rows(within(folder, name))
+    except Unreadable as error:
+        raise InputError(error.what, where=str(folder / name), instead=RESTORE) from None
+    for number, row in enumerate(rows, start=1):
+        if lacking := [key for key, kind in needed.items() if not (isinstance(row, dict) and _is(row.get(key), kind))]:
+            raise InputError(f"line {number} has no {lacking[0]}", where=str(folder / name), instead=RESTORE)
+    return rows
+
+
+def check_numbers(numbers: list[int], where: Path) -> None:
+    """Refuse episodes that are not numbered from 0 without holes.
+
+    Raises:
+        InputError: They are not.
+    """
+    for position, number in enumerate(numbers):
+        if number != position:
+            what = f"row {position} is episode {number}: " + ("a hole" if number > position else "one comes twice")
+            raise InputError(what, where=str(where), instead="number episodes from 0 without holes, each once")
+
+
+def check_tasks(named: Iterator[str], wordings: Mapping[int, str], where: Path) -> None:
+    """Refuse episodes with a task that no table holds.
+
+    Raises:
+        InputError: There is one.
+    """
+    known = set(wordings.values())
+    if missing := next((text for text in named if text not in known), None):
+        raise InputError(f"task '{missing}' of an episode is missing", where=str(where), instead="add it to the table")
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+
+
+RESTORE = "restore it from a copy"

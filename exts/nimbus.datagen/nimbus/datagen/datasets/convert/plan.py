@@ -1,0 +1,93 @@
+"""What a dataset will be: which episodes, in which order, under which numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.datasets.convert.lerobot_set import Item, LeRobotSet
+from nimbus.datagen.datasets.convert.remux import Cut
+
+_IMAGE_STATS = {"min", "max", "mean", "std", "count"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Episodes of a dataset in their new order: row ``i`` becomes episode ``i``."""
+
+    source: LeRobotSet
+    items: tuple[Item, ...]
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Frames before each episode, and all at the end."""
+        return [0, *np.cumsum([item.length for item in self.items]).tolist()]
+
+    @property
+    def frame_count(self) -> int:
+        """Frames of one camera in all episodes."""
+        return sum(item.length for item in self.items)
+
+    @cached_property
+    def tasks(self) -> dict[int, int]:
+        """New number by old number of the instructions that are still needed."""
+        if len(self.items) == len(self.source.items):
+            return {number: number for number in self.source.wordings}
+        kept = {text for item in self.items for text in item.tasks}
+        numbers = [number for number, text in sorted(self.source.wordings.items()) if text in kept]
+        return {number: position for position, number in enumerate(numbers)}
+
+    @property
+    def wordings(self) -> dict[int, str]:
+        """Instruction by new number."""
+        return {new: self.source.wordings[old] for old, new in self.tasks.items()}
+
+    @property
+    def splits(self) -> dict[str, str]:
+        """The source's splits, as far as they are ranges, over the episodes that are left; else all for training."""
+        found: dict[str, str] = {}
+        numbers = [item.number for item in self.items]
+        for name, text in (self.source.info.get("splits") or {}).items():
+            ends = str(text).split(":")
+            if len(ends) != 2 or not all(end.isdecimal() for end in ends):
+                return {"train": f"0:{len(numbers)}"}
+            first, last = (int(np.searchsorted(numbers, int(end))) for end in ends)
+            found[name] = f"{first}:{last}"
+        return found or {"train": f"0:{len(numbers)}"}
+
+    @cached_property
+    def keeps_image_stats(self) -> bool:
+        """Whether every episode has statistics of its pictures."""
+        names = self.source.videos
+        return all(item.image_stats.get(name, {}).keys() >= _IMAGE_STATS for item in self.items for name in names)
+
+    def cuts(self, feature: str, positions: Sequence[int]) -> list[Cut]:
+        """The pictures of some episodes."""
+        return [self._cut(self.items[position], feature) for position in positions]
+
+    def row_sizes(self) -> list[int]:
+        """[bytes] About how large each episode's rows are in a file."""
+        return self._sizes([item.rows for item in self.source.items], [item.rows for item in self.items])
+
+    def video_sizes(self, feature: str) -> list[int]:
+        """[bytes] About how large each episode's pictures are."""
+        every = [item.clips[feature].path for item in self.source.items]
+        return self._sizes(every, [item.clips[feature].path for item in self.items])
+
+    def _sizes(self, every: list[Path], mine: list[Path]) -> list[int]:
+        """Each episode's share of the file that it is in."""
+        frames: Counter[Path] = Counter()
+        for path, item in zip(every, self.source.items, strict=True):
+            frames[path] += item.length
+        sizes = {path: path.stat().st_size for path in set(mine)}
+        return [round(sizes[path] * item.length / frames[path]) for path, item in zip(mine, self.items, strict=True)]
+
+    def _cut(self, item: Item, feature: str) -> Cut:
+        clip = item.clips[feature]
+        name = clip.path.relative_to(self.source.folder).as_posix()
+        return Cut(clip=clip, length=item.length, name=f"{name}, episode {item.number}")

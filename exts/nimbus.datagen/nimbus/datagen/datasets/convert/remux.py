@@ -1,0 +1,220 @@
+"""Videos put together from parts of others: packets are moved, nothing is encoded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.convert.lerobot_set import Clip
+from nimbus.datagen.errors import InputError
+
+_TICKS = 1000
+"""Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
+_FAR = 10**12
+_OFF = 0.1
+"""Of a frame: how far a picture may miss its time."""
+_INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
+"""Fragments with one index before them: a long file opens as fast as a short one."""
+_FRAGMENT = 1_000_000
+"""[µs] Fragments are no shorter: codecs with a keyframe every other frame would make thousands."""
+_SEE_QA = "see what 'nimbus qa' says"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """The pictures of one episode."""
+
+    clip: Clip
+    length: int
+    name: str
+    """What messages call it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packets:
+    """The encoded pictures of one episode, in decoding order."""
+
+    packets: list[Any]
+    frames: NDArray[np.int64]
+    """(P,) Which picture each one is, from 0."""
+    decoded: NDArray[np.float64]
+    """(P,) When each one is decoded, in frames."""
+
+
+def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, indexed: bool) -> list[int]:
+    """Put the pictures of episodes one behind the other; frame ``k`` of a file is at ``k / fps`` exactly.
+
+    Where the codec's parameters change, a new file begins: one file has one set of them.
+
+    Args:
+        cuts: What goes in, in order.
+        target: The path of the ``n``-th file.
+        fps: Frames a second.
+        indexed: Fragments with an index, for long files; else a plain file.
+
+    Returns:
+        How many episodes are in each file.
+
+    Raises:
+        InputError: A video cannot be read, lacks pictures, or cannot be cut here.
+    """
+    counts: list[int] = []
+    joined: _Joined | None = None
+    known: Any = None
+    try:
+        for cut in cuts:
+            with _opened(cut) as (container, stream):
+                parameters = _parameters(stream)
+                if joined is None or parameters != known:
+                    if joined is not None:
+                        joined.close()
+                    joined, known = _Joined(target(len(counts)), stream, fps=fps, indexed=indexed), parameters
+                    counts.append(0)
+                joined.add(_packets(container, stream, cut, fps=fps), cut.length)
+                counts[-1] += 1
+    finally:
+        if joined is not None:
+            joined.close()
+    return counts
+
+
+def check_whole(cut: Cut, *, fps: int) -> None:
+    """See that a video file holds an episode's pictures, without moving them.
+
+    Raises:
+        InputError: It cannot be read, or lacks some.
+    """
+    with _opened(cut) as (container, stream):
+        _packets(container, stream, cut, fps=fps)
+
+
+class _Joined:
+    """A file that grows by an episode at a time."""
+
+    def __init__(self, path: Path, template: Any, *, fps: int, indexed: bool) -> None:
+        import av
+
+        options = {"movflags": _INDEXED if indexed else "+faststart", "video_track_timescale": str(fps * _TICKS)}
+        if indexed:
+            options["min_frag_duration"] = str(_FRAGMENT)
+        self._container: Any = av.open(str(path), "w", format="mp4", options=options)
+        self._stream: Any = self._container.add_stream_from_template(template)
+        self._tick = Fraction(1, fps * _TICKS)
+        self._stream.time_base = self._tick
+        self._start = 0
+        self._last = -_FAR
+
+    def add(self, found: Packets, length: int) -> None:
+        """Append an episode."""
+        base, last, stream, tick = self._start * _TICKS, self._last, self._stream, self._tick
+        times = (base + found.frames * _TICKS).tolist()
+        moments = (base + np.rint(found.decoded * _TICKS).astype(np.int64)).tolist()
+        for packet, shown, moment in zip(found.packets, times, moments, strict=True):
+            if moment <= last:
+                moment = last + 1  # episodes that reorder their pictures differently
+            last = moment if moment < shown else shown
+            packet.stream, packet.time_base = stream, tick
+            packet.pts, packet.dts, packet.duration = shown, last, _TICKS
+        self._container.mux(found.packets)
+        self._last = last
+        self._start += length
+
+    def close(self) -> None:
+        self._container.close()
+
+
+class _opened:
+    """A video file and its stream; errors of the codec library become one line."""
+
+    def __init__(self, cut: Cut) -> None:
+        self._cut = cut
+
+    def __enter__(self) -> tuple[Any, Any]:
+        import av
+
+        try:
+            self._container: Any = av.open(str(self._cut.clip.path), format="mp4")
+            return self._container, self._container.streams.video[0]
+        except (OSError, ValueError, IndexError) as error:
+            raise _unreadable(self._cut, error) from None
+
+    def __exit__(self, kind: object, error: object, _: object) -> None:
+        from av.error import FFmpegError
+
+        self._container.close()
+        if isinstance(error, FFmpegError):
+            raise _unreadable(self._cut, error) from None
+
+
+def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
+    """The packets of an episode, checked: every picture is there once, in its place, and the first needs no other."""
+    unit = float(stream.time_base * fps)
+    start: int | None = None
+    if not cut.clip.is_whole:
+        start = round(Fraction(cut.clip.begin).limit_denominator(10**9) / stream.time_base)
+        container.seek(max(0, start), stream=stream)
+    packets = _taken(container, stream, cut, start, unit)
+    begin = packets[0].pts if start is None and packets else start or 0
+    places = (np.array([packet.pts for packet in packets], np.float64) - begin) * unit
+    if (
+        cut.clip.is_whole and (places < -_OFF).any()
+    ):  # pictures before the first whole one, which need what is not there
+        packets = [packet for packet, place in zip(packets, places, strict=True) if place >= -_OFF]
+        places = places[places >= -_OFF]
+    frames = np.rint(places).astype(np.int64)
+    for number, packet in enumerate(packets):
+        if packet.is_corrupt:
+            raise InputError(f"picture {frames[number]} is cut short", where=cut.name, instead=_SEE_QA)
+    if (off := np.flatnonzero(np.abs(places - frames) >= _OFF)).size:
+        what = f"picture {off[0]} is off the grid of {fps} frames a second"
+        raise InputError(what, where=cut.name, instead=_SEE_QA)
+    moments = [packet.pts if packet.dts is None else packet.dts for packet in packets]
+    found = Packets(packets=packets, frames=frames, decoded=(np.array(moments, np.float64) - begin) * unit)
+    _check(found, cut)
+    return found
+
+
+def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float) -> list[Any]:
+    """The packets of a whole file, or of the frames that begin at ``start`` in a file of many episodes."""
+    packets: list[Any] = []
+    for packet in container.demux(stream):
+        if packet.pts is None:
+            if not packet.size:
+                continue  # the demuxer's mark of the end
+            raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
+        if start is not None:
+            frame = round((packet.pts - start) * unit)
+            if frame >= cut.length and len(packets) == cut.length:
+                break
+            if not 0 <= frame < cut.length:
+                continue
+        packets.append(packet)
+    return packets
+
+
+def _check(found: Packets, cut: Cut) -> None:
+    if len(found.frames) != cut.length or (np.sort(found.frames) != np.arange(cut.length)).any():
+        what = f"{len(found.frames)} pictures, the episode has {cut.length} rows"
+        if len(found.frames) == cut.length:
+            what = "pictures are missing or come twice"
+        raise InputError(what, where=cut.name, instead=_SEE_QA)
+    if not found.packets[0].is_keyframe:
+        what = "does not begin with a whole picture: it cannot be cut out without encoding again"
+        raise InputError(what, where=cut.name, instead="keep the episodes around it too")
+
+
+def _parameters(stream: Any) -> tuple[Any, ...]:
+    codec = stream.codec_context
+    return codec.name, codec.width, codec.height, codec.pix_fmt, codec.extradata
+
+
+def _unreadable(cut: Cut, error: BaseException) -> InputError:
+    no_video = "no video in it" if isinstance(error, IndexError) else ""
+    reason = no_video or getattr(error, "strerror", None) or str(error)
+    return InputError(f"cannot be read: {reason}", where=cut.name, instead="restore it from a copy")

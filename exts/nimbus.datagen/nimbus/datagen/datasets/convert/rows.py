@@ -1,0 +1,128 @@
+"""Rows of episodes out of one table and into another, with their new numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.convert.lerobot_set import NEEDED, Item
+from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.datasets.quality.tables import check_columns, read_table
+from nimbus.datagen.errors import InputError
+
+_KINDS = dict.fromkeys(NEEDED, "whole") | {"timestamp": "time"}
+_SEE_QA = "see what 'nimbus qa' says"
+
+
+class Rows:
+    """Reads the rows of a plan's episodes; those of neighbours cost one reading of their file.
+
+    Args:
+        plan: What the dataset will be.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._starts = plan.starts
+        self._file: Any = None
+        self._table: Any = None
+        self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._schema: Any = None
+
+    def read(self, positions: range) -> Any:
+        """The rows of successive episodes in one table, numbered anew.
+
+        Raises:
+            InputError: They cannot be read, or are not what the tables say.
+        """
+        items = [self._plan.items[position] for position in positions]
+        table = pa.concat_tables([self._cast(self._find(item), item) for item in items])
+        lengths = np.array([item.length for item in items])
+        first = self._starts[positions.start]
+        index = np.arange(first, first + len(table))
+        numbers = {
+            "frame_index": index - np.repeat(self._starts[positions.start : positions.stop], lengths),
+            "episode_index": np.repeat(np.array(positions), lengths),
+            "index": index,
+            "task_index": self._new_tasks(table.column("task_index").to_numpy(), items, lengths),
+        }
+        for name, values in numbers.items():
+            place = table.schema.get_field_index(name)
+            field = table.schema.field(place)
+            table = table.set_column(place, field, pa.array(values, field.type))
+        return table
+
+    def _new_tasks(self, old: NDArray[Any], items: list[Item], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        known, places = np.unique(old, return_inverse=True)
+        tasks = self._plan.tasks
+        if lost := [number for number in known.tolist() if number not in tasks]:
+            row = np.flatnonzero(old == lost[0])[0]
+            item = items[int(np.searchsorted(np.cumsum(lengths), row, side="right"))]
+            raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
+        return np.array([tasks[number] for number in known.tolist()])[places]
+
+    def _find(self, item: Item) -> Any:
+        if self._file != item.rows:
+            try:
+                self._table = read_table(item.rows)
+                check_columns(self._table, _KINDS)
+            except Unreadable as error:
+                raise InputError(error.what, where=str(item.rows), instead="restore it from a copy") from None
+            if lacking := [name for name in NEEDED if name not in self._table.column_names]:
+                raise InputError(f"no column {lacking[0]}", where=str(item.rows), instead=_SEE_QA)
+            self._file = item.rows
+            self._numbers = self._table.column("episode_index").to_numpy().astype(np.int64)
+        mine = np.flatnonzero(self._numbers == item.number)
+        if len(mine) != item.length:
+            raise self._wrong(item, f"{len(mine)} rows, expected {item.length}")
+        if mine[-1] - mine[0] + 1 != item.length:
+            raise self._wrong(item, "its rows are not in a row")
+        return self._table.slice(int(mine[0]), item.length)
+
+    def _cast(self, table: Any, item: Item) -> Any:
+        """The same types for all: those of the first episode."""
+        if self._schema is None:
+            self._schema = _schema_of(self._plan)
+        if table.schema.equals(self._schema):
+            return table
+        try:
+            return table.select(self._schema.names).cast(self._schema)
+        except (KeyError, pa.ArrowException) as error:
+            raise self._wrong(item, f"its columns are not those of the first episode: {error}") from None
+
+    def _wrong(self, item: Item, what: str) -> InputError:
+        name = item.rows.relative_to(self._plan.source.folder).as_posix()
+        return InputError(what, where=f"{name}, episode {item.number}", instead=_SEE_QA)
+
+
+def _schema_of(plan: Plan) -> Any:
+    import pyarrow.parquet as pq
+
+    path = plan.items[0].rows
+    try:
+        return pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path), instead="restore it from a copy") from None
+
+
+def numbers_of(table: Any) -> dict[str, NDArray[np.float64]]:
+    """(T, D) numbers of every column that is a number or a vector of numbers."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for name in table.column_names:
+        values = table.column(name).combine_chunks()
+        kind = values.type
+        if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            kind, flat = kind.value_type, values.flatten()
+        else:
+            flat = values
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or not len(values):
+            continue
+        if len(flat) % len(values) or flat.null_count:
+            continue
+        rows = flat.to_numpy(zero_copy_only=False).astype(np.float64)
+        found[name] = rows.reshape(len(values), -1)
+    return found

@@ -1,0 +1,105 @@
+"""Writing LeRobot v2.1 out of another dataset's parts: one table and one video an episode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.remux import check_whole, remux
+from nimbus.datagen.datasets.convert.row_stats import (
+    KEYS,
+    RowTotals,
+    by_feature,
+    episode_stats,
+    joint_image_stats,
+    side_by_side,
+)
+from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
+from nimbus.datagen.datasets.convert.write_v30 import link, made
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
+from nimbus.datagen.store.dataset_paths import fill
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.publish import disk
+
+_QUANTILES = KEYS[4:]
+
+
+def write(
+    plan: Plan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
+) -> None:
+    """Write a dataset into the folder ``tree`` of a stage.
+
+    Args:
+        plan: What it will be.
+        stage: The folder to work in.
+        options: How many episodes a folder holds.
+        workers: Of no use here: every file is small.
+        tell: Called with how many episodes are yet to come.
+    """
+    tree, meta = stage / "tree", made(stage / "tree/meta/info.json").parent
+    rows, totals = Rows(plan), RowTotals(plan.frame_count)
+    with disk(meta), (meta / "episodes.jsonl").open("w") as episodes, (meta / "episodes_stats.jsonl").open("w") as told:
+        for position, item in enumerate(plan.items):
+            place: dict[str, Any] = {"episode_chunk": position // options.episode_size, "episode_index": position}
+            table = rows.read(range(position, position + 1))
+            pq.write_table(table, made(tree / fill(DATA_V21, **place)), compression="snappy")
+            for feature in plan.source.videos:
+                _write_video(plan, position, feature, tree / fill(VIDEO_V21, video_key=feature, **place))
+            row = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
+            told_of = dict(item.extra) | row  # dates and the like as text
+            episodes.write(json.dumps(told_of, sort_keys=True, ensure_ascii=False, default=str) + "\n")
+            told.write(to_json({"episode_index": position, "stats": _stats(plan, position, table, totals)}) + "\n")
+            tell(len(plan.items) - position - 1)
+    texts = [to_json({"task_index": number, "task": text}) + "\n" for number, text in plan.wordings.items()]
+    (meta / "tasks.jsonl").write_text("".join(texts))
+    stats = totals.stats()
+    if plan.keeps_image_stats:
+        for feature in plan.source.videos:
+            stats[feature] = joint_image_stats(item.image_stats[feature] for item in plan.items)
+    (meta / "stats.json").write_text(to_json(stats, indent=1) + "\n")
+    (meta / "info.json").write_text(to_json(_info(plan, options.episode_size), indent=1) + "\n")
+
+
+def _write_video(plan: Plan, position: int, feature: str, target: Path) -> None:
+    clip = plan.items[position].clips[feature]
+    if clip.is_whole:
+        check_whole(plan.cuts(feature, [position])[0], fps=plan.source.fps)
+        link(clip.path.resolve(), target)
+    else:
+        remux(plan.cuts(feature, [position]), lambda _: made(target), fps=plan.source.fps, indexed=False)
+
+
+def _stats(plan: Plan, position: int, table: Any, totals: RowTotals) -> dict[str, Any]:
+    """Those that this version knows, which are no quantiles."""
+    numbers, item = numbers_of(table), plan.items[position]
+    totals.add(numbers)
+    sizes = {name: values.shape[1] for name, values in numbers.items()}
+    found = by_feature(episode_stats(side_by_side(numbers)), sizes, item.length)
+    if plan.keeps_image_stats:
+        found |= {name: dict(values) for name, values in item.image_stats.items()}
+    return {name: {key: value for key, value in one.items() if key not in _QUANTILES} for name, one in found.items()}
+
+
+def _info(plan: Plan, chunk_size: int) -> dict[str, Any]:
+    gone = ("data_files_size_in_mb", "video_files_size_in_mb")
+    kept = {name: value for name, value in plan.source.info.items() if name not in gone}
+    count = len(plan.items)
+    return kept | {
+        "codebase_version": "v2.1",
+        "total_episodes": count,
+        "total_frames": plan.frame_count,
+        "total_tasks": len(plan.wordings),
+        "total_videos": count * len(plan.source.videos),
+        "total_chunks": -(-count // chunk_size),
+        "chunks_size": chunk_size,
+        "fps": plan.source.fps,
+        "splits": plan.splits,
+        "data_path": DATA_V21,
+        "video_path": VIDEO_V21 if plan.source.videos else None,
+    }

@@ -1,0 +1,195 @@
+"""Writing LeRobot v3.0 out of another dataset's parts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nimbus.datagen.datasets.convert.jobs import Job, Jobs, Made
+from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.row_stats import RowTotals, by_column, joint_image_stats
+from nimbus.datagen.datasets.convert.rows import numbers_of
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.parquet import INT, TEXT, write_index
+from nimbus.datagen.datasets.export.processes import core_count, make_all
+from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
+from nimbus.datagen.store.json_text import to_json
+
+_PAYS = 200_000
+"""Pictures that take as long to move as a process takes to start, and some more."""
+
+
+def write(
+    plan: Plan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
+) -> None:
+    """Write a dataset into the folder ``tree`` of a stage; its files are made in ``parts`` before.
+
+    Args:
+        plan: What it will be.
+        stage: The folder to work in.
+        options: How large files get.
+        workers: Processes; as many as pay when not given.
+        tell: Called with how many files are yet to come.
+    """
+    jobs = Jobs(plan, stage / "parts")
+    todo = [*_jobs(plan, "", plan.row_sizes(), options)]
+    for feature in plan.source.videos:
+        todo += _jobs(plan, feature, plan.video_sizes(feature), options)
+    missing = [job for job in todo if not jobs.is_done(job)]
+    worth = min(core_count(), 1 + plan.frame_count * len(plan.source.videos) // _PAYS)
+    make_all(jobs.do, missing, workers=workers or worth, tell=tell)
+    tree = stage / "tree"
+    columns: dict[str, list[Any]] = {}
+    made = [(job, jobs.read(job)) for job in todo]
+    rows = [(job, found) for job, found in made if not job.feature]
+    for job, found in rows:
+        if found.sizes != rows[0][1].sizes:
+            raise jobs.uneven(job.positions, found.sizes.items() ^ rows[0][1].sizes.items())
+    _place_rows(plan, tree, rows, columns)
+    for feature in plan.source.videos:
+        _place_videos(plan, tree, feature, [(job, found) for job, found in made if job.feature == feature], columns)
+    _write_episodes(plan, tree, columns, options.episode_size)
+    texts = plan.wordings
+    names = {"task_index": (list(texts), INT), "task": (list(texts.values()), TEXT)}
+    write_index(tree / "meta/tasks.parquet", names, index="task")
+    stats = _dataset_stats(plan, [path for _, found in rows for path in found.files])
+    (tree / "meta/stats.json").write_text(to_json(stats, indent=1) + "\n")
+    (tree / "meta/info.json").write_text(to_json(_info(plan, options), indent=1) + "\n")
+
+
+def _jobs(plan: Plan, feature: str, sizes: Sequence[int], options: Options) -> Iterator[Job]:
+    for number, positions in groups(pack(sizes, options.shard_bytes, options.episode_size)):
+        yield Job(number=number, feature=feature, positions=positions)
+
+
+def _place_rows(plan: Plan, tree: Path, made: list[tuple[Job, Made]], columns: dict[str, list[Any]]) -> None:
+    """Put the tables into their places, and fill in what the table of episodes says of them."""
+    lengths = [item.length for item in plan.items]
+    columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
+    for job, found in made:
+        spot = place(job.number)
+        link(found.files[0], tree / DATA.format(**spot))
+        for name, value in spot.items():
+            columns.setdefault(f"data/{name}", []).extend([value] * len(job.positions))
+        for name, values in by_column(found.stats, found.sizes).items():
+            columns.setdefault(f"stats/{name}", []).extend(values)
+    columns |= {f"stats/{feature}/count": [[length] for length in lengths] for feature in made[0][1].sizes}
+    if plan.keeps_image_stats:
+        for feature in plan.source.videos:
+            for name in plan.items[0].image_stats[feature]:
+                values = [item.image_stats[feature].get(name) for item in plan.items]
+                columns[f"stats/{feature}/{name}"] = values
+
+
+def _place_videos(
+    plan: Plan, tree: Path, feature: str, made: list[tuple[Job, Made]], columns: dict[str, list[Any]]
+) -> None:
+    names = ("chunk_index", "file_index", "from_timestamp", "to_timestamp")
+    mine: dict[str, list[Any]] = {name: columns.setdefault(f"videos/{feature}/{name}", []) for name in names}
+    number = 0
+    for job, found in made:
+        positions = iter(job.positions)
+        for path, count in zip(found.files, found.counts, strict=True):
+            spot, frame = place(number), 0
+            link(path, tree / VIDEO.format(video_key=feature, **spot))
+            for _ in range(count):
+                stop = frame + plan.items[next(positions)].length
+                # Whole frames over the rate, not a sum of durations, which would drift.
+                times = {"from_timestamp": frame / plan.source.fps, "to_timestamp": stop / plan.source.fps}
+                for name, value in (spot | times).items():
+                    mine[name].append(value)
+                frame = stop
+            number += 1
+
+
+def _write_episodes(plan: Plan, tree: Path, columns: dict[str, list[Any]], most: int) -> None:
+    """Row ``i`` is episode ``i``: readers look it up by its place."""
+    items = plan.items
+    told: dict[str, list[Any]] = {
+        "episode_index": list(range(len(items))),
+        "tasks": [list(item.tasks) for item in items],
+        "length": [item.length for item in items],
+    }
+    extra = dict.fromkeys(name for item in items for name in item.extra if name not in told and name not in columns)
+    told |= {name: [item.extra.get(name) for item in items] for name in extra} | columns
+    schema: Any = None
+    for number, positions in groups(pack([1] * len(items), most, most)):
+        part = slice(positions.start, positions.stop)
+        table = pa.table({name: _column(values[part]) for name, values in told.items()})
+        for name, value in place(number).items():
+            table = table.append_column(f"meta/episodes/{name}", pa.array([value] * len(positions), pa.int64()))
+        schema = schema or table.schema
+        path = made(tree / EPISODES.format(**place(number)))
+        pq.write_table(table if table.schema == schema else _like(table, schema), path, compression="snappy")
+
+
+def _column(values: list[Any]) -> Any:
+    """Values of somebody else's; those that are not of one type become JSON."""
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([to_json(value) for value in values])
+
+
+def _like(table: Any, schema: Any) -> Any:
+    """A table with the columns of another; what it lacks is null."""
+    arrays = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(len(table), field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _dataset_stats(plan: Plan, files: list[Path]) -> dict[str, Any]:
+    totals = RowTotals(plan.frame_count)
+    for path in files:
+        file = pq.ParquetFile(path)
+        for group in range(file.num_row_groups):
+            totals.add(numbers_of(file.read_row_group(group)))
+    stats = totals.stats()
+    if plan.keeps_image_stats:
+        for feature in plan.source.videos:
+            stats[feature] = joint_image_stats(item.image_stats[feature] for item in plan.items)
+    return stats
+
+
+def _info(plan: Plan, options: Options) -> dict[str, Any]:
+    gone = ("total_chunks", "total_videos")
+    kept = {name: value for name, value in plan.source.info.items() if name not in gone}
+    megabytes = max(1, options.shard_bytes // 10**6)
+    return kept | {
+        "codebase_version": "v3.0",
+        "total_episodes": len(plan.items),
+        "total_frames": plan.frame_count,
+        "total_tasks": len(plan.wordings),
+        "chunks_size": FILES_IN_CHUNK,
+        "data_files_size_in_mb": megabytes,
+        "video_files_size_in_mb": megabytes,
+        "fps": plan.source.fps,
+        "splits": plan.splits,
+        "data_path": DATA,
+        "video_path": VIDEO if plan.source.videos else None,
+    }
+
+
+def link(path: Path, target: Path) -> None:
+    """The same file under another name, or a copy where the disk cannot do that."""
+    made(target)
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)
+
+
+def made(path: Path) -> Path:
+    """The path, its folder made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,49 @@
+"""ALOHA's layout: one HDF5 file an episode, numbered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.source import Source, read_signals
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+NEEDS_PARTS = False
+FAILURES = "failures"
+_COPIED = ("action", "observations/qpos", "observations/qvel")
+
+
+def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+    """Write a dataset into an empty folder.
+
+    Args:
+        source: What is exported.
+        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are; video is decoded.
+        tree: The folder.
+        options: Not needed.
+    """
+    for item in source.items:
+        path = tree / f"episode_{item.position}.hdf5"
+        if not item.success:  # apart: those that read episodes by their number know no others
+            path = tree / FAILURES / f"episode_{item.position - len(source.stored)}.hdf5"
+            path.parent.mkdir(exist_ok=True)
+        with EpisodeFile(item.path) as episode, new_file(path) as (target, _):
+            signals = read_signals(episode, source)
+            target.attrs.update(
+                sim=True,
+                compress=False,
+                rate=source.fps,
+                success=item.success,
+                seed=item.seed,
+                reason=item.reason,
+                phase=item.phase,
+                episode_id=item.episode_id,
+                instruction=signals.instruction,
+            )
+            for name in _COPIED:
+                target.require_group(name.rpartition("/")[0] or "/")
+                episode.file.copy(name, target, name=name)
+            for camera in source.cameras:
+                copy_images(episode, camera, target.require_group("observations/images"), camera)

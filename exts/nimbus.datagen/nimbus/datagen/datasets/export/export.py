@@ -1,0 +1,169 @@
+"""From a dataset to one in another format: a pure function of the episodes that are done."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
+from nimbus.datagen.datasets.certificates.record import carried
+from nimbus.datagen.datasets.export.crew import prepare
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.publication import (
+    Manifest,
+    is_whole,
+    publish,
+    published,
+    refuse_strangers,
+    stage_of,
+    staging,
+)
+from nimbus.datagen.datasets.export.source import Source, open_source
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.folder import OTHER_OUT
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.publish import disk
+from nimbus.datagen.version import nimbus_version
+
+FORMATS = {
+    "lerobot": "lerobot",
+    "lerobot-v2.1": "lerobot_v21",
+    "robomimic": "robomimic",
+    "aloha": "aloha",
+    "shards": "tar_shards",
+}
+"""Module by name of the format."""
+_OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
+"""Folders that a run has in its dataset."""
+_REVISION = 2
+"""Grows when an export of the same episodes becomes another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What an export made."""
+
+    out: Path
+    format: str
+    episode_count: int
+    """Stored ones."""
+    failure_count: int
+    """Failed attempts beside them, labelled."""
+    frame_count: int
+    file_count: int
+    byte_count: int
+    is_new: bool
+    """False when it stood there already."""
+
+
+def export(
+    folder: Path,
+    out: Path,
+    *,
+    to: str = "lerobot",
+    options: Options | None = None,
+    keep_failures: bool = False,
+    workers: int | None = None,
+    tell: Callable[[int], None] = lambda left: None,
+) -> Exported:
+    """Write the stored episodes of a dataset in another format.
+
+    The same episodes give the same bytes. One that was killed goes on where it was; a folder that holds an older export
+    is replaced at once, when the new one is whole.
+
+    Args:
+        folder: The dataset.
+        out: Folder of the export; new, empty or an export.
+        to: One of :data:`FORMATS`.
+        options: How it is cut into files.
+        keep_failures: Failed attempts that the run kept too, labelled and behind the episodes.
+        workers: Processes; as many as pay when not given.
+        tell: Called with how many episodes are yet to be prepared.
+
+    Raises:
+        InputError: No dataset, one that the format cannot hold, or a folder that no export wrote.
+        StorageError: The disk is full; nothing was published.
+    """
+    options = options or Options()
+    writer = check_format(to)
+    folder, out = folder.absolute(), out.absolute()
+    if any(out.resolve().is_relative_to(folder.resolve() / name) for name in _OWN):
+        raise InputError("lies in a folder of the dataset itself", where=f"--out {out}", instead=OTHER_OUT)
+    before = published(out)
+    source = open_source(folder, keep_failures=keep_failures)
+    origin = {
+        "task": source.task,
+        "robot": source.robot,
+        "seeds": sorted({item.seed for item in source.items}),
+        "options": asdict(options),
+        "versions": versions(),
+        "failures": len(source.failures),
+    }
+    episodes = tuple((item.episode_id, item.sha256) for item in source.items)
+    settings = _hash([_REVISION, versions(), source.fps, source.cameras])
+    proof = carried(folder, episodes[: len(source.stored)])
+    key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
+    manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
+    if before and before.key == key and is_whole(out, before):
+        _drop(stage_of(out))
+        return _exported(out, source, before, is_new=False)
+    if before:
+        refuse_strangers(out, before, manifest)
+    with staging(out, settings) as stage:
+        if writer.NEEDS_PARTS:
+            prepare(source, stage / "parts", workers=workers, tell=tell)
+        with disk(stage):
+            writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
+            if proof:
+                (stage / "tree" / CERTIFICATES).write_text(proof)
+        manifest = publish(stage, out, manifest)
+    return _exported(out, source, manifest, is_new=True)
+
+
+def check_format(to: str) -> Any:
+    """The module that writes a format.
+
+    Raises:
+        InputError: A library that it needs is not installed.
+    """
+    return importlib.import_module(f"nimbus.datagen.datasets.export.{FORMATS[to]}")
+
+
+def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) -> Exported:
+    return Exported(
+        out=out,
+        format=manifest.format,
+        episode_count=len(source.stored),
+        failure_count=len(source.failures),
+        frame_count=source.frame_count,
+        file_count=len(manifest.files),
+        byte_count=sum(size for size, _ in manifest.files.values()),
+        is_new=is_new,
+    )
+
+
+def _drop(stage: Path) -> None:
+    """Remove what one left that was killed after it had published."""
+    if stage.exists():
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def versions() -> dict[str, str]:
+    """Of Nimbus, and of the libraries whose bytes an export holds."""
+    import av
+    import h5py
+    import numpy as np
+    import pyarrow
+
+    libraries = {"av": av, "h5py": h5py, "numpy": np, "pyarrow": pyarrow}
+    return {"nimbus": nimbus_version()} | {name: library.__version__ for name, library in libraries.items()}
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(to_json(value).encode()).hexdigest()

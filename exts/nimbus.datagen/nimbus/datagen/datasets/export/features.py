@@ -1,0 +1,98 @@
+"""What LeRobot's datasets hold of an episode, in either version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.datasets.export.parquet import FLOAT, INT, vector
+from nimbus.datagen.datasets.export.parts import Part, Parts
+from nimbus.datagen.datasets.export.source import Source
+from nimbus.datagen.datasets.export.video import video_info
+from nimbus.datagen.store.episode_file.statistics import VectorTotal, image_stats, vector_stats
+
+_COUNTERS = ("frame_index", "episode_index", "index", "task_index")
+
+
+class Tasks:
+    """Wordings in the order in which they first occur."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, wording: str) -> int:
+        """The number of a wording; a new one is entered."""
+        return self._numbers.setdefault(wording, len(self._numbers))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+def features_of(source: Source) -> dict[str, Any]:
+    """The ``features`` of ``info.json``."""
+    joints, actions = list(source.joint_names), list(source.action_names)
+    vectors = {"observation.state": joints, "observation.velocity": joints, "action": actions}
+    return {
+        **{key: {"dtype": "float32", "shape": [len(names)], "names": names} for key, names in vectors.items()},
+        **{f"observation.images.{camera}": _video(size, source.fps) for camera, size in source.cameras.items()},
+        "timestamp": {"dtype": "float32", "shape": [1], "names": None},
+        **{name: {"dtype": "int64", "shape": [1], "names": None} for name in _COUNTERS},
+    }
+
+
+def _video(size: tuple[int, int], fps: int) -> dict[str, Any]:
+    shape, names = [size[1], size[0], 3], ["height", "width", "channels"]
+    return {"dtype": "video", "shape": shape, "names": names, "info": video_info(size, fps)}
+
+
+def columns_of(part: Part, source: Source, tasks: Tasks, *, start: int) -> dict[str, tuple[Any, Any]]:
+    """An episode's rows, by column, with their types.
+
+    Args:
+        part: The episode.
+        source: The dataset.
+        tasks: Numbers of wordings, extended in place.
+        start: Frames of the episodes before it.
+    """
+    count, signals = part.item.step_count, part.signals
+    frames = np.arange(count)
+    return {
+        "observation.state": (signals.state, vector(signals.state.shape[1])),
+        "observation.velocity": (signals.velocity, vector(signals.velocity.shape[1])),
+        "action": (signals.action, vector(signals.action.shape[1])),
+        "timestamp": ((frames / source.fps).astype(np.float32), FLOAT),
+        "frame_index": (frames, INT),
+        "episode_index": (np.full(count, part.item.position), INT),
+        "index": (frames + start, INT),
+        "task_index": (np.full(count, tasks.number(signals.instruction)), INT),
+    }
+
+
+def episode_stats(part: Part, source: Source, tasks: Tasks, *, start: int) -> dict[str, dict[str, Any]]:
+    """Statistics of one episode, by feature."""
+    columns = columns_of(part, source, tasks, start=start)
+    count = part.item.step_count
+    return {
+        **{name: vector_stats(values) for name, (values, _) in columns.items()},
+        **{f"observation.images.{name}": image_stats(found, count) for name, found in part.histograms.items()},
+    }
+
+
+def dataset_stats(source: Source, parts: Parts, tasks: Tasks) -> dict[str, dict[str, Any]]:
+    """Statistics of all episodes, by feature."""
+    totals: dict[str, VectorTotal] = {}
+    counts: dict[str, Any] = {}
+    start = 0
+    for part in parts:
+        for name, (values, _) in columns_of(part, source, tasks, start=start).items():
+            totals.setdefault(name, VectorTotal(source.frame_count)).add(values)
+        for camera, found in part.histograms.items():
+            counts[camera] = counts.get(camera, 0) + found
+        start += part.item.step_count
+    images = {f"observation.images.{name}": image_stats(found, source.frame_count) for name, found in counts.items()}
+    return {name: total.stats() for name, total in totals.items()} | images

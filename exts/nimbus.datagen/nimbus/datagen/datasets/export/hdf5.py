@@ -1,0 +1,61 @@
+"""HDF5 files of which a full disk is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import h5py
+
+from nimbus.datagen.store.episode_file.fault_tolerant_file import Sink
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.publish import storage_error
+
+_BLOCK = 32
+"""Frames in memory at once."""
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
+    """A new file to write, and what asks now and then whether the disk still takes it.
+
+    Raises:
+        StorageError: The disk is full; the file is worthless.
+    """
+    sink = Sink(path)
+    file = h5py.File(sink, "w")
+
+    def check() -> None:
+        if sink.error is not None:
+            raise storage_error(sink.error, path)
+
+    try:
+        yield file, check
+    finally:
+        with suppress(*((OSError, RuntimeError) if sink.error else ())):
+            file.close()
+        sink.close()
+        check()
+
+
+def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str) -> None:
+    """Copy what a camera saw, a frame a chunk: as it is compressed, or decoded where it is stored as video.
+
+    Args:
+        episode: Where from.
+        camera: Which.
+        group: Where to.
+        name: Of the new dataset.
+    """
+    path = f"observations/images/{camera}"
+    if path in episode.file:
+        episode.file.copy(path, group, name=name)
+        return
+    shape = episode.shape(path)
+    images = group.create_dataset(
+        name, shape, "uint8", chunks=(1, *shape[1:]), compression="gzip", compression_opts=1, track_times=False
+    )
+    for start in range(0, shape[0], _BLOCK):
+        block = episode.rows(path, slice(start, start + _BLOCK))
+        images[start : start + len(block)] = block

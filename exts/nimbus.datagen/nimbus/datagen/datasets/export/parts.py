@@ -1,0 +1,149 @@
+"""Episodes prepared one by one: encoded video, signals, histograms. What is there already is not made again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.export.source import Item, Signals, Source, read_signals
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, PIXELS, Encoder, check_size
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.episode_file.statistics import histogram
+from nimbus.datagen.store.episode_file.videos import file_hash
+from nimbus.datagen.store.publish import disk, sync_file
+
+_BLOCK = 32
+"""Frames in memory at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One prepared episode."""
+
+    item: Item
+    signals: Signals
+    histograms: dict[str, NDArray[np.int64]]
+    """(3, 256) by camera."""
+    videos: dict[str, Path]
+    """By camera."""
+
+
+class Parts:
+    """A folder of prepared episodes, named by their content.
+
+    Args:
+        source: The dataset.
+        folder: Where they are kept.
+    """
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        self._source = source
+        self._folder = folder
+
+    def missing(self) -> list[Item]:
+        """Episodes that are yet to be prepared, in order."""
+        return [item for item in self._source.items if not self._signals(item).exists()]
+
+    def make(self, item: Item) -> None:
+        """Prepare an episode: each file appears whole, the one of its signals last.
+
+        Raises:
+            InputError: It does not fit in with the others, or cannot be read.
+            StorageError: The disk is full.
+        """
+        source = self._source
+        with EpisodeFile(item.path) as episode, disk(self._folder):
+            signals = read_signals(episode, source)
+            histograms = {camera: self._filmed(item, episode, camera) for camera in source.cameras}
+            with _appearing(self._signals(item)) as temporary, temporary.open("wb") as file:
+                np.savez(
+                    file,
+                    state=signals.state,
+                    velocity=signals.velocity,
+                    action=signals.action,
+                    instruction=np.frombuffer(signals.instruction.encode(), np.uint8),
+                    histograms=np.array([*histograms.values()], np.int64),
+                )
+
+    def read(self, item: Item) -> Part:
+        """A prepared episode."""
+        with np.load(self._signals(item)) as arrays:
+            signals = Signals(
+                state=arrays["state"],
+                velocity=arrays["velocity"],
+                action=arrays["action"],
+                instruction=arrays["instruction"].tobytes().decode(),
+            )
+            histograms = dict(zip(self._source.cameras, arrays["histograms"], strict=True))
+        videos = {camera: self.video(item, camera) for camera in self._source.cameras}
+        return Part(item=item, signals=signals, histograms=histograms, videos=videos)
+
+    def __iter__(self) -> Iterator[Part]:
+        return map(self.read, self._source.items)
+
+    def video(self, item: Item, camera: str) -> Path:
+        """Its file: the dataset's own where it could be taken as it is."""
+        encoded = self._encoded(item, camera)
+        return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
+
+    def _encoded(self, item: Item, camera: str) -> Path:
+        return self._folder / f"{item.sha256}.{list(self._source.cameras).index(camera)}.mp4"
+
+    def _signals(self, item: Item) -> Path:
+        return self._folder / f"{item.sha256}.npz"
+
+    def _filmed(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
+        """See that a camera's video is there; the histogram of its images."""
+        record = episode.videos.get(camera)
+        settings = (record.codec, record.pixel_format, record.encoder, record.fps) if record else ()
+        if not record or settings != (CODEC, PIXELS, ENCODER, self._source.fps):
+            return self._encode(item, episode, camera)
+        path = episode.video_file(camera)
+        if not path.is_file() or file_hash(path) != (record.byte_count, record.sha256):
+            what = "is missing, or not what was written"
+            raise InputError(what, where=str(path), instead="see what 'nimbus verify' says")
+        return episode.array(f"observations/histogram/{camera}")
+
+    def _encode(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
+        counts = np.zeros((3, 256), np.int64)
+        fps, size = self._source.fps, self._source.cameras[camera]
+        check_size(camera, size, where=self._source.folder)
+        with (
+            _appearing(self._encoded(item, camera)) as temporary,
+            _closing(Encoder(temporary, fps=fps, size=size)) as video,
+        ):
+            for start in range(0, episode.step_count, _BLOCK):
+                images = episode.rows(f"observations/images/{camera}", slice(start, start + _BLOCK))
+                video.write(images)
+                counts += histogram(images)
+        return counts
+
+
+@contextmanager
+def _closing(video: Encoder) -> Iterator[Encoder]:
+    try:
+        yield video
+    except BaseException:
+        video.abandon()
+        raise
+    video.finish()
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    """A name to write under; the file takes its own name when it is whole and on the disk."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        sync_file(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,206 @@
+"""What an export is made of: the episodes that are done, in the order of their addresses, and kept failures behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.episode_file.h264 import whole_rate
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.episode_file.videos import SUFFIX
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.attempt import Attempt, Video, has_size
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import State
+
+_GRID = 1e-4
+"""[s] by which readers let a time miss its place on the grid of frames."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One stored episode, or one failed attempt that was kept."""
+
+    position: int
+    """Its number in the export, from 0 without holes."""
+    episode_id: str
+    """Of a failed attempt with its number behind: one may follow that is stored."""
+    path: Path
+    seed: int
+    index: int
+    variant: int
+    attempt: int
+    success: bool
+    phase: str
+    """Where it failed; empty when it did not."""
+    reason: str
+    step_count: int
+    sha256: str
+    """Hash of its content."""
+    videos: dict[str, Path]
+    """File of what each camera saw, where images are stored as video."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A dataset as it stood at one moment."""
+
+    folder: Path
+    task: str
+    robot: str
+    fps: int
+    """Frames a second."""
+    cameras: dict[str, tuple[int, int]]
+    """Width and height by camera, sorted."""
+    joint_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    items: tuple[Item, ...]
+
+    @property
+    def frame_count(self) -> int:
+        """Frames of one camera in all episodes."""
+        return sum(item.step_count for item in self.items)
+
+    @property
+    def stored(self) -> tuple[Item, ...]:
+        """The episodes; they come first."""
+        return tuple(item for item in self.items if item.success)
+
+    @property
+    def failures(self) -> tuple[Item, ...]:
+        """The failed attempts behind them."""
+        return self.items[len(self.stored) :]
+
+    @property
+    def splits(self) -> dict[str, str]:
+        """Ranges of positions as LeRobot writes them."""
+        first, all_of_them = len(self.stored), len(self.items)
+        return {"train": f"0:{first}"} | ({"failures": f"{first}:{all_of_them}"} if all_of_them > first else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """What an episode holds beside its images, as it is exported."""
+
+    state: NDArray[np.float32]
+    """(T, J) measured joint positions [rad, m]"""
+    velocity: NDArray[np.float32]
+    """(T, J) measured joint velocities [rad/s, m/s]"""
+    action: NDArray[np.float32]
+    """(T, A) commanded joint positions [rad, m]"""
+    instruction: str
+
+
+def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
+    """The episodes of a dataset that are done; a run may go on writing meanwhile.
+
+    Args:
+        folder: The dataset.
+        keep_failures: Failed attempts that were kept too, behind them.
+
+    Raises:
+        InputError: There is no dataset in the folder, nothing in it, or a file is not as the ledger knows it.
+    """
+    info = read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        with ledger.snapshot():
+            done = {(state.idx, state.variant) for state in ledger.episodes(State.DONE)}
+            stored = [attempt for attempt in ledger.stored() if (attempt.idx, attempt.variant) in done]
+            failed = [attempt for attempt in ledger.attempts() if attempt.failure] if keep_failures else []
+    finally:
+        ledger.close()
+    if not stored:
+        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+    inside = Inside(folder)
+    return Source(
+        folder=folder,
+        task=info.task,
+        robot=info.robot,
+        fps=whole_rate(info.rate, where=folder),
+        cameras=dict(sorted(info.cameras.items())),
+        joint_names=info.joint_names,
+        action_names=info.action_names,
+        items=tuple(
+            _item(inside, position, attempt)
+            for position, attempt in enumerate([*stored, *sorted(failed, key=_address)])
+        ),
+    )
+
+
+def _item(inside: Inside, position: int, attempt: Attempt) -> Item:
+    kept = attempt.failure
+    path = inside.path(kept.path if kept else attempt.path)
+    if not (has_size(path, kept.byte_count) if kept else attempt.is_in(inside.root)):
+        instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
+        raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
+    return Item(
+        position=position,
+        episode_id=f"{attempt.episode_id}.a{attempt.attempt}" if kept else attempt.episode_id,
+        path=path,
+        seed=attempt.seed,
+        index=attempt.idx,
+        variant=attempt.variant,
+        attempt=attempt.attempt,
+        success=attempt.success,
+        phase=attempt.phase,
+        reason=attempt.reason,
+        step_count=attempt.step_count,
+        sha256=kept.sha256 if kept else attempt.sha256,
+        videos={_camera(attempt, video): inside.path(video.path) for video in attempt.videos},
+    )
+
+
+def _address(attempt: Attempt) -> tuple[int, int, int]:
+    return attempt.idx, attempt.variant, attempt.attempt
+
+
+def _camera(attempt: Attempt, video: Video) -> str:
+    """Whose video it is: ``episodes/<episode_id>.<camera>.mp4``."""
+    return video.path.removeprefix(f"episodes/{attempt.episode_id}.").removesuffix(SUFFIX)
+
+
+def read_signals(episode: EpisodeFile, source: Source) -> Signals:
+    """An episode's signals, after a check that it fits in with the others.
+
+    Raises:
+        InputError: It has other joints, actions or cameras, its times are off the grid, or a number is not finite.
+    """
+    _check(episode, source)
+    signals = Signals(
+        state=episode.array("observations/qpos").astype(np.float32),
+        velocity=episode.array("observations/qvel").astype(np.float32),
+        action=episode.array("action").astype(np.float32),
+        instruction=episode.instruction,
+    )
+    for name in ("state", "velocity", "action"):
+        if not np.isfinite(getattr(signals, name)).all():
+            raise InputError(f"{name}: holds numbers that are not finite", where=str(episode.path), instead=_AGAIN)
+    return signals
+
+
+_AGAIN = "see what 'nimbus verify' says"
+
+
+def _check(episode: EpisodeFile, source: Source) -> None:
+    found = {
+        "joints": (episode.texts("names/joints"), source.joint_names),
+        "actions": (episode.texts("names/actions"), source.action_names),
+        "cameras": (episode.cameras, tuple(source.cameras)),
+    }
+    for what, (mine, others) in found.items():
+        if mine != others:
+            raise InputError(f"has other {what} than the dataset", where=str(episode.path), instead=_AGAIN)
+    for name, (width, height) in source.cameras.items():
+        shape = episode.shape(f"observations/images/{name}")
+        if shape != (episode.step_count, height, width, 3):
+            what = f"images of '{name}' have shape {shape}, expected ({episode.step_count}, {height}, {width}, 3)"
+            raise InputError(what, where=str(episode.path), instead=_AGAIN)
+    time = episode.array("time")
+    if np.any(np.abs(time - time[:1] - np.arange(len(time)) / source.fps) > _GRID):
+        raise InputError(f"time: off the grid of {source.fps} frames a second", where=str(episode.path), instead=_AGAIN)

@@ -1,0 +1,108 @@
+"""Shards: many episodes in one immutable tar file, and one table that says where each of them lies."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.parquet import BOOL, INT, TEXT, write_table
+from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.shards import groups, pack
+from nimbus.datagen.datasets.export.source import Item, Source, read_signals
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.json_text import to_json
+
+NEEDS_PARTS = False
+MANIFEST = "manifest.parquet"
+SHARD = "shards/{number:06d}.tar"
+FORMAT = "nimbus-shards-1"
+_BLOCK = 1 << 20
+
+
+def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+    """Write shards into an empty folder.
+
+    Args:
+        source: What is packed.
+        parts: Not needed: files are packed as they are.
+        tree: The folder.
+        options: How large a shard gets.
+    """
+    numbers = pack([_byte_count(item) for item in source.items], options.shard_bytes, options.episode_size)
+    rows: list[dict[str, Any]] = []
+    for number, positions in groups(numbers):
+        path = tree / SHARD.format(number=number)
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as file:
+            for position in positions:
+                item = source.items[position]
+                rows.append(_row(item, source, number) | _pack(item, file))
+            file.write(bytes(2 * tarfile.BLOCKSIZE))
+    told = {"format": FORMAT, "source": {name: value for name, value in asdict(source).items() if name in _TOLD}}
+    # Failures come last, and their images are in their HDF5 file: they have nothing in the columns of videos.
+    columns = {name: ([row.get(name) for row in rows], _TYPES[type(rows[0][name])]) for name in rows[0]}
+    write_table(tree / MANIFEST, columns, told={"nimbus": to_json(told)})
+
+
+_TOLD = ("task", "robot", "fps", "cameras", "joint_names", "action_names")
+_TYPES = {int: INT, str: TEXT, bool: BOOL}
+
+
+def _row(item: Item, source: Source, number: int) -> dict[str, Any]:
+    with EpisodeFile(item.path) as episode:
+        instruction = read_signals(episode, source).instruction
+    return {
+        "episode_id": item.episode_id,
+        "seed": item.seed,
+        "index": item.index,
+        "variant": item.variant,
+        "attempt": item.attempt,
+        "success": item.success,
+        "reason": item.reason,
+        "phase": item.phase,
+        "length": item.step_count,
+        "instruction": instruction,
+        "content_sha256": item.sha256,
+        "shard": number,
+    }
+
+
+def _pack(item: Item, file: IO[bytes]) -> dict[str, Any]:
+    """Append an episode's files; where each lies, and its sum."""
+    row: dict[str, Any] = {}
+    for column, path in _files(item):
+        name = f"{item.episode_id}.{column.removeprefix('video/') + '.mp4' if column != 'hdf5' else 'hdf5'}"
+        row |= {f"{column}/{key}": value for key, value in _append(path, name, file).items()}
+    return row
+
+
+def _files(item: Item) -> Iterator[tuple[str, Path]]:
+    yield "hdf5", item.path
+    for camera, path in sorted(item.videos.items()):
+        yield f"video/{camera}", path
+
+
+def _append(path: Path, name: str, file: IO[bytes]) -> dict[str, Any]:
+    member = tarfile.TarInfo(name)  # no times, no owners: the same episodes give the same bytes
+    member.size, member.mode = path.stat().st_size, 0o644
+    file.write(member.tobuf(tarfile.PAX_FORMAT))
+    offset, digest = file.tell(), hashlib.sha256()
+    with path.open("rb") as source:
+        while block := source.read(_BLOCK):
+            file.write(block)
+            digest.update(block)
+    if file.tell() != offset + member.size:
+        raise InputError("changed while it was read", where=str(path), instead="run the same command again")
+    file.write(bytes(-member.size % tarfile.BLOCKSIZE))
+    return {"offset": offset, "bytes": member.size, "sha256": digest.hexdigest()}
+
+
+def _byte_count(item: Item) -> int:
+    sizes = (path.stat().st_size for _, path in _files(item))
+    return sum(tarfile.BLOCKSIZE + size + -size % tarfile.BLOCKSIZE for size in sizes)

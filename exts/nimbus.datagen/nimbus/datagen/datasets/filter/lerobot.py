@@ -1,0 +1,60 @@
+"""Some episodes of a LeRobot dataset, in the version that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.datasets.convert.convert import VERSION_OF, Converted, convert
+from nimbus.datagen.datasets.convert.lerobot_set import Item, LeRobotSet
+from nimbus.datagen.datasets.convert.meta_files import read_info
+from nimbus.datagen.datasets.filter.expression import Condition
+from nimbus.datagen.errors import InputError
+
+
+def filter_lerobot(
+    folder: Path, out: Path, condition: Condition, *, tell: Callable[[int], None] = lambda left: None
+) -> Converted:
+    """Write the episodes that meet a condition as a dataset of their own, numbered anew.
+
+    Args:
+        folder: The source.
+        out: Folder of the new dataset.
+        condition: On :func:`columns_of` an episode.
+        tell: Called with how many files or episodes are yet to come.
+
+    Raises:
+        InputError: The condition does not fit the dataset, or none of its episodes; see
+            :func:`~nimbus.datagen.datasets.convert.convert.convert`.
+        StorageError: The disk is full; nothing was published.
+    """
+
+    def choose(source: LeRobotSet) -> list[int]:
+        columns = {name for item in source.items for name in columns_of(item, source)}
+        condition.check(dict.fromkeys(columns))
+        chosen = [item.number for item in source.items if condition(columns_of(item, source))]
+        if not chosen:
+            raise no_episode(condition, len(source.items))
+        return chosen
+
+    version = read_info(folder)["codebase_version"]
+    return convert(folder, out, to=VERSION_OF[version], choose=choose, tell=tell)
+
+
+def no_episode(condition: Condition, count: int) -> InputError:
+    """What is said when nothing is left."""
+    what = f"none of {count} episodes meets '{condition.text}'"
+    return InputError(what, where="--where", instead="ask for less")
+
+
+def columns_of(item: Item, source: LeRobotSet) -> dict[str, Any]:
+    """What a condition can ask of an episode: ``index``, ``length``, ``seconds``, ``task``, and its own columns."""
+    return {
+        **item.extra,
+        "index": item.number,
+        "length": item.length,
+        "seconds": item.length / source.fps,
+        "task": item.tasks[0] if item.tasks else "",
+        "tasks": list(item.tasks),
+    }

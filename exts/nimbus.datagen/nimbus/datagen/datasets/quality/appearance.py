@@ -1,0 +1,113 @@
+"""Checks of what episodes look like beside each other: exchanged cameras or colours, the same pictures twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.quality.finding import Finding, fail
+from nimbus.datagen.datasets.quality.pictures import Look
+from nimbus.datagen.datasets.quality.thresholds import Thresholds
+
+_NEARER = 0.5
+"""Of the way to what an episode should look like: how near it is to what it should not."""
+_USUAL = 3.0
+"""Times as far as episodes usually are from each other."""
+_LEVELS = 3.0
+"""[levels] that are a difference at all."""
+_TOLD = 3
+"""Episodes from which a camera is known."""
+
+
+def check_looks(
+    looks: Sequence[Look],
+    *,
+    stats: Mapping[str, Mapping[str, Any]],
+    motions: Mapping[int, NDArray[np.float32]],
+    thresholds: Thresholds,
+) -> Iterator[Finding]:
+    """What is wrong.
+
+    Args:
+        looks: What each camera saw in each episode.
+        stats: Of the dataset as stored, by feature.
+        motions: What tells the motions of episodes apart, by number.
+        thresholds: What is judged by.
+    """
+    cameras = _by_camera(looks)
+    usual = {
+        camera: np.median([look.mean for look in seen], axis=0).astype(np.float32) for camera, seen in cameras.items()
+    }
+    spread = {
+        camera: float(np.median([_distance(look.mean, usual[camera]) for look in seen]))
+        for camera, seen in cameras.items()
+    }
+    for camera, seen in cameras.items():
+        if len(seen) >= _TOLD:
+            for look in seen:
+                yield from _exchanged(look, usual, spread[camera])
+                yield from _colors(look, usual[camera], spread[camera])
+        yield from _image_stats(camera, seen, stats, thresholds)
+        yield from _same(seen, motions)
+
+
+def _by_camera(looks: Sequence[Look]) -> dict[str, list[Look]]:
+    cameras: dict[str, list[Look]] = {}
+    for look in looks:
+        cameras.setdefault(look.camera, []).append(look)
+    sizes = {camera: seen[0].mean.shape for camera, seen in cameras.items()}
+    return {camera: [look for look in seen if look.mean.shape == sizes[camera]] for camera, seen in cameras.items()}
+
+
+def _exchanged(look: Look, usual: Mapping[str, Any], spread: float) -> Iterator[Finding]:
+    own = _distance(look.mean, usual[look.camera])
+    for other, theirs in usual.items():
+        if other == look.camera or theirs.shape != look.mean.shape:
+            continue
+        if own > _USUAL * spread + _LEVELS and _distance(look.mean, theirs) < _NEARER * own:
+            yield fail(
+                "cameras", f"episode {look.number}, {look.camera}", f"looks like '{other}' of the other episodes"
+            )
+
+
+def _colors(look: Look, usual: Any, spread: float) -> Iterator[Finding]:
+    own = _distance(look.mean, usual)
+    if own > _USUAL * spread + _LEVELS and _distance(look.mean[..., ::-1], usual) < _NEARER * own:
+        where = f"episode {look.number}, {look.camera}"
+        yield fail("colors", where, "with red and blue exchanged it would look like the other episodes")
+
+
+def _image_stats(
+    camera: str, seen: Sequence[Look], stats: Mapping[str, Mapping[str, Any]], thresholds: Thresholds
+) -> Iterator[Finding]:
+    stored = stats.get(f"observation.images.{camera}", stats.get(camera, {})).get("mean")
+    if stored is None or not seen:
+        return
+    weights = [look.looked_at for look in seen]
+    mean = np.average([look.mean.mean(axis=(0, 1)) for look in seen], axis=0, weights=weights) / 255.0
+    try:
+        told = np.ravel(np.asarray(stored, np.float64))
+    except (TypeError, ValueError):
+        told = np.zeros(0)
+    if told.shape != mean.shape or not np.all(np.abs(told - mean) <= thresholds.image_stats):
+        yield fail("stats", f"observation.images.{camera}", "stored mean is not that of the pictures")
+
+
+def _same(seen: Sequence[Look], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Finding]:
+    """The same pictures to other motions: a video under the wrong number."""
+    known: dict[bytes, Look] = {}
+    for look in seen:
+        first = known.setdefault(look.digest, look)
+        if first is look or look.number not in motions or first.number not in motions:
+            continue
+        one, other = motions[first.number], motions[look.number]
+        if one.shape != other.shape or np.abs(one - other).max() > 0.01:
+            where = f"episode {look.number}, {look.camera}"
+            yield fail("same_pictures", where, f"shows the pictures of episode {first.number} to another motion")
+
+
+def _distance(one: Any, other: Any) -> float:
+    return float(np.abs(one - other).mean())

@@ -1,0 +1,135 @@
+"""Checks of a dataset as a whole: the same episode twice, splits that share one, balance, lengths, coverage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
+from nimbus.datagen.datasets.quality.signals import ACTION, STATE
+from nimbus.datagen.datasets.quality.thresholds import Thresholds
+from nimbus.datagen.datasets.quality.view import Clip, View
+
+_PLACES = 16
+"""Moments of an episode that its motion is compared at."""
+_LISTED = 20
+"""Pairs of the same that are told."""
+
+
+@dataclass
+class Together:
+    """Takes episodes in and keeps a little of each."""
+
+    motions: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    """(P, D) states and actions at some moments, by number."""
+    lengths: dict[int, int] = field(default_factory=dict)
+    plans: dict[int, str] = field(default_factory=dict)
+    tasks: Counter[int] = field(default_factory=Counter)
+    drawn: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    """By name: plan and value."""
+
+    def add(self, clip: Clip) -> None:
+        """Take in an episode."""
+        self.lengths[clip.number] = clip.length
+        self.plans[clip.number] = clip.plan
+        if (motion := _motion(clip)) is not None:
+            self.motions[clip.number] = motion
+        if "task_index" in clip.columns and len(clip.columns["task_index"]):
+            self.tasks[int(clip.columns["task_index"][0])] += 1
+        for name, value in clip.drawn.items():
+            self.drawn.setdefault(name, []).append((clip.plan, value))
+
+    def end(self, view: View, thresholds: Thresholds) -> Iterator[Finding]:
+        """What is wrong with the whole."""
+        twins = list(self._twins(thresholds))
+        yield from self._leaks(view, twins)
+        for one, other in [pair for pair in twins if not self._is_variant(*pair)][:_LISTED]:
+            yield warn("duplicates", f"episode {other}", f"its motion is that of episode {one}")
+        yield from self._lengths(thresholds)
+        yield from self._balance(view, thresholds)
+        yield from self._coverage(thresholds)
+
+    def _is_variant(self, one: int, other: int) -> bool:
+        return bool(self.plans[one]) and self.plans[one] == self.plans[other]
+
+    def _twins(self, thresholds: Thresholds) -> Iterator[tuple[int, int]]:
+        """Pairs of the same motion."""
+        from scipy.spatial import KDTree
+
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for number, motion in self.motions.items():
+            groups.setdefault(motion.shape, []).append(number)
+        for numbers in groups.values():
+            if len(numbers) < 2:
+                continue
+            every = np.stack([self.motions[number] for number in numbers])
+            scale = np.ptp(every, axis=(0, 1))
+            points = (every[:, :, scale > 0] / scale[scale > 0]).reshape(len(numbers), -1)
+            if not points.shape[1]:
+                continue
+            near = KDTree(points).query_pairs(thresholds.same_motion, p=np.inf)
+            for one, other in sorted(near):
+                if self.lengths[numbers[one]] == self.lengths[numbers[other]]:
+                    yield numbers[one], numbers[other]
+
+    def _leaks(self, view: View, twins: list[tuple[int, int]]) -> Iterator[Finding]:
+        split_of = {number: name for name, numbers in view.splits.items() for number in numbers}
+        firsts: dict[str, int] = {}
+        pairs = list(twins)
+        for number, plan in self.plans.items():
+            if plan and (first := firsts.setdefault(plan, number)) != number:
+                pairs.append((first, number))
+        for one, other in dict.fromkeys(pairs):
+            here, there = split_of.get(one), split_of.get(other)
+            if here and there and here != there:
+                what = f"in split '{there}', its motion is that of episode {one} in '{here}'"
+                yield fail("leakage", f"episode {other}", what)
+
+    def _lengths(self, thresholds: Thresholds) -> Iterator[Finding]:
+        if len(self.lengths) < thresholds.few:
+            return
+        median = float(np.median([*self.lengths.values()]))
+        for number, length in self.lengths.items():
+            if not median / thresholds.length <= length <= median * thresholds.length:
+                yield warn("lengths", f"episode {number}", f"{length} rows, the median is {median:.0f}")
+
+    def _balance(self, view: View, thresholds: Thresholds) -> Iterator[Finding]:
+        counts = {number: self.tasks.get(number, 0) for number in {*self.tasks, *view.wordings}}
+        if len(self.lengths) < thresholds.few or len(counts) < 2 or not self.tasks:
+            return
+        most = max(counts.values())
+        for number, count in sorted(counts.items()):
+            if count < thresholds.balance * most:
+                yield warn("balance", f"task {number}", f"{count} episodes, {most} of the most frequent task")
+
+    def _coverage(self, thresholds: Thresholds) -> Iterator[Finding]:
+        spread = spread_of(self.drawn)
+        plans = len(set(self.plans.values()))
+        if plans < thresholds.few or not spread:
+            return
+        starts = {name: values for name, values in spread.items() if name.endswith(" [m]")}
+        if starts and all(len(np.unique(values)) == 1 for values in starts.values() if len(values) >= thresholds.few):
+            yield warn("coverage", "starts of objects", f"{plans} plans, and every object always starts at one place")
+        for name, values in spread.items():
+            common = Counter(np.round(values, 6).tolist()).most_common(1)[0][1]
+            if len(values) >= thresholds.few and 0.5 < common / len(values) < 1:
+                yield warn("coverage", name, f"{common} of {len(values)} plans have the same value")
+
+
+def spread_of(drawn: Mapping[str, list[tuple[str, float]]]) -> dict[str, NDArray[np.float64]]:
+    """What was drawn, one value a plan, by name."""
+    return {name: np.array([*dict(values).values()]) for name, values in drawn.items()}
+
+
+def _motion(clip: Clip) -> NDArray[np.float32] | None:
+    found = [clip.columns[name] for name in (STATE, ACTION) if name in clip.columns]
+    rows = [values.reshape(len(values), -1) for values in found if values.dtype.kind == "f" and len(values) > 1]
+    if not rows:
+        return None
+    places = np.linspace(0, min(map(len, rows)) - 1, _PLACES).round().astype(int)
+    motion = np.concatenate([values[places] for values in rows], axis=1).astype(np.float32)
+    return motion if np.isfinite(motion).all() else None

@@ -1,0 +1,213 @@
+"""A LeRobot dataset as checks see it, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.datasets.convert.meta_files import INFO, read_info
+from nimbus.datagen.datasets.quality.checksums import check_sums
+from nimbus.datagen.datasets.quality.finding import Finding, Unreadable, fail
+from nimbus.datagen.datasets.quality.tables import column, read_rows, read_table, wordings_of
+from nimbus.datagen.datasets.quality.video import VideoPictures
+from nimbus.datagen.datasets.quality.view import Clip
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import Inside, files_under, fill
+
+_NO_NUMBERS = ("video", "image", "string")
+_NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "data_path")
+
+
+class LeRobotView:
+    """See :class:`~nimbus.datagen.datasets.quality.view.View`."""
+
+    def __init__(self, folder: Path, info: dict[str, Any], version: str) -> None:
+        self._folder = folder
+        self._info = info
+        self._is_v3 = version == "v3.0"
+        self.format = f"lerobot {version}"
+        self.fps = float(info["fps"])
+        self.cameras = tuple(key for key, told in info["features"].items() if told.get("dtype") == "video")
+        self._inside = Inside(folder)
+        self._faults: list[Finding] = []
+        self.robot = str(info.get("robot_type") or "")
+        self.episodes: list[dict[str, Any]] = self._read(self._read_episodes, [])
+        self.episode_count = len(self.episodes)
+        self.frame_count = sum(row["length"] for row in self.episodes)
+        names = info["features"].get("observation.state", {}).get("names")
+        self.joint_names = tuple(map(str, names)) if isinstance(names, list) else ()
+        self.wordings: dict[int, Any] = self._read(self._read_wordings, {})
+        self.stats: dict[str, dict[str, Any]] = self._read(self._read_stats, {})
+        self._stats_of: dict[int, dict[str, Any]] = self._read(self._read_episode_stats, {})
+        self.splits = dict(self._read_splits())
+        self._table = lru_cache(maxsize=2)(read_table)
+
+    def structure(self) -> Iterator[Finding]:
+        """Files, counts, and whether row ``i`` is episode ``i``."""
+        yield from self._faults
+        yield from check_sums(self._folder)
+        found = [row["episode_index"] for row in self.episodes]
+        if found != list(range(len(found))):
+            place = next(row for row, number in enumerate(found) if row != number)
+            what = f"row {place} is episode {found[place]}: readers look episodes up by their row"
+            yield fail("episode_index", "meta/episodes", what)
+        counts = {
+            "total_episodes": len(self.episodes),
+            "total_frames": sum(row["length"] for row in self.episodes),
+            "total_tasks": len(self.wordings),
+        }
+        for name, count in counts.items():
+            if self._info[name] != count:
+                yield fail("counts", "meta/info.json", f"{name} {self._info[name]}, found {count}")
+        start = 0
+        for row in self.episodes:
+            if self._is_v3 and (row["dataset_from_index"], row["dataset_to_index"]) != (start, start + row["length"]):
+                what = f"frames {row['dataset_from_index']} to {row['dataset_to_index']}, expected {start} to "
+                yield fail("offsets", f"episode {row['episode_index']}", what + str(start + row["length"]))
+            start += row["length"]
+        for number, wording in self.wordings.items():
+            if not isinstance(wording, str):
+                yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, not a text")
+
+    def clips(self) -> Iterator[Clip | Finding]:
+        """Every episode in the order of its rows."""
+        start = 0
+        for row in self.episodes:
+            try:
+                yield self._clip(row, start)
+            except Unreadable as error:
+                yield fail("files", error.where, error.what)
+            except KeyError as error:
+                yield fail("files", f"episode {row['episode_index']}", f"the table of episodes has no {error}")
+            start += row["length"]
+
+    def _clip(self, row: dict[str, Any], start: int) -> Clip:
+        number = row["episode_index"]
+        path = self._path(fill(self._info["data_path"], **self._place(row, "data")))
+        table = self._table(path)
+        mine = column(table, "episode_index") == number
+        declared = [name for name, told in self._info["features"].items() if told.get("dtype") not in _NO_NUMBERS]
+        if lacking := [name for name in declared if name not in table.column_names]:
+            raise Unreadable(
+                f"episode {number}", f"its table has no column {lacking[0]}, which meta/info.json declares"
+            )
+        columns = {name: column(table, name)[mine] for name in declared}
+        images = {key.removeprefix("observation.images."): self._video(row, key) for key in self.cameras}
+        return Clip(
+            number=number,
+            length=row["length"],
+            start=start,
+            columns=columns,
+            images=images,
+            stats=self._episode_stats(row),
+            plan=_plan_of(row),
+        )
+
+    def _video(self, row: dict[str, Any], key: str) -> VideoPictures:
+        name = fill(self._info["video_path"], **self._place(row, f"videos/{key}"), video_key=key)
+        begin = float(row.get(f"videos/{key}/from_timestamp", 0.0))
+        return VideoPictures(
+            self._path(name), name, begin=begin, length=row["length"], fps=self.fps, alone=not self._is_v3
+        )
+
+    def _path(self, name: str) -> Path:
+        try:
+            return self._inside.path(name)
+        except InputError as error:
+            raise Unreadable(name, error.what) from None
+
+    def _episode_stats(self, row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        if not self._is_v3:
+            return self._stats_of.get(row["episode_index"], {})
+        found: dict[str, dict[str, Any]] = {}
+        for name, value in row.items():
+            if name.startswith("stats/"):
+                feature, _, key = name.removeprefix("stats/").rpartition("/")
+                found.setdefault(feature, {})[key] = value
+        return found
+
+    def _place(self, row: dict[str, Any], kind: str) -> dict[str, int]:
+        if self._is_v3:
+            return {name: row[f"{kind}/{name}"] for name in ("chunk_index", "file_index")}
+        number = row["episode_index"]
+        return {"episode_index": number, "episode_chunk": number // int(self._info.get("chunks_size") or 1000)}
+
+    def _read(self, read: Any, nothing: Any) -> Any:
+        try:
+            return read()
+        except Unreadable as error:
+            self._faults.append(fail("files", error.where, error.what))
+            return nothing
+
+    def _read_episodes(self) -> list[dict[str, Any]]:
+        if not self._is_v3:
+            return self._complete(read_rows(self._folder / "meta/episodes.jsonl"))
+        paths = sorted((self._folder / "meta/episodes").rglob("*.parquet"))
+        if not paths:
+            raise Unreadable("meta/episodes", "no table of episodes")
+        tables = [read_table(path) for path in paths]
+        return self._complete([row for table in tables for row in table.to_pylist()])
+
+    def _complete(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        needed = ("episode_index", "length", *(("dataset_from_index", "dataset_to_index") if self._is_v3 else ()))
+        for number, row in enumerate(rows):
+            if lacking := [name for name in needed if not isinstance(row.get(name), int)]:
+                raise Unreadable("meta/episodes", f"row {number} has no {lacking[0]}")
+        return rows
+
+    def _read_wordings(self) -> dict[int, Any]:
+        if self._is_v3:
+            return wordings_of(self._folder / "meta/tasks.parquet")
+        rows = read_rows(self._folder / "meta/tasks.jsonl")
+        if any(not isinstance(row.get("task_index"), int) or "task" not in row for row in rows):
+            raise Unreadable("meta/tasks.jsonl", "a line lacks task_index or task")
+        return {row["task_index"]: row["task"] for row in rows}
+
+    def _read_episode_stats(self) -> dict[int, Any]:
+        path = self._folder / "meta/episodes_stats.jsonl"
+        if self._is_v3 or not path.exists():
+            return {}
+        rows = read_rows(path)
+        if any(not isinstance(row.get("episode_index"), int) or not isinstance(row.get("stats"), dict) for row in rows):
+            raise Unreadable("meta/episodes_stats.jsonl", "a line lacks episode_index or stats")
+        return {row["episode_index"]: row["stats"] for row in rows}
+
+    def _read_splits(self) -> Iterator[tuple[str, range]]:
+        for name, text in (self._info.get("splits") or {}).items():
+            ends = str(text).split(":")
+            if len(ends) == 2 and all(end.isdecimal() for end in ends):
+                yield name, range(int(ends[0]), int(ends[1]))
+
+    def _read_stats(self) -> dict[str, Any]:
+        path = self._folder / "meta/stats.json"
+        try:
+            stats = json.loads(path.read_text()) if path.exists() else {}
+        except (OSError, ValueError) as error:
+            raise Unreadable("meta/stats.json", f"cannot be read: {error}") from None
+        if not isinstance(stats, dict) or not all(isinstance(told, dict) for told in stats.values()):
+            raise Unreadable("meta/stats.json", "no object of a feature's statistics each")
+        return stats
+
+
+def _plan_of(row: dict[str, Any]) -> str:
+    """What tells the motions of an export of Nimbus apart: variants share one, a failed attempt and the next do not."""
+    place = row.get("seed"), row.get("index_in_run")
+    attempt = f" failed {row.get('attempt')}" if row.get("success") is False else ""
+    return "" if None in place else "{} {}".format(*place) + attempt
+
+
+def open_lerobot(folder: Path) -> LeRobotView:
+    """The view of a LeRobot dataset.
+
+    Raises:
+        InputError: Its description cannot be read, or is of another version, or a link leads out of it.
+    """
+    info = read_info(folder)
+    if lacking := [name for name in _NEEDED if name not in info]:
+        raise InputError(f"no {lacking[0]}", where=str(folder / INFO), instead="add it")
+    for _ in files_under(folder):  # refuses what lies elsewhere
+        pass
+    return LeRobotView(folder, info, info["codebase_version"])

@@ -1,0 +1,123 @@
+"""A dataset of Nimbus as checks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.quality.certificate_checks import check_certificates
+from nimbus.datagen.datasets.quality.finding import Finding, Unreadable, fail
+from nimbus.datagen.datasets.quality.view import Clip
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.ledger import Ledger
+
+_COLUMNS = {
+    "observations/qpos": "observation.state",
+    "observations/qvel": "observation.velocity",
+    "action": "action",
+    "time": "timestamp",
+}
+_BLOCK = 32
+"""Pictures in memory at once."""
+
+
+class NativeView:
+    """See :class:`~nimbus.datagen.datasets.quality.view.View`.
+
+    Raises:
+        InputError: There is no dataset in the folder.
+    """
+
+    format = "nimbus"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._info = read_info(folder)
+        self.fps = self._info.rate
+        self.robot = self._info.robot
+        self.joint_names = self._info.joint_names
+        self.wordings: dict[int, Any] = {}
+        self.splits: dict[str, range] = {}
+        self.stats: dict[str, dict[str, Any]] = {}
+        ledger = Ledger(folder, read_only=True)
+        try:
+            self._stored = ledger.stored()
+        finally:
+            ledger.close()
+        self.episode_count = len(self._stored)
+        self.frame_count = sum(attempt.step_count for attempt in self._stored)
+
+    def structure(self) -> Iterator[Finding]:
+        """Counts and files; ``nimbus verify`` checks contents too."""
+        if self._info.episode_count != len(self._stored):
+            what = f"episode_count {self._info.episode_count}, the ledger says {len(self._stored)}"
+            yield fail("counts", "dataset.json", what)
+        inside = Inside(self._folder)
+        for attempt in self._stored:
+            if not attempt.is_in(self._folder):
+                yield fail("files", attempt.path, "missing, or not as large as the ledger says")
+            try:
+                for path in attempt.files:
+                    inside.path(path)
+            except InputError as error:
+                yield fail("files", attempt.path, error.what)
+        yield from check_certificates(self._folder)
+
+    def clips(self) -> Iterator[Clip | Finding]:
+        """Every episode in order."""
+        for number, attempt in enumerate(self._stored):
+            try:
+                with EpisodeFile(self._folder / attempt.path) as episode:
+                    layout = episode.layout()
+                    yield Clip(
+                        number=number,
+                        length=attempt.step_count,
+                        columns={name: episode.array(path) for path, name in _COLUMNS.items()},
+                        images={camera: _Pictures(episode, camera) for camera in episode.cameras},
+                        plan=layout.key.plan_id,
+                        drawn=dict(_drawn(layout)),
+                    )
+            except InputError as error:
+                yield fail("files", attempt.path, error.what)
+
+
+class _Pictures:
+    """See :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
+
+    def __init__(self, episode: EpisodeFile, camera: str) -> None:
+        self._episode = episode
+        self._path = f"observations/images/{camera}"
+
+    def count(self) -> int:
+        """How many there are."""
+        try:
+            return self._episode.shape(self._path)[0]
+        except InputError as error:
+            raise Unreadable(self._episode.path.name, error.what) from error
+
+    def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
+        """Some of them."""
+        try:
+            for first in range(start, min(stop, self.count()), _BLOCK):
+                yield from self._episode.rows(self._path, slice(first, min(first + _BLOCK, stop)))
+        except InputError as error:
+            raise Unreadable(self._episode.path.name, error.what) from error
+
+
+def _drawn(layout: Layout) -> Iterator[tuple[str, float]]:
+    """Numbers that are drawn for every episode: starts of objects, light."""
+    for placed in layout.physical.objects:
+        yield f"{placed.name} x [m]", placed.position[0]
+        yield f"{placed.name} y [m]", placed.position[1]
+        yield f"{placed.name} yaw", float(np.arctan2(placed.wxyz[3], placed.wxyz[0]) * 2)
+        yield f"{placed.name} mass [kg]", placed.mass
+    for axis, value in zip("xyz", layout.visual.light.direction, strict=True):
+        yield f"light {axis}", value

@@ -1,0 +1,186 @@
+"""Checks of numbers: finite, jumps, limits, constant columns, stored statistics, actions against states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
+from nimbus.datagen.datasets.quality.limits import Limits
+from nimbus.datagen.datasets.quality.thresholds import Thresholds
+from nimbus.datagen.datasets.quality.view import Clip
+
+STATE, ACTION = "observation.state", "action"
+COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
+_BACK = 0.5
+"""Share of a jump that is left after the way back."""
+_MOST_STEPS = 200_000
+"""Steps kept to know how far joints usually move."""
+_MOST_LAG = 8
+_CLEARLY = 0.9
+"""A lead is one when it fits this much better than none."""
+_FOLLOWS = 0.3
+"""Of a column's spread: actions this close to a state are positions to go to."""
+
+Float = NDArray[np.float64]
+
+
+class SignalChecks:
+    """Takes episodes in and says at the end what shows only in all of them.
+
+    Args:
+        stats: Statistics as stored, by feature.
+        thresholds: What is judged by.
+        limits: Of the joints; None where they are not known.
+        frame_count: Rows of all episodes.
+        fps: Rows a second.
+    """
+
+    def __init__(
+        self,
+        stats: Mapping[str, Mapping[str, Any]],
+        thresholds: Thresholds,
+        *,
+        limits: Limits | None = None,
+        frame_count: int = 0,
+        fps: float = 1.0,
+    ) -> None:
+        self._stats, self._thresholds, self._limits, self._fps = stats, thresholds, limits, fps
+        self._every = max(1, frame_count // _MOST_STEPS)
+        self._steps: list[Float] = []
+        self._jumps: list[tuple[str, int, int, float, float]] = []
+        self._lags: dict[str, int] = {}
+        self.totals: dict[str, dict[str, Any]] = {}
+        """By feature: count, sum, low and high of all rows."""
+
+    def add(self, clip: Clip) -> Iterator[Finding]:
+        """What is wrong with one episode on its own."""
+        good: dict[str, Float] = {}
+        for name, values in clip.columns.items():
+            if values.dtype.kind not in "fiu" or name in COUNTERS or not len(values):
+                continue
+            rows = values.reshape(len(values), -1).astype(np.float64)
+            bad = ~np.isfinite(rows).all(axis=1)
+            if bad.any():
+                yield fail("finite", clip.name, f"{name}: row {int(np.argmax(bad))} holds a number that is not finite")
+                continue
+            known = self.totals.setdefault(name, {"count": 0, "sum": 0.0, "low": np.inf, "high": -np.inf})
+            if known["count"] and rows.shape[1] != len(known["sum"]):
+                what = f"{name}: {rows.shape[1]} values a row, {len(known['sum'])} in the episodes before"
+                yield fail("files", clip.name, what)
+                continue
+            good[name] = rows
+            yield from self._compare(rows, clip.stats.get(name, {}), f"{clip.name}, {name}")
+            known["count"] += len(rows)
+            known["sum"] = known["sum"] + rows.sum(axis=0)
+            known["low"] = np.minimum(known["low"], rows.min(axis=0))
+            known["high"] = np.maximum(known["high"], rows.max(axis=0))
+        state, action = good.get(STATE), good.get(ACTION)
+        if state is not None and len(state) > 2:
+            self._note_jumps(clip, state)
+            yield from self._still(clip, state)
+            if self._limits:
+                yield from self._limits.check(clip.name, state, fps=self._fps, thresholds=self._thresholds)
+        if state is not None and action is not None and (lag := lag_of(state, action)) is not None:
+            self._lags[clip.name] = lag
+
+    def end(self) -> list[Finding]:
+        """What shows in all episodes together."""
+        return [*self._find_jumps(), *self._constants(), *self._statistics(), *self._find_lags()]
+
+    def _note_jumps(self, clip: Clip, rows: Float) -> None:
+        """What may be a jump once it is known how far joints usually move."""
+        step = np.diff(rows, axis=0)
+        there, back = step[:-1], step[1:]
+        # A gripper may close within a step; nothing real goes somewhere and is back in the next one.
+        size = np.minimum(np.abs(there), np.abs(back))
+        size[np.abs(there + back) >= _BACK * np.abs(there)] = 0.0
+        for column in np.flatnonzero(size.max(axis=0) > 0):
+            row = int(np.argmax(size[:, column]))
+            moved = float(there[row, column])
+            self._jumps.append((clip.name, row + 1, int(column), float(size[row, column]), moved))
+        self._steps.append(np.abs(step[clip.number % self._every :: self._every]))
+
+    def _find_jumps(self) -> Iterator[Finding]:
+        if not self._jumps:
+            return
+        known = self.totals[STATE]
+        share = self._thresholds.jump_share * (known["high"] - known["low"])
+        usual = np.quantile(np.concatenate(self._steps), 0.95, axis=0)
+        far = np.maximum(self._thresholds.jump * usual, share)
+        for name, row, column, size, moved in self._jumps:
+            if size > far[column]:
+                yield fail("jumps", name, f"{STATE}[{column}] jumps by {abs(moved):.3g} in row {row} and back")
+
+    def _still(self, clip: Clip, rows: Float) -> Iterator[Finding]:
+        share = float((np.abs(np.diff(rows, axis=0)).max(axis=1) < self._thresholds.still_step).mean())
+        if share > self._thresholds.still_share:
+            yield warn("still", clip.name, f"nothing moves in {share:.0%} of it")
+
+    def _constants(self) -> Iterator[Finding]:
+        for name, known in self.totals.items():
+            still = np.flatnonzero(known["high"] == known["low"])
+            if len(still):
+                yield warn("constant", name, f"column {still[0]} never changes: normalizing divides by zero")
+
+    def _statistics(self) -> Iterator[Finding]:
+        for name, known in self.totals.items():
+            right = {"min": known["low"], "max": known["high"], "mean": known["sum"] / known["count"]}
+            yield from self._wrong(right, self._stats.get(name, {}), name)
+
+    def _compare(self, rows: Float, stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
+        if stored:
+            right = {"min": rows.min(axis=0), "max": rows.max(axis=0), "mean": rows.mean(axis=0)}
+            yield from self._wrong(right, stored, where)
+
+    def _wrong(self, right: Mapping[str, Float], stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
+        scale = np.maximum(right["max"] - right["min"], 1e-9)
+        for key, value in right.items():
+            found = stored.get(key)
+            if found is None:
+                continue
+            try:
+                numbers = np.asarray(found, np.float64)
+            except (TypeError, ValueError):
+                numbers = np.zeros(0)
+            # Rounding to single precision is no fault, however small the range.
+            near = self._thresholds.stats * scale + 1e-6 * np.abs(value)
+            if numbers.shape != value.shape or not np.all(np.abs(numbers - value) <= near):
+                yield fail("stats", where, f"stored {key} is not that of the rows")
+                return
+
+    def _find_lags(self) -> Iterator[Finding]:
+        if len(self._lags) < 3:
+            return
+        usual = int(np.median([*self._lags.values()]))
+        if usual < 0:
+            what = f"actions are those of {-usual} rows before the states: they follow what they should lead to"
+            yield fail("action_lag", "all episodes", what)
+        for name, lag in self._lags.items():
+            if abs(lag - usual) >= self._thresholds.lag:
+                yield fail("action_lag", name, f"actions lead states by {lag} rows, elsewhere by {usual}")
+
+
+def lag_of(state: Float, action: Float) -> int | None:
+    """Rows by which actions lead the states that they ask for; None where they are no positions, or nothing moves."""
+    columns = min(state.shape[1], action.shape[1])
+    count = min(len(state), len(action))
+    state, action = state[:count, :columns], action[:count, :columns]
+    spread = state.std(axis=0)
+    moving = spread > 1e-3
+    if not moving.any() or count <= 4 * _MOST_LAG:
+        return None
+    state, action, spread = state[:, moving], action[:, moving], spread[moving]
+    errors = {}
+    inner = slice(_MOST_LAG, count - _MOST_LAG)
+    for lag in range(-_MOST_LAG, _MOST_LAG + 1):
+        shifted = state[_MOST_LAG + lag : count - _MOST_LAG + lag]
+        # The middle column: a gripper opens by steps, and some columns may be of something else.
+        errors[lag] = float(np.median(np.sqrt(((action[inner] - shifted) ** 2).mean(axis=0)) / spread))
+    best = min(errors, key=lambda lag: (errors[lag], abs(lag)))
+    if errors[best] >= _FOLLOWS:
+        return None
+    return best if errors[best] < _CLEARLY * errors[0] else 0

@@ -1,0 +1,121 @@
+"""A dataset as checks see it, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.quality.finding import Finding
+from nimbus.datagen.errors import InputError
+
+
+class Pictures(Protocol):
+    """What one camera saw in one episode; asking raises ``Unreadable`` where the file is damaged."""
+
+    def count(self) -> int:
+        """How many pictures there are, without decoding them."""
+        ...
+
+    def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
+        """Pictures ``[start, stop)``, (H, W, 3) each; fewer where there are fewer."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """One episode."""
+
+    number: int
+    """Its place in the dataset."""
+    length: int
+    """Frames that it is said to have."""
+    start: int = 0
+    """Frames that are said to come before it."""
+    columns: Mapping[str, NDArray[Any]]
+    """(T,) or (T, D) rows by name, LeRobot's names."""
+    images: Mapping[str, Pictures] = field(default_factory=dict)
+    """By camera."""
+    stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Statistics of this episode by feature, as stored."""
+    plan: str = ""
+    """Episodes of one plan share their motion rightly; empty where that is not known."""
+    drawn: Mapping[str, float] = field(default_factory=dict)
+    """What was drawn for it, by name."""
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"episode {self.number}"
+
+
+class View(Protocol):
+    """A dataset that can be checked."""
+
+    format: str
+    fps: float
+
+    @property
+    def robot(self) -> str:
+        """Its name; empty where it is not known."""
+        ...
+
+    @property
+    def episode_count(self) -> int:
+        """Episodes that there should be."""
+        ...
+
+    @property
+    def frame_count(self) -> int:
+        """Frames of one camera that there should be."""
+        ...
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Of the columns of ``observation.state``; empty where they have none."""
+        ...
+
+    @property
+    def wordings(self) -> Mapping[int, Any]:
+        """Instruction by index; empty where rows do not refer to one."""
+        ...
+
+    @property
+    def splits(self) -> Mapping[str, range]:
+        """Episodes by split."""
+        ...
+
+    @property
+    def stats(self) -> Mapping[str, Mapping[str, Any]]:
+        """Statistics by feature as stored; empty where there are none."""
+        ...
+
+    def structure(self) -> Iterator[Finding]:
+        """Faults of files, counts and indices; asked for first."""
+        ...
+
+    def clips(self) -> Iterator[Clip | Finding]:
+        """Every episode in order, or why it cannot be read."""
+        ...
+
+
+def open_view(folder: Path) -> View:
+    """The view of a dataset.
+
+    Raises:
+        InputError: There is none that can be checked.
+    """
+    from nimbus.datagen.datasets.quality.native import NativeView
+
+    if (folder / "dataset.json").exists():
+        return NativeView(folder)
+    if (folder / "meta" / "info.json").exists():
+        from nimbus.datagen.datasets.quality.lerobot import open_lerobot
+
+        return open_lerobot(folder)
+    instead = "give the folder of a run, or one with meta/info.json"
+    raise InputError("neither a dataset of Nimbus nor one of LeRobot", where=str(folder), instead=instead)

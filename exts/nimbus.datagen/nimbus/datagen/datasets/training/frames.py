@@ -1,0 +1,82 @@
+"""What a training reader asks of a dataset, whatever its format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+
+STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
+IMAGES = "observation.images."
+"""Before the name of a camera."""
+
+
+class Frames(Protocol):
+    """A dataset of episodes, read by row. One thread at a time may use it."""
+
+    @property
+    def fps(self) -> int:
+        """Frames a second."""
+        ...
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Frames of each episode."""
+        ...
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """Their names, sorted."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of signals."""
+        ...
+
+    def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
+        """(T, D) rows by name."""
+        ...
+
+    def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
+        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        ...
+
+    def task(self, episode: int) -> str:
+        """What the robot is told."""
+        ...
+
+    def facts(self) -> dict[str, NDArray[Any]]:
+        """Columns with a value an episode: ``success``, ``seed``, …; some formats know more than others."""
+        ...
+
+    def close(self) -> None:
+        """Close all files."""
+        ...
+
+
+def open_frames(folder: Path | str, *, open_files: int = 16) -> Frames:
+    """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
+
+    Args:
+        folder: Of the dataset.
+        open_files: Episodes or videos that stay open at once.
+
+    Raises:
+        InputError: There is none, or it cannot be read.
+    """
+    from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
+    from nimbus.datagen.datasets.training.native import StoredFrames
+    from nimbus.datagen.datasets.training.sharded import ShardFrames
+
+    folder = Path(folder)
+    kinds = {"dataset.json": StoredFrames, "manifest.parquet": ShardFrames, "meta/info.json": LeRobotFrames}
+    for name, kind in kinds.items():
+        if (folder / name).is_file():
+            return kind(folder, open_files=open_files)
+    what = "no dataset of Nimbus, no shards, and no LeRobot dataset is here"
+    raise InputError(what, where=str(folder), instead="give the folder of a run or of an export")

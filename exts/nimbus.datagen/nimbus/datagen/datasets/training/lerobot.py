@@ -1,0 +1,147 @@
+"""LeRobot v3.0 for training, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.training.frames import IMAGES
+from nimbus.datagen.datasets.training.recent import Recent
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import Inside, fill
+from nimbus.datagen.store.episode_file.decode import VideoReader
+
+_MEND = "see what 'nimbus qa' says"
+_AUTOMATIC = ("timestamp", "frame_index", "episode_index", "index", "task_index")
+_KEPT = 4
+"""Tables in memory."""
+
+
+class LeRobotFrames:
+    """The episodes of a LeRobot v3.0 dataset, in their order.
+
+    Args:
+        folder: That holds ``meta/``.
+        open_files: Videos that stay open at once.
+
+    Raises:
+        InputError: It is of another version, or a table cannot be read.
+    """
+
+    def __init__(self, folder: Path, *, open_files: int = 16) -> None:
+        self._inside = Inside(folder)
+        self._folder = folder
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._info = self._read_info()
+        features: dict[str, Any] = self._info["features"]
+        self._videos = {name.removeprefix(IMAGES): name for name, f in features.items() if f["dtype"] == "video"}
+        self.fps = int(self._info["fps"])
+        self.cameras = tuple(sorted(self._videos))
+        self.columns = tuple(
+            name for name, f in features.items() if f["dtype"].startswith(("float", "int")) and name not in _AUTOMATIC
+        )
+        tables = [self._parquet(path) for path in sorted((folder / "meta/episodes").rglob("*.parquet"))]
+        if not tables:
+            raise InputError("has no table of episodes", where=str(folder / "meta/episodes"), instead=_MEND)
+        wanted = [name for name in tables[0].column_names if not name.startswith("stats/")]
+        self._episodes: Any = pa.concat_tables([table.select(wanted) for table in tables])
+        self.lengths = self._column("length").astype(np.int64)
+        if not np.array_equal(self._column("episode_index"), np.arange(len(self.lengths))):
+            what = "row i of its table of episodes is not episode i"
+            raise InputError(what, where=str(folder), instead=_MEND)
+        self._first_rows = self._first_rows_of_files()
+        self._open: Recent[VideoReader] = Recent(open_files)
+        self._table = lru_cache(_KEPT)(self._read_table)
+
+    def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
+        """(T, D) rows by name."""
+        file = self._place("data", episode)
+        first = int(self._column("dataset_from_index")[episode]) - self._first_rows[file]
+        length = int(self.lengths[episode])
+        found = {name: rows[first : first + length] for name, rows in self._table(file).items()}
+        if any(len(rows) != length for rows in found.values()):
+            what = f"has fewer rows than episode {episode} is long"
+            raise InputError(what, where=str(self._folder / self._data_file(file)), instead=_MEND)
+        return found
+
+    def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
+        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        key = self._videos[camera]
+        chunk, file = self._place(f"videos/{key}", episode)
+        first = round(float(self._column(f"videos/{key}/from_timestamp")[episode]) * self.fps)
+        name = fill(self._info["video_path"], video_key=key, chunk_index=chunk, file_index=file)
+        reader = self._open.get(name, lambda: VideoReader(self._inside.path(name), fps=self.fps))
+        return reader.read(first + start, first + stop)
+
+    def task(self, episode: int) -> str:
+        """What the robot is told."""
+        return self._episodes.column("tasks")[episode].as_py()[0]
+
+    def facts(self) -> dict[str, NDArray[Any]]:
+        """Columns with a value an episode."""
+        names = [name for name in self._episodes.column_names if "/" not in name and name != "tasks"]
+        return {name: self._column(name) for name in names}
+
+    def close(self) -> None:
+        """Close all files."""
+        self._open.close()
+
+    def _read_info(self) -> dict[str, Any]:
+        path = self._folder / "meta/info.json"
+        try:
+            info = json.loads(path.read_text(encoding="utf-8"))
+            version, _ = info["codebase_version"], info["features"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            what = f"not a LeRobot description: {error!r}".split("\n")[0]
+            raise InputError(what, where=str(path), instead=_MEND) from None
+        if version != "v3.0":
+            instead = "write it anew with 'nimbus convert'"
+            raise InputError(f"is LeRobot {version}, this reads v3.0", where=str(path), instead=instead)
+        return info
+
+    def _column(self, name: str) -> NDArray[Any]:
+        if name not in self._arrays:
+            if name not in self._episodes.column_names:
+                raise InputError(
+                    f"its table of episodes has no column '{name}'", where=str(self._folder), instead=_MEND
+                )
+            self._arrays[name] = self._episodes.column(name).to_numpy()
+        return self._arrays[name]
+
+    def _place(self, kind: str, episode: int) -> tuple[int, int]:
+        return tuple(int(self._column(f"{kind}/{name}")[episode]) for name in ("chunk_index", "file_index"))  # pyright: ignore[reportReturnType]
+
+    def _first_rows_of_files(self) -> dict[tuple[int, int], int]:
+        first: dict[tuple[int, int], int] = {}
+        for episode, start in enumerate(self._column("dataset_from_index")):
+            first.setdefault(self._place("data", episode), int(start))
+        return first
+
+    def _data_file(self, file: tuple[int, int]) -> str:
+        return fill(self._info["data_path"], chunk_index=file[0], file_index=file[1])
+
+    def _read_table(self, file: tuple[int, int]) -> dict[str, NDArray[np.float32]]:
+        table = self._parquet(self._inside.path(self._data_file(file)), columns=list(self.columns))
+        return {column: _rows(table.column(column)) for column in self.columns}
+
+    def _parquet(self, path: Path, *, columns: list[str] | None = None) -> Any:
+        try:
+            return pq.read_table(path, columns=columns)
+        except (OSError, pa.ArrowException) as error:
+            what = f"cannot be read: {error}".split("\n")[0]
+            raise InputError(what, where=str(path), instead=_MEND) from None
+
+
+def _rows(column: Any) -> NDArray[np.float32]:
+    """(T, D) rows of a column of vectors, or of numbers."""
+    values = flat = column.combine_chunks()
+    while pa.types.is_list(flat.type) or pa.types.is_fixed_size_list(flat.type):
+        flat = flat.flatten()
+    return flat.to_numpy(zero_copy_only=False).reshape(len(values), -1).astype(np.float32, copy=False)

@@ -1,0 +1,73 @@
+"""Datasets as a run leaves them, for training."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.export.source import Signals, open_source, read_signals
+from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY
+from nimbus.datagen.datasets.training.recent import Recent
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
+COLUMNS = (STATE, VELOCITY, ACTION)
+_KEPT = 256
+"""Episodes whose signals stay in memory."""
+
+
+class StoredFrames:
+    """The done episodes of a dataset, by index and variant.
+
+    Args:
+        folder: The dataset's.
+        open_files: Episodes that stay open at once.
+
+    Raises:
+        InputError: There is no dataset, or nothing in it.
+    """
+
+    columns = COLUMNS
+
+    def __init__(self, folder: Path, *, open_files: int = 16) -> None:
+        self._source = open_source(folder)
+        self._open: Recent[EpisodeFile] = Recent(open_files)
+        self._signals = lru_cache(_KEPT)(self._read)
+        self.fps = self._source.fps
+        self.cameras = tuple(self._source.cameras)
+        self.lengths = np.array([item.step_count for item in self._source.items], np.int64)
+
+    def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
+        """(T, D) rows by name."""
+        return by_name(self._signals(episode))
+
+    def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
+        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        return self._file(episode).rows(f"observations/images/{camera}", slice(start, stop))
+
+    def task(self, episode: int) -> str:
+        """What the robot is told."""
+        return self._signals(episode).instruction
+
+    def facts(self) -> dict[str, NDArray[Any]]:
+        """Columns with a value an episode."""
+        return {name: np.array([getattr(item, name) for item in self._source.items]) for name in FACTS}
+
+    def close(self) -> None:
+        """Close all files."""
+        self._open.close()
+
+    def _read(self, episode: int) -> Signals:
+        return read_signals(self._file(episode), self._source)
+
+    def _file(self, episode: int) -> EpisodeFile:
+        return self._open.get(episode, lambda: EpisodeFile(self._source.items[episode].path))
+
+
+def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
+    """An episode's signals, named as LeRobot does."""
+    return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action}

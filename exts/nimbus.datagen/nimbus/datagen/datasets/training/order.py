@@ -1,0 +1,134 @@
+"""In which order an epoch goes through a dataset, and who takes which part of it: arithmetic, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.random_streams import stream
+
+Interval = tuple[int, int]
+"""Positions ``[start, stop)`` in the order of an epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Consecutive frames of an episode."""
+
+    episode: int
+    start: int
+    stop: int
+
+
+class EpochOrder:
+    """The order of all samples in one epoch.
+
+    Episodes are cut into blocks; blocks are shuffled over the dataset, and the samples of a few successive blocks, a
+    pool, among each other. A reader that goes through it holds one pool in memory and decodes each image once.
+
+    Args:
+        lengths: Frames of each episode.
+        seed: Of the whole training.
+        epoch: Which.
+        block: Frames in a block.
+        pool: Blocks in a pool.
+        shuffle: False leaves everything in its order.
+    """
+
+    def __init__(
+        self,
+        lengths: NDArray[np.int64],
+        *,
+        seed: int,
+        epoch: int,
+        block: int = 32,
+        pool: int = 8,
+        shuffle: bool = True,
+    ) -> None:
+        counts = -(-lengths // block)
+        self._block, self._pool, self._shuffle = block, pool, shuffle
+        self._seed, self._epoch = seed, epoch
+        self._lengths = lengths
+        episode = np.repeat(np.arange(len(lengths)), counts)
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        start = (np.arange(len(episode)) - first) * block
+        turn = stream(seed, epoch, "blocks").permutation(len(episode)) if shuffle else np.arange(len(episode))
+        self._episode, self._start = episode[turn], start[turn]
+        self._sizes = np.minimum(block, lengths[self._episode] - self._start)
+        ends = np.cumsum(self._sizes)
+        self._bounds = np.unique(np.concatenate([[0], ends[pool - 1 :: pool], ends[-1:]]))
+
+    def __len__(self) -> int:
+        return int(self._bounds[-1])
+
+    def parts(self, intervals: Sequence[Interval]) -> Iterator[Interval]:
+        """Intervals cut where pools end, in order."""
+        for start, stop in intervals:
+            inner = self._bounds[np.searchsorted(self._bounds, start, "right") : np.searchsorted(self._bounds, stop)]
+            yield from pairwise((start, *map(int, inner), stop)) if start < stop else ()
+
+    def samples(self, part: Interval) -> tuple[list[Block], NDArray[np.int64]]:
+        """The samples at some positions of one pool.
+
+        Returns:
+            The pool's blocks, and an (n, 2) array of each sample's block and frame, in order.
+        """
+        number = int(np.searchsorted(self._bounds, part[0], "right")) - 1
+        which = slice(number * self._pool, (number + 1) * self._pool)
+        sizes, begins = self._sizes[which], self._start[which]
+        blocks = [
+            Block(episode=int(episode), start=int(start), stop=int(start + size))
+            for episode, start, size in zip(self._episode[which], begins, sizes, strict=True)
+        ]
+        row = np.repeat(np.arange(len(blocks)), sizes)
+        frame = np.concatenate([np.arange(block.start, block.stop) for block in blocks])
+        places = np.stack([row, frame], axis=1)
+        if self._shuffle:
+            places = places[stream(self._seed, self._epoch, "pool", str(number)).permutation(len(places))]
+        base = int(self._bounds[number])
+        return blocks, places[part[0] - base : part[1] - base]
+
+
+def size(intervals: Sequence[Interval]) -> int:
+    """Positions in all of them."""
+    return sum(stop - start for start, stop in intervals)
+
+
+def share(intervals: Sequence[Interval], number: int, count: int) -> list[Interval]:
+    """One of ``count`` parts, whose sizes differ by one at most; all parts together are all positions, once each."""
+    total = size(intervals)
+    first, last = total * number // count, total * (number + 1) // count
+    taken: list[Interval] = []
+    passed = 0
+    for start, stop in intervals:
+        begin, end = max(first - passed, 0), min(last - passed, stop - start)
+        if begin < end:
+            taken.append((start + begin, start + end))
+        passed += stop - start
+    return taken
+
+
+def drop(intervals: Sequence[Interval], count: int) -> list[Interval]:
+    """Without the first ``count`` positions."""
+    left: list[Interval] = []
+    for start, stop in intervals:
+        skipped = min(count, stop - start)
+        count -= skipped
+        if start + skipped < stop:
+            left.append((start + skipped, stop))
+    return left
+
+
+def union(parts: Sequence[Sequence[Interval]]) -> list[Interval]:
+    """All positions of several parts, in order; neighbours are joined."""
+    joined: list[Interval] = []
+    for start, stop in sorted(interval for part in parts for interval in part):
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return joined

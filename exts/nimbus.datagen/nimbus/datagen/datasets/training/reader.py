@@ -1,0 +1,143 @@
+"""Samples of a dataset: one frame, with windows of what was and what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.training.frames import IMAGES, Frames, open_frames
+from nimbus.datagen.errors import nearest
+
+Sample = dict[str, Any]
+"""Arrays by feature, ``<feature>_is_pad`` of those with a window, and ``task``, ``episode_index``, ``frame_index``,
+``index``, ``timestamp`` [s]."""
+
+
+class Reader:
+    """Random access to samples, by row or by episode and frame.
+
+    An image is (H, W, 3) uint8, a signal (D,) float32. A feature with a window has one axis more, in front: its rows
+    are those at the window's offsets; where an offset leads out of the episode, the row at that end stands, and
+    ``<feature>_is_pad`` says so.
+
+    Args:
+        data: A folder (a dataset of Nimbus, shards, or LeRobot v3.0), or what is open already.
+        windows: Offsets in frames by feature: ``{"action": range(16), "observation.images.front": (-1, 0)}``.
+        features: Which to read; all of them when not given.
+        open_files: Episodes or videos that stay open at once.
+
+    Raises:
+        InputError: There is no dataset, or it cannot be read.
+        ValueError: The dataset has no such feature, or a window has no offsets.
+    """
+
+    def __init__(
+        self,
+        data: Path | str | Frames,
+        *,
+        windows: Mapping[str, Sequence[int]] | None = None,
+        features: Sequence[str] | None = None,
+        open_files: int = 16,
+    ) -> None:
+        self.frames = open_frames(data, open_files=open_files) if isinstance(data, Path | str) else data
+        self._arguments: dict[str, Any] = {"windows": windows, "features": features, "open_files": open_files}
+        self._data = data
+        known = (*self.frames.columns, *(f"{IMAGES}{name}" for name in self.frames.cameras))
+        self.features = tuple(features or known)
+        self.windows = {name: np.array(list(offsets), np.int64) for name, offsets in (windows or {}).items()}
+        for name in (*self.features, *self.windows):
+            if name not in known:
+                raise ValueError(f"no feature '{name}'; {nearest(name, known)}")
+        if empty := [name for name, offsets in self.windows.items() if not len(offsets)]:
+            raise ValueError(f"the window of '{empty[0]}' has no offsets")
+        self.features = tuple(dict.fromkeys((*self.features, *self.windows)))
+        self.starts = np.concatenate([[0], np.cumsum(self.frames.lengths)]).astype(np.int64)
+
+    def again(self) -> Reader:
+        """The same with files of its own, for another thread or process."""
+        return _opened(self._folder(), self._arguments)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, row: int) -> Sample:
+        """The sample of a row: frames of all episodes, one behind the other."""
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        row %= len(self)
+        episode = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return self.sample(episode, row - int(self.starts[episode]))
+
+    def sample(self, episode: int, frame: int) -> Sample:
+        """The sample of a frame of an episode."""
+        return self.samples(episode, [frame])[0]
+
+    def samples(self, episode: int, frames: Sequence[int] | NDArray[np.int64]) -> list[Sample]:
+        """Samples of frames of an episode, in that order; images from the first to the last are decoded once."""
+        if not 0 <= episode < len(self.frames.lengths):
+            raise IndexError(f"episode {episode} of {len(self.frames.lengths)}")
+        length = int(self.frames.lengths[episode])
+        wanted = np.asarray(frames, np.int64)
+        if wanted.min() < 0 or wanted.max() >= length:
+            raise IndexError(f"frames {wanted.min()} to {wanted.max()} of episode {episode}, which has {length}")
+        samples = [self._named(episode, int(frame)) for frame in wanted]
+        signals = self.frames.signals(episode)
+        for name in self.features:
+            offsets = self.windows.get(name)
+            places = wanted[:, None] + (np.zeros(1, np.int64) if offsets is None else offsets)
+            inside = np.clip(places, 0, length - 1)
+            values, base = signals.get(name), 0
+            is_kept = values is not None  # by what read it, so that a sample gets a copy
+            if values is None:
+                base = int(inside.min())
+                values = self.frames.images(episode, name.removeprefix(IMAGES), base, int(inside.max()) + 1)
+            for row, sample in enumerate(samples):
+                here = inside[row] - base
+                if offsets is not None:
+                    sample[name], sample[f"{name}_is_pad"] = values[here], inside[row] != places[row]
+                else:
+                    sample[name] = values[int(here[0])].copy() if is_kept else values[int(here[0])]
+        return samples
+
+    def close(self) -> None:
+        """Close all files."""
+        self.frames.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return _opened, (self._folder(), self._arguments)
+
+    def _folder(self) -> Path | str:
+        if not isinstance(self._data, Path | str):
+            raise ValueError("what was open already cannot be opened again: give the folder")
+        return self._data
+
+    def _named(self, episode: int, frame: int) -> Sample:
+        return {
+            "task": self.frames.task(episode),
+            "episode_index": episode,
+            "frame_index": frame,
+            "index": int(self.starts[episode]) + frame,
+            "timestamp": frame / self.frames.fps,
+        }
+
+
+def _opened(folder: Path | str, arguments: dict[str, Any]) -> Reader:
+    return Reader(folder, **arguments)
+
+
+def collate(samples: Sequence[Sample]) -> dict[str, NDArray[Any] | list[str]]:
+    """A batch: arrays stacked along a new first axis, texts in a list."""
+    return {
+        name: [sample[name] for sample in samples] if isinstance(value, str) else np.stack([s[name] for s in samples])
+        for name, value in samples[0].items()
+    }

@@ -1,0 +1,197 @@
+"""Every sample of a dataset once an epoch, shuffled, shared out over ranks and workers, resumed where it stopped."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, share, size, union
+from nimbus.datagen.datasets.training.reader import Reader, Sample
+
+State = dict[str, Any]
+"""Plain values: what of an epoch is yet to come, for one consumer or for all."""
+
+
+class Samples:
+    """Goes through a dataset, an epoch each time it is iterated.
+
+    Each of ``ranks * workers`` consumers has its part of every epoch; the parts differ by one sample at most, and
+    together they are every sample once. :meth:`state_dict` says what of its part one consumer has not been given yet;
+    :func:`merged` makes one state of those of all consumers, from which any number of others goes on.
+
+    Args:
+        reader: Where samples come from; it is opened again for the thread that reads ahead.
+        seed: Of the whole training.
+        block: Successive frames of an episode that are decoded together.
+        pool: Blocks whose samples are mixed, and held in memory together.
+        shuffle: False gives the samples in their order.
+        ahead: Pools that are read before they are asked for; 0 reads in the caller's thread.
+        rank: Which process of the training this is.
+        ranks: How many there are.
+        worker: Which worker of that process.
+        workers: How many it has.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        seed: int = 0,
+        block: int = 32,
+        pool: int = 8,
+        shuffle: bool = True,
+        ahead: int = 1,
+        rank: int = 0,
+        ranks: int = 1,
+        worker: int = 0,
+        workers: int = 1,
+    ) -> None:
+        self.reader = reader
+        self.wait_seconds = 0.0
+        """[s] That the caller waited for samples, since this was made."""
+        self._options = {"block": block, "pool": pool, "shuffle": shuffle}
+        self._ahead = ahead
+        self._seed = seed
+        self._epoch = 0
+        self._rank, self._ranks = rank, ranks
+        self._number, self._count = _consumer(rank, ranks, worker, workers)
+        self._left = self._share()
+        self._is_over = False
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way, or comes next."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch, whatever is left of the one that is under way."""
+        self._epoch, self._left, self._is_over = epoch, self._share(), False
+
+    def work(self, worker: int, workers: int) -> None:
+        """Be one of the workers of this rank, in a process of its own; the epoch begins anew where that is news."""
+        found = _consumer(self._rank, self._ranks, worker, workers)
+        if found != (self._number, self._count):
+            self._number, self._count = found
+            self.reader = self.reader.again()  # not the other process's open files
+            self.set_epoch(self._epoch)
+
+    def __len__(self) -> int:
+        """Samples that this consumer is yet to be given in the epoch that is under way, or comes next."""
+        return size(self._left)
+
+    def __iter__(self) -> Iterator[Sample]:
+        """What is left of the epoch, or the next one when nothing is."""
+        if self._is_over:
+            self.set_epoch(self._epoch + 1)
+        order = EpochOrder(self.reader.frames.lengths, seed=self._seed, epoch=self._epoch, **self._options)
+        for samples in self._pools(order):
+            samples.reverse()
+            while samples:  # what was given is not held any longer
+                self._left = drop(self._left, 1)
+                yield samples.pop()
+        self._is_over = True
+
+    def state_dict(self) -> State:
+        """What this consumer has not been given yet: plain values, for JSON or a checkpoint."""
+        return {
+            "seed": self._seed,
+            "epoch": self._epoch,
+            "is_over": self._is_over,
+            "left": [list(interval) for interval in self._left],
+            "consumers": [[self._number, self._count]],
+            "samples": len(self.reader),
+            "options": dict(self._options),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on where this consumer stopped, or with its part of what all of them had not been given.
+
+        Raises:
+            ValueError: It is the state of another dataset, or of another consumer alone: see :func:`merged`.
+        """
+        if state["samples"] != len(self.reader):
+            raise ValueError(f"the state is of a dataset of {state['samples']} samples, this has {len(self.reader)}")
+        left = [(int(start), int(stop)) for start, stop in state["left"]]
+        if state["consumers"] != [[self._number, self._count]]:
+            if not _are_all(state["consumers"]):
+                mine = f"{self._number} of {self._count}"
+                raise ValueError(f"the state is of consumer {state['consumers']}, this is {mine}: merge those of all")
+            left = share(left, self._number, self._count)
+        self._seed, self._epoch, self._options = state["seed"], state["epoch"], dict(state["options"])
+        self._left, self._is_over = left, state["is_over"]
+
+    def _share(self) -> list[Interval]:
+        return share([(0, len(self.reader))], self._number, self._count)
+
+    def _pools(self, order: EpochOrder) -> Iterator[list[Sample]]:
+        parts = order.parts(list(self._left))
+        if not self._ahead:
+            for part in parts:
+                yield self._load(self.reader, order, part)
+            return
+        reader = self.reader.again()
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="samples")
+        waiting: deque[Future[list[Sample]]] = deque()
+        try:
+            for part in parts:
+                waiting.append(thread.submit(self._load, reader, order, part))
+                if len(waiting) > self._ahead:
+                    yield self._waited(waiting.popleft())
+            while waiting:
+                yield self._waited(waiting.popleft())
+        finally:
+            thread.shutdown(cancel_futures=True)
+            reader.close()
+
+    def _waited(self, pool: Future[list[Sample]]) -> list[Sample]:
+        begin = time.perf_counter()
+        samples = pool.result()
+        self.wait_seconds += time.perf_counter() - begin
+        return samples
+
+    @staticmethod
+    def _load(reader: Reader, order: EpochOrder, part: Interval) -> list[Sample]:
+        blocks, places = order.samples(part)
+        samples: list[Sample | None] = [None] * len(places)
+        for number, block in enumerate(blocks):
+            mine = np.flatnonzero(places[:, 0] == number)
+            if len(mine):
+                for row, sample in zip(mine, reader.samples(block.episode, places[mine, 1]), strict=True):
+                    samples[row] = sample
+        return [sample for sample in samples if sample is not None]
+
+
+def merged(states: Sequence[State]) -> State:
+    """One state of those of all consumers, which any number of consumers can load.
+
+    Raises:
+        ValueError: One is missing or given twice, or they are of different epochs or trainings.
+    """
+    first = states[0]
+    same = ("seed", "epoch", "samples", "options")
+    if any(state[name] != first[name] for state in states for name in same):
+        raise ValueError("these states are of different epochs or trainings")
+    consumers = [consumer for state in states for consumer in state["consumers"]]
+    if not _are_all(consumers):
+        raise ValueError(f"these are the states of consumers {consumers}: those of all are needed, once each")
+    parts = [[(start, stop) for start, stop in state["left"]] for state in states]
+    left = [list(interval) for interval in union(parts)]
+    is_over = all(state["is_over"] for state in states)
+    return first | {"is_over": is_over, "left": left, "consumers": sorted(consumers)}
+
+
+def _consumer(rank: int, ranks: int, worker: int, workers: int) -> tuple[int, int]:
+    """Which consumer of how many a worker of a rank is."""
+    if not (0 <= rank < ranks and 0 <= worker < workers):
+        raise ValueError(f"no rank {rank} of {ranks}, or no worker {worker} of {workers}")
+    return rank * workers + worker, ranks * workers
+
+
+def _are_all(consumers: Sequence[Sequence[int]]) -> bool:
+    count = consumers[0][1]
+    return sorted(map(tuple, consumers)) == [(number, count) for number in range(count)]

@@ -1,0 +1,51 @@
+"""Samples for PyTorch; nothing here imports it before it is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from nimbus.datagen.datasets.training.samples import Samples
+
+
+def torch_dataset(samples: Samples) -> Any:
+    """The samples as a ``torch.utils.data.IterableDataset``.
+
+    In a worker of a ``DataLoader`` it takes that worker's part of the rank's. ``state_dict`` and ``load_state_dict``
+    are those of :class:`Samples`, as torchdata's ``StatefulDataLoader`` wants them.
+    """
+    return _kind()(samples)
+
+
+@cache
+def _kind() -> Any:
+    from torch.utils.data import IterableDataset, get_worker_info  # pyright: ignore[reportMissingImports]
+
+    class SampleDataset(IterableDataset):
+        """Samples of the rank, or of one of its workers."""
+
+        def __init__(self, samples: Samples) -> None:
+            self.samples = samples
+
+        def __iter__(self) -> Any:
+            self._settle()
+            return iter(self.samples)
+
+        def __len__(self) -> int:
+            return len(self.samples)
+
+        def state_dict(self) -> Any:
+            return self.samples.state_dict()
+
+        def load_state_dict(self, state: Any) -> None:
+            self._settle()
+            self.samples.load_state_dict(state)
+
+        def _settle(self) -> None:
+            if info := get_worker_info():
+                self.samples.work(info.id, info.num_workers)
+
+        def __reduce__(self) -> Any:
+            return torch_dataset, (self.samples,)
+
+    return SampleDataset

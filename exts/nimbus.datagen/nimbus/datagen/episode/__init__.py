@@ -1,0 +1,1 @@
+"""Data of one episode: layout, trajectory, observations, provenance."""

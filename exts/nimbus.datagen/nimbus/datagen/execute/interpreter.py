@@ -1,0 +1,133 @@
+"""Does a task's steps in a workcell, and judges its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.execute.failures import GivenUp, SkillFailure
+from nimbus.datagen.execute.named_points import locate
+from nimbus.datagen.tasks.points import parse_pose
+from nimbus.datagen.tasks.references import Group, environment, evaluate, resolve, single
+from nimbus.datagen.tasks.scope import Scope
+from nimbus.datagen.tasks.statements import Statement
+from nimbus.datagen.tasks.steps import Step, Steps
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import PhysicalLayout
+    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.task import Task
+
+S = TypeVar("S", bound=Statement)
+
+_FINAL = (Reason.PLAN_REJECTED, Reason.UNSTABLE)
+"""Failures that no recovery hides: a mistake of the planner or of physics."""
+
+
+class Performer:
+    """One attempt at a task's steps.
+
+    Args:
+        cell: The scene, seen by the arm that does the steps.
+        scope: What the names of the task stand for.
+    """
+
+    def __init__(self, cell: Workcell, scope: Scope) -> None:
+        self.cell, self.scope = cell, scope
+
+    def do(self, steps: Steps, scope: Scope) -> None:
+        """Do steps one after another.
+
+        Raises:
+            SkillFailure: One cannot be done.
+        """
+        for step in steps:
+            if isinstance(step, Step):
+                skill = self.resolved(step.statement, scope)
+                with self.cell.step(step.name, _target(skill)):
+                    skill.run(self.cell)
+            else:
+                step.perform(self, scope)
+
+    def attempt(self, steps: Steps, scope: Scope) -> SkillFailure | None:
+        """Do steps, and return the failure that a recovery may follow."""
+        try:
+            self.do(steps, scope)
+        except GivenUp:
+            raise
+        except SkillFailure as failure:
+            if failure.reason in _FINAL:
+                raise
+            return failure
+        return None
+
+    def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
+        """The first condition that does not hold, with what it is about in ``phase``; None when all hold."""
+        for condition in conditions:
+            if not isinstance(condition, Step):
+                failure, said = condition.failure(self, scope), ""
+            else:
+                predicate = self.resolved(condition.statement, scope)
+                failure, said = predicate.failure(self.cell), f"{condition.name} {_target(predicate)}".strip()
+            if failure is not None:
+                phase = failure.phase or said
+                return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
+        return None
+
+    def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
+        """Let several arms do their steps at the same time.
+
+        Raises:
+            SkillFailure: Of the first arm that fails; the others end there.
+        """
+        self.cell.together(
+            {arm: partial(Performer(self.cell.arms[arm], scope).do, body, scope) for arm, body in bodies.items()}
+        )
+
+    def resolved(self, statement: S, scope: Scope) -> S:
+        """The statement with names of things in place of references, and with points where they are now.
+
+        Raises:
+            InputError: A reference leads to nothing.
+        """
+        found: dict[str, Any] = {}
+        for field, mark in statement.references().items():
+            if (value := getattr(statement, field)) is not None:
+                found[field] = _names(value, scope) if mark.many else resolve(value, scope.names).name
+        for field in statement.poses():
+            if isinstance(value := getattr(statement, field), str):
+                place = parse_pose(value).at(partial(locate, self.cell, scope.names))
+                found[field] = tuple(float(part) for part in place)
+        return statement.model_copy(update=found)
+
+
+def performer(task: Task, cell: Workcell, layout: PhysicalLayout) -> Performer:
+    """A performer of a task's steps and conditions.
+
+    Args:
+        task: The task.
+        cell: Loaded with the layout.
+        layout: The physical layout: it says what was drawn.
+    """
+    names = environment(objects=layout.objects, fixtures=cell.stage.fixtures.values(), regions=task.regions)
+    return Performer(cell, Scope(names, layout.drawn.get("choices", {})))
+
+
+def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    if not isinstance(value, str):
+        return tuple(name for part in value for name in _names(part, scope))
+    found = evaluate(value, scope.names)
+    members = found.members if isinstance(found, Group) else (single(found),)
+    if any(isinstance(member, str) for member in members):
+        raise InputError(f"'{value}' is a text: it names no thing in the scene", instead=nearest(value, scope.names))
+    return tuple(member.name for member in members)
+
+
+def _target(statement: Statement) -> str:
+    """What a resolved statement is about, where that is one thing."""
+    value = getattr(statement, statement.main) if statement.main else ""
+    alone = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    return alone if isinstance(alone, str) else ""

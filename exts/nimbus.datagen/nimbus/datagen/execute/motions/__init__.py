@@ -1,0 +1,1 @@
+"""Motion primitives that skills share: grasps, releases, pushing, moving parts."""

@@ -1,0 +1,95 @@
+"""Bringing a frame of the held object to a frame of another: pegs to holes, rings and handles to hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.pushing import straight
+from nimbus.datagen.transforms import rotation_about, to_matrix
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+
+def frame_of(cell: Workcell, name: str, frame: str) -> Float:
+    """``object_T_frame`` (4, 4) of a named frame of an object.
+
+    Raises:
+        SkillFailure: It has none of that name.
+    """
+    frames = cell.model(name).frames
+    if frame not in frames:
+        known = ", ".join(frames) or "none"
+        raise SkillFailure(Reason.NO_ROOM, f"{name} has no frame '{frame}'; it has: {known}")
+    return frames[frame]
+
+
+def facing(world_T_frame: Float, *, turns: Iterable[float], against: bool = True) -> list[Float]:
+    """Poses at a frame with z against its z, or along it, turned about it by some angles [rad]."""
+    over = np.diag([1.0, -1.0, -1.0]) if against else np.eye(3)
+    poses = []
+    for turn in turns:
+        pose = world_T_frame.copy()
+        pose[:3, :3] = world_T_frame[:3, :3] @ to_matrix(rotation_about((0, 0, 1), float(turn))) @ over
+        poses.append(pose)
+    return poses
+
+
+def shifted(world_T_frame: Float, way: Float) -> Float:
+    """The pose moved by a way (3,) along the axes of the world [m]."""
+    pose = world_T_frame.copy()
+    pose[:3, 3] += way
+    return pose
+
+
+class Joining:
+    """Moves the held object by one of its frames.
+
+    Args:
+        cell: The scene; it holds the object.
+        name: The held object.
+        object_T_frame: (4, 4)
+        touching: What the object may touch when it arrives.
+    """
+
+    def __init__(self, cell: Workcell, name: str, object_T_frame: Float, *, touching: Iterable[str]) -> None:
+        self._cell, self._name, self._frame = cell, name, object_T_frame
+        self._touching = (name, *touching)
+
+    @property
+    def frame(self) -> Float:
+        """``world_T_frame`` (4, 4) of the object's frame now."""
+        return self._cell.pose(self._name) @ self._frame
+
+    def tool_at(self, world_T_frame: Float) -> Float:
+        """``world_T_tool`` (4, 4) that brings the object's frame to a pose."""
+        return world_T_frame @ np.linalg.inv(self._cell.tool_T_held() @ self._frame)
+
+    def carry(self, poses: Iterable[Float], final: Iterable[Float]) -> Float:
+        """Move freely to the first poses that are reached, of which the final ones are reached too.
+
+        Returns:
+            The final pose (4, 4) that belongs to it.
+        """
+        cell = self._cell
+        pairs = [(self.tool_at(pose), end) for pose, end in zip(poses, final, strict=True)]
+        reached = [
+            (tool, end)
+            for tool, end in pairs
+            if (q := cell.scene.arm.solve(tool, cell.arm_command)) is not None
+            and cell.scene.arm.solve(self.tool_at(end), q) is not None
+        ] or pairs
+        plan = cell.move_to([tool for tool, _ in reached])
+        return reached[plan.goal_index][1]
+
+    def line(self, world_T_frame: Float, *, speed: float = 0.1) -> None:
+        """Move the frame straight to a pose; contact with what it joins is expected."""
+        straight(self._cell, self.tool_at(world_T_frame), speed=speed, touching=self._touching)

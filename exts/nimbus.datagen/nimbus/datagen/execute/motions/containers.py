@@ -1,0 +1,89 @@
+"""Letting go of a held object inside something open."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.transforms import rotation_about, to_matrix
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.motions.release import Release
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_WALL = 0.012
+"""[m] Inside the bounds of an open fixture, its walls and a little room."""
+_ROOM = 0.002
+"""[m] To the walls of an object's cavity."""
+_TURNS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
+_TURN_COUNT = 12
+"""Turns of the object that are tried: those that fit best."""
+
+
+def room_inside(cell: Workcell, name: str) -> tuple[Float, Float, Float]:
+    """The room inside an open fixture or object: its frame (4, 4) in the world, lower and upper corner (3,) [m].
+
+    Raises:
+        SkillFailure: It has none.
+    """
+    if name in cell.stage.fixtures:
+        low, high = (np.array(corner) for corner in cell.fixture(name).bounds)
+        return cell.pose(name), low + (_WALL, _WALL, _WALL), high - (_WALL, _WALL, 0.0)
+    frame, (low, high) = cell.cavity(name)
+    return frame, low + (_ROOM, _ROOM, 0.0), high - (_ROOM, _ROOM, 0.0)
+
+
+def releases_inside(
+    cell: Workcell, name: str, world_T_box: Float, low: Float, high: Float, *, drop: float
+) -> Iterator[Release]:
+    """Ways to drop the held object into something open, most promising first.
+
+    Args:
+        cell: The scene; it holds the object.
+        name: The object.
+        world_T_box: (4, 4) frame of the room inside.
+        low: (3,) its lower corner [m].
+        high: (3,) its upper corner [m]; that height is the rim's.
+        drop: Height above the floor at which to let go [m].
+    """
+    tool_T_object = cell.tool_T_held()
+    vertices, turn_now = cell.model(name).vertices, cell.tool_pose()[:3, :3]
+    candidates = []
+    for yaw in _TURNS:
+        turn = to_matrix(rotation_about((0, 0, 1), float(yaw))) @ turn_now
+        object_turn = world_T_box[:3, :3].T @ turn @ tool_T_object[:3, :3]
+        points = vertices @ object_turn.T
+        lower, upper = points.min(axis=0), points.max(axis=0)
+        overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
+        candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
+    best = sorted(candidates, key=lambda entry: entry[:3])[:_TURN_COUNT]
+    for raised, shift in itertools.product((0.0, 0.03, 0.07, 0.12), _shifts(cell, world_T_box, low, high)):
+        for _, _, _, lower, upper, object_turn in best:
+            room = np.maximum((high - low)[:2] - (upper - lower)[:2], 0.0) / 2
+            middle = (low + high)[:2] / 2 + np.clip(shift, -room, room)
+            release = np.eye(4)
+            release[:3, :3] = object_turn
+            release[:2, 3] = middle - (lower + upper)[:2] / 2
+            release[2, 3] = low[2] + drop + raised - lower[2]
+            above = release.copy()
+            above[2, 3] = max(high[2] + 0.02 - lower[2], release[2, 3])
+            object_T_tool = np.linalg.inv(tool_T_object)
+            yield world_T_box @ above @ object_T_tool, world_T_box @ release @ object_T_tool
+
+
+def _shifts(cell: Workcell, world_T_box: Float, low: Float, high: Float) -> list[Float]:
+    """Shifts from the middle (2,) [m], furthest first from what lies inside already."""
+    size = (high - low)[:2]
+    shifts = [np.zeros(2), *(0.25 * size * np.array(sign) for sign in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
+    box_T_world = np.linalg.inv(world_T_box)
+    places = [(box_T_world @ cell.pose(name))[:2, 3] - (low + high)[:2] / 2 for name in cell.released]
+    inside = [place for place in places if np.all(np.abs(place) < size / 2)]
+    if not inside:
+        return shifts[:1]
+    return sorted(shifts, key=lambda shift: -min(float(np.linalg.norm(shift - place)) for place in inside))[:3]

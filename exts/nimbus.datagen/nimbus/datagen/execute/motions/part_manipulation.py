@@ -1,0 +1,299 @@
+"""Moving a part of an object: take it by a handle or press on it, and go the way that its joint leaves."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.articulation import Grip, Part
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.plan.curve import trace_curve
+from nimbus.datagen.plan.ik import solve_ik, trace_line
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.plan.scene import PlanningScene
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_FINGER_ROOM = 0.011
+"""[m] On each side of a handle, when the fingers come to it."""
+_FINGER_CLEARANCE = 5e-4
+"""[m] The open fingers keep from everything at the grip."""
+_MOST_GAP = 0.06
+"""[m] Fingers that are to press on something are less than this away from it."""
+_FEELS, _FELT = 5, 1e-4
+"""Steps in which they are brought to touch it, and the distance that counts as touching [m]."""
+_SHARES = (1.0, 0.5, 0.0)
+"""How much of a part's turn the hand makes, where what it holds is round."""
+_MOST_GRIPS = 36
+"""Grips that are looked at, over both ways round."""
+_LEAST_STROKE = 0.25
+"""Share of the way that a stroke must go to be worth a grip; then another grip takes over."""
+_LENGTHS = (1.0, 0.85, 0.7, 0.5, 0.3)
+"""Shares of a stroke that are tried when the hand holds it a little otherwise than was planned."""
+_HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stroke:
+    """A grip that can be reached, and how far it takes the part."""
+
+    grip: Grip
+    share: float
+    way: tuple[MotionPlan, MotionPlan]
+    """A free motion, and straight to the grip"""
+    end: float
+    """Joint position that is reached"""
+
+
+class Handling:
+    """Moves one part, in one stroke or several.
+
+    Args:
+        cell: The scene.
+        part: What to move.
+        approach: Length of the straight approach [m].
+        speed: Of the hand [m/s].
+    """
+
+    def __init__(self, cell: Workcell, part: Part, *, approach: float = 0.06, speed: float = 0.12) -> None:
+        self._cell, self._part, self._approach, self._speed = cell, part, approach, speed
+        self._attempts: Counter[str] = Counter()
+        self._tried: list[Grip] = []
+
+    def by_handle(self, fraction: float, *, phase: str, strokes: int = 4, tolerance: float = 0.04) -> None:
+        """Hold it by a handle and bring it to a fraction of its range.
+
+        Raises:
+            SkillFailure: No grip can be reached, the fingers slip off, or it does not move that far.
+        """
+        part, cell = self._part, self._cell
+        goal = part.position_at(fraction)
+        failure: SkillFailure | None = None
+        for _ in range(strokes):
+            if abs(part.fraction - fraction) <= tolerance:
+                return
+            cell.begin("reach")
+            self._set_fingers(min(grip.width for grip in part.grips()))
+            stroke = self._choose(part.grips(), goal)
+            cell.follow_all(*stroke.way)
+            cell.begin("grasp")
+            failure = self._hold_and_move(stroke, phase)
+            if failure is not None:
+                self._tried.append(stroke.grip)
+            cell.begin("release")
+            cell.open(room=_FINGER_ROOM, steps=2)
+            cell.begin("retreat")
+            self._retreat()
+        if abs(part.fraction - fraction) > tolerance:
+            detail = f"{part.label} is at {part.fraction:.0%} of its range, not {fraction:.0%}"
+            raise failure or SkillFailure(Reason.NOT_MOVED, detail)
+
+    def _hold_and_move(self, stroke: _Stroke, phase: str) -> SkillFailure | None:
+        """Close the fingers and move; why not, where another grip may do."""
+        cell, part = self._cell, self._part
+        if not cell.close_on(part.label):
+            return SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {part.label}")
+        cell.begin(phase)
+        try:
+            self._move(stroke)
+        except SkillFailure as error:
+            if error.reason not in (Reason.NO_PATH, Reason.NO_IK, Reason.PLAN_REJECTED):
+                raise
+            return error
+        return None
+
+    def by_pressing(self, fraction: float, *, phase: str, beyond: float = 0.004) -> None:
+        """Press on it with closed fingers until it is at a fraction of its range, then draw back.
+
+        Args:
+            fraction: Of its range.
+            phase: What this part of the skill is called.
+            beyond: How much further to press [m]: a spring pushes the arm back a little.
+
+        Raises:
+            SkillFailure: No place to press on can be reached.
+        """
+        part, cell = self._part, self._cell
+        cell.begin("reach")
+        self._close_fingers()
+        stroke = self._choose(part.presses(), part.position_at(fraction))
+        cell.follow_all(*stroke.way)
+        cell.begin(phase)
+        cell.meter.closing_on = part.label
+        self._touch(stroke)
+        self._move(stroke, beyond=beyond)
+        cell.meter.closing_on = None
+        cell.begin("retreat")
+        self._retreat()
+
+    # The phases
+
+    def _set_fingers(self, width: float) -> None:
+        """Open them as far as a handle needs, so that they fit behind it."""
+        gripper = self._cell.robot.gripper
+        wanted = (width / 2 + _FINGER_ROOM) * gripper.travel_per_metre + gripper.closed
+        low, high = sorted((gripper.open, gripper.closed))
+        self._bring_fingers(float(np.clip(wanted, low, high)))
+
+    def _close_fingers(self) -> None:
+        self._bring_fingers(self._cell.robot.gripper.closed)
+
+    def _bring_fingers(self, target: float) -> None:
+        cell = self._cell
+        if cell.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{cell.held} is still in the gripper")
+        if abs(cell.opening - target) > 1e-6:
+            for value in np.linspace(cell.opening, target, 5)[1:]:
+                cell.command(opening=float(value))
+            cell.wait(2)
+
+    def _choose(self, grips: list[Grip], goal: float) -> _Stroke:
+        """The first grip that takes the part all the way, else the one that takes it furthest."""
+        best: _Stroke | None = None
+        start = self._part.position
+        for stroke in self._strokes(grips, goal):
+            if abs(stroke.end - goal) < 1e-9:
+                return stroke
+            if best is None or abs(stroke.end - start) > 1.05 * abs(best.end - start):
+                best = stroke
+        if best is None:
+            counts = ", ".join(f"{count} {what}" for what, count in self._attempts.items())
+            raise SkillFailure(Reason.NO_GRASP, counts or f"{self._part.label} has nothing to take hold of")
+        return best
+
+    def _strokes(self, grips: list[Grip], goal: float) -> Iterator[_Stroke]:
+        cell, part = self._cell, self._part
+        rng, start = cell.rng(), part.position
+        for grip in [grip for grip in grips if not any(map(grip.resembles, self._tried))][:_MOST_GRIPS]:
+            for pose in (grip.world_T_tool, grip.world_T_tool @ _HALF_TURN):
+                one = replace(grip, world_T_tool=pose)
+                reach = self._reach(one, rng)
+                if reach is None:
+                    continue
+                for share in _SHARES if grip.round else (1.0,) if grip.width else _SHARES[::-1]:
+                    end = self._furthest(one, reach.end, start, goal, share)
+                    if abs(end - start) < _LEAST_STROKE * abs(goal - start):
+                        self._attempts["out of reach on the way"] += 1
+                        continue
+                    free = cell.planner.plan_joints(cell.look(), cell.arm_command, reach.positions[0], rng=rng)
+                    if not free:
+                        self._attempts[f"reach: {free.status}"] += 1
+                        break
+                    yield _Stroke(grip=one, share=share, way=(free, reach), end=end)
+
+    def _reach(self, grip: Grip, rng: np.random.Generator) -> MotionPlan | None:
+        """The straight approach to a grip at which the fingers are clear of everything."""
+        scene = self._cell.look()
+
+        def is_clear(q: Float) -> bool:
+            return min(scene.contacts(q).values(), default=np.inf) > _FINGER_CLEARANCE
+
+        found = solve_ik(
+            scene, grip.world_T_tool, seed_q=self._cell.arm_command, rng=rng, solutions=1, restarts=3, accept=is_clear
+        )
+        if not found:
+            self._attempts["grip not reached"] += 1
+            return None
+        outwards = trace_line(scene, found[0], _backed(grip.world_T_tool, self._approach))
+        if outwards is None or scene.in_collision(outwards[-1]):
+            self._attempts["approach not reached"] += 1
+            return None
+        reach = self._cell.planner.plan_line(scene, outwards[-1], grip.world_T_tool)
+        if not reach:
+            self._attempts[f"approach: {reach.status}"] += 1
+        return reach or None
+
+    def _furthest(self, grip: Grip, q: Float, start: float, goal: float, share: float) -> float:
+        """The joint position that a hand gets to; nothing but the part itself may be touched on the way."""
+        scene, part = self._cell.look(), self._part
+        poses = part.hand_path(grip.world_T_tool, start, goal, share=share)
+        with scene.allow(part.label):
+            path = trace_curve(scene, q, poses)
+            free = 0
+            while free + 1 < len(path) and not scene.touches(path[free + 1]):
+                free += 1
+        return goal if free == len(poses) else start + (goal - start) * max(free - 2, 0) / len(poses)
+
+    def _touch(self, stroke: _Stroke) -> None:
+        """Bring the fingertips to the surface: as far as the planning scene says that it is away."""
+        cell, part = self._cell, self._part
+        scene, q, goal = cell.look(), cell.arm_command, cell.tool_pose()
+        into = part.pose[:3, :3] @ stroke.grip.into
+        for _ in range(_FEELS):
+            gap = self._gap(scene, q)
+            goal[:3, 3] += gap * into
+            following = scene.arm.solve(goal, q)
+            if following is None or gap < _FELT:
+                break
+            q = following
+        with scene.allow(part.label):
+            plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=self._speed)
+        cell.follow(plan, touching=[part.label])
+
+    def _gap(self, scene: PlanningScene, q: Float) -> float:
+        """Distance of the gripper from the part in a posture [m]."""
+        with scene.nearer(_MOST_GAP):
+            gaps = [
+                gap
+                for pair, gap in scene.contacts(q).items()
+                if self._part.label in pair and scene.gripper_bodies.intersection(pair)
+            ]
+        if not gaps:
+            raise SkillFailure(Reason.NO_GRASP, f"the fingers are beside {self._part.label}")
+        return max(min(gaps), 0.0)
+
+    def _move(self, stroke: _Stroke, *, beyond: float = 0.0) -> None:
+        """Along the joint from where hand and part really are, as far as the arm can."""
+        cell, part = self._cell, self._part
+        start, plan = part.position, MotionPlan(status=MotionStatus.NO_PATH)
+        end = stroke.end + np.sign(stroke.end - start) * self._as_joint(beyond)
+        scene = cell.look()
+        for length in _LENGTHS:
+            poses = part.hand_path(cell.tool_pose(), start, start + length * (end - start), share=stroke.share)
+            with scene.allow(part.label):
+                plan = cell.planner.plan_curve(scene, cell.arm_command, poses, speed=self._speed)
+            if plan:
+                break
+        cell.follow(plan, touching=[part.label])
+        cell.wait(2)
+
+    def _as_joint(self, distance: float) -> float:
+        """What a way of the hand [m] is at the joint [rad or m]."""
+        if self._part.model.joint.kind == "slide":
+            return distance
+        return distance / max(float(np.linalg.norm(self._cell.tool_pose()[:3, 3] - self._part.pose[:3, 3])), 0.02)
+
+    def _retreat(self) -> None:
+        """Back along the fingers, or up, to where nothing is touched, and open them."""
+        cell, part, chosen = self._cell, self._part, MotionPlan(status=MotionStatus.NO_PATH)
+        here, scene = cell.tool_pose(), cell.look()
+        for length, up in itertools.product((1.4, 1.0, 0.6, 0.3), (0.0, 1.0)):
+            goal = _backed(here, length * self._approach)
+            goal[2, 3] += up * length * self._approach
+            with scene.allow(part.label):
+                plan = cell.planner.plan_line(scene, cell.arm_command, goal)
+            if plan and not scene.in_collision(plan.end):
+                chosen = plan
+                break
+            chosen = chosen or plan
+        if not chosen:
+            with scene.allow(part.label):
+                chosen = cell.planner.plan_joints(scene, cell.arm_command, cell.robot.arm.home, rng=cell.rng())
+        cell.follow(chosen, touching=[part.label], opening=cell.robot.gripper.open)
+
+
+def _backed(pose: Float, distance: float) -> Float:
+    """A tool pose further back along its approach [m]."""
+    backed = pose.copy()
+    backed[:3, 3] -= distance * pose[:3, 2]
+    return backed

@@ -1,0 +1,182 @@
+"""Pushing without grasping: the fingers go down behind an object and move it along a line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_TIPS = 0.004
+"""[m] Height of the finger tips above what the object lies on."""
+_BEHIND = (0.025, 0.012)
+"""[m] Room between fingers and object where they go down."""
+_OVER = 0.05
+"""[m] The fingers come and go so far above the object."""
+_HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
+_LOW = 0.04
+"""[m] Over what is higher, the hand leans back, so that the tips touch first."""
+_LEAN = 0.4
+"""[rad]"""
+_LONGEST = 0.12
+"""[m] A stroke; the next one aims again."""
+_SHORT = 0.004
+"""[m] A stroke ends so far before where the object seems to arrive: it can be pushed on, but not back."""
+_TOPPLED = 0.5
+"""[rad]"""
+
+
+def straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: Iterable[str] = ()) -> None:
+    """Move the tool along a straight line to ``world_T_tool`` (4, 4); some bodies may be touched.
+
+    Raises:
+        SkillFailure: There is no such line, or the arm did not follow.
+    """
+    scene, bodies = cell.look(), tuple(touching)
+    with scene.allow(*bodies):
+        plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=speed)
+    cell.follow(plan, touching=bodies)
+
+
+def hand_along(direction: Float, *, lean: float = 0.0) -> Float:
+    """Orientation (3, 3) of a hand that points down, its fingers side by side across a level direction (2,).
+
+    Args:
+        direction: Unit.
+        lean: How far the palm leans back, against the direction [rad].
+    """
+    forward = np.array([*direction, 0.0])
+    approach = np.sin(lean) * forward - np.cos(lean) * np.array([0.0, 0.0, 1.0])
+    closing = np.cross((0.0, 0.0, 1.0), forward)
+    return np.stack([np.cross(closing, approach), closing, approach], axis=1)
+
+
+def push_to(
+    cell: Workcell,
+    name: str,
+    target: Float,
+    *,
+    tolerance: float,
+    strokes: int,
+    speed: float,
+    until: Callable[[], bool] | None = None,
+    touching: Iterable[str] = (),
+) -> None:
+    """Push an object until its middle is at a point, stroke by stroke, aiming again before each.
+
+    Args:
+        cell: The scene; the gripper is empty.
+        name: The object.
+        target: (2,) x, y in the world [m].
+        tolerance: Distance at which to stop [m].
+        strokes: How many at most.
+        speed: Of the fingers [m/s].
+        until: Instead of the tolerance, when it is where it should be.
+        touching: What else the fingers may push.
+
+    Raises:
+        SkillFailure: It fell over, or is still not there.
+    """
+    upright = cell.pose(name)[:3, :3].copy()
+    is_there = until or (lambda: float(np.linalg.norm(target - middle(cell, name))) <= tolerance)
+    bodies = tuple({name, *touching})
+    reach: float | None = None
+    for _ in range(strokes):
+        if is_there():
+            return
+        reach = _stroke(cell, name, target - middle(cell, name), reach=reach, speed=speed, touching=bodies)
+        turned = cell.pose(name)[:3, :3] @ upright.T
+        if np.arccos(np.clip(turned[2, 2], -1.0, 1.0)) > _TOPPLED:
+            raise SkillFailure(Reason.TOPPLED, f"{name} fell over")
+    if not is_there():
+        left = float(np.linalg.norm(target - middle(cell, name)))
+        raise SkillFailure(Reason.OFF_TARGET, f"{name} is {left * 100:.1f} cm off")
+
+
+def middle(cell: Workcell, name: str) -> Float:
+    """Middle (2,) of an object's outline, x, y in the world [m]."""
+    lower, upper = cell.bounds(name)
+    return ((lower + upper) / 2)[:2]
+
+
+def _stroke(
+    cell: Workcell, name: str, way: Float, *, reach: float | None, speed: float, touching: tuple[str, ...]
+) -> float:
+    """One push; how far the object's middle was ahead of the tool at its end [m]."""
+    distance = float(np.linalg.norm(way))
+    direction, across = way / distance, np.array([-way[1], way[0]]) / distance
+    vertices, pose = cell.model(name).vertices, cell.pose(name)
+    points = vertices @ pose[:3, :3].T + pose[:3, 3]
+    place, level = middle(cell, name), points[:, 2].min()
+    back = float(((place - points[:, :2]) @ direction).max())
+    width = float(np.ptp(points[:, :2] @ across))
+    gripper = cell.robot.gripper
+    lean = _LEAN if points[:, 2].max() - level > _LOW else 0.0
+    front = gripper.pad_width / 2 + 0.003
+    reach = back + front if reach is None else reach
+
+    hand = np.eye(4)
+    hand[:3, :3] = hand_along(direction, lean=lean)
+    hand[2, 3] = level + _TIPS + gripper.pad_height / 2 * np.cos(lean) + front * np.sin(lean)
+
+    cell.begin("approach")
+    turn = _come_behind(cell, hand, place - direction * (back + front), direction, width, points[:, 2].max() + _OVER)
+    cell.begin("push")
+    along = hand.copy()
+    along[:2, 3] = place + direction * (min(distance, _LONGEST) - _SHORT - reach)
+    ahead = along[:2, 3].copy()
+    straight(cell, along @ turn, speed=speed, touching=touching)
+    cell.wait(2)
+    reached = float((middle(cell, name) - ahead) @ direction)
+    cell.begin("retreat")
+    along[:2, 3] -= _BEHIND[0] * direction
+    straight(cell, along @ turn, touching=touching)
+    along[2, 3] = points[:, 2].max() + _OVER
+    straight(cell, along @ turn, touching=touching)
+    return reached
+
+
+def _come_behind(cell: Workcell, hand: Float, contact: Float, direction: Float, width: float, over: float) -> Float:
+    """Go down behind an object; half a turn of the hand (4, 4), or none, that was nearer.
+
+    Raises:
+        SkillFailure: There is no room, even for closed fingers.
+    """
+    plan = MotionPlan(status=MotionStatus.NO_IK)
+    for spread, behind in itertools.product((0.6 * width, 0.0), _BEHIND):
+        set_fingers(cell, spread)
+        down = hand.copy()
+        down[:2, 3] = contact - behind * direction
+        above = down.copy()
+        above[2, 3] = over
+        plan = cell.planner.plan_pose(
+            cell.look(), cell.arm_command, [above @ turn for turn in _HALF_TURNS], rng=cell.rng()
+        )
+        if not plan:
+            continue
+        turn = _HALF_TURNS[plan.goal_index]
+        lower = cell.planner.plan_line(cell.look(), plan.end, down @ turn)
+        if lower:
+            cell.follow_all(plan, lower)
+            return turn
+        plan = lower
+    raise SkillFailure.of_plan(plan)
+
+
+def set_fingers(cell: Workcell, width: float) -> None:
+    """Bring the pads to a distance from each other [m], as far as they open."""
+    gripper = cell.robot.gripper
+    share = min(1.0, max(0.0, width / gripper.shape.opening))
+    for opening in np.linspace(cell.opening, gripper.closed + share * (gripper.open - gripper.closed), 4)[1:]:
+        cell.command(opening=float(opening))

@@ -1,0 +1,156 @@
+"""Where and how a held object can be let go: on a surface, beside something, inside something open."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.execute.support_heights import heights_below
+from nimbus.datagen.objects.model import ObjectModel, RestPose
+from nimbus.datagen.transforms import rotation_about, to_matrix
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+Release = tuple[Float, Float]
+"""Two poses ``world_T_tool`` (4, 4): above, and where the fingers open."""
+
+SIDES: dict[str, Float] = {
+    "left": np.array([0.0, 1.0]),
+    "right": np.array([0.0, -1.0]),
+    "behind": np.array([1.0, 0.0]),
+    "front": np.array([-1.0, 0.0]),
+}
+"""Directions x, y in the world by name, as the robot sees them that looks along x; front is nearer to it."""
+
+_FINGERS = 0.02
+"""[m] Room for the fingers around an object that is put down."""
+_GAP = 0.001
+"""[m] So far above what it will stand on is an object let go."""
+_ABOVE = 0.06
+"""[m] The straight way down begins so far above."""
+_TURNS = np.radians([0, 90, -90, 180, 45, -45, 135, -135])
+_LEVEL = 0.002
+"""[m] What is no rougher can be stood on."""
+_CELLS = 7
+"""Spots along each side of a surface that are looked at."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where to put an object."""
+
+    position: Float
+    """(2,) x, y in the world [m]"""
+    side: Float = field(default_factory=lambda: np.zeros(2))
+    """(2,) on which side of that point the object's outline is: ``(0, 1)`` for beyond it along y, zero for around."""
+    room: float | None = _FINGERS
+    """The outline must be over one level surface and so far from everything [m]; None where neither matters."""
+
+
+def nearest_rest(model: ObjectModel, rotation: Float) -> RestPose:
+    """The rest pose that an object in this orientation, (3, 3) ``world_R_object``, is least tilted from."""
+    up = rotation.T @ (0.0, 0.0, 1.0)
+    return max(model.rest_poses, key=lambda rest: float(to_matrix(rest.wxyz).T[:, 2] @ up))
+
+
+def heading(rotation: Float) -> float:
+    """Angle about the vertical of the most level of a frame's axes x and y, (3, 3) ``world_R_frame`` [rad]."""
+    axis = 0 if abs(rotation[2, 0]) <= abs(rotation[2, 1]) else 1
+    angle = float(np.arctan2(rotation[1, axis], rotation[0, axis]))
+    return angle - axis * np.pi / 2
+
+
+def releases(
+    cell: Workcell, name: str, spots: Iterable[Spot], *, rest: RestPose, yaws: Iterable[float], top: float
+) -> Iterator[Release]:
+    """Ways to put the held object down at rest, spot by spot.
+
+    Args:
+        cell: The scene; it holds the object.
+        name: The object.
+        spots: Where, most wanted first.
+        rest: How it is to lie.
+        yaws: Its headings [rad], most wanted first.
+        top: A height above all that it may stand on [m].
+    """
+    model, object_T_tool = cell.model(name), np.linalg.inv(cell.tool_T_held())
+    points = np.vstack([vertices for vertices, _ in model.convex_pieces])
+    turns = [
+        (turn := to_matrix(rotation_about((0, 0, 1), yaw)) @ to_matrix(rest.wxyz), points @ turn.T) for yaw in yaws
+    ]
+    for spot, (turn, there) in itertools.product(spots, turns):
+        lower, upper = there.min(axis=0), there.max(axis=0)
+        origin = spot.position + spot.side * (upper - lower)[:2] / 2 - (lower + upper)[:2] / 2
+        height = _standing_height(cell, there, origin, top, spot.room)
+        if height is None:
+            continue
+        release = np.eye(4)
+        release[:3, :3] = turn
+        release[:3, 3] = *origin, height + _GAP
+        above = release.copy()
+        above[2, 3] += _ABOVE
+        yield above @ object_T_tool, release @ object_T_tool
+
+
+def _standing_height(cell: Workcell, points: Float, origin: Float, top: float, room: float | None) -> float | None:
+    """Height at which a shape, (n, 3) points about its origin, touches what is below; None where it cannot stand."""
+    lower, upper = points.min(axis=0), points.max(axis=0)
+    grid = _grid(lower[:2], upper[:2], 5)
+    low = np.concatenate([points[:, 2], np.full(len(grid), lower[2])])
+    support = heights_below(cell, origin + np.vstack([points[:, :2], grid]), top=top)
+    height = float((support - low).max())
+    if not np.isfinite(height):
+        return None
+    if room is not None:
+        around = _grid(lower[:2] - room, upper[:2] + room, 5)
+        around = heights_below(cell, origin + around, top=top)
+        if np.ptp(support[len(points) :]) > _LEVEL or around.max() > height + lower[2] + _LEVEL:
+            return None
+    return height
+
+
+def _grid(lower: Float, upper: Float, count: int) -> Float:
+    x, y = (np.linspace(lower[axis], upper[axis], count) for axis in range(2))
+    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+
+
+def yaws_like(turn: Float, *, along: Float | None = None) -> list[float]:
+    """Headings to try [rad], the smallest turn first.
+
+    Args:
+        turn: (3, 3) how the object is turned now from its rest.
+        along: (3, 3) ``world_R_reference``: its sides go along those of this.
+    """
+    now = float(np.arctan2(turn[1, 0], turn[0, 0]))
+    if along is None:
+        return [now + float(change) for change in _TURNS]
+    quarter, line = np.pi / 2, heading(along)
+    first = line + quarter * round((now - line) / quarter)
+    return [first + change for change in (0.0, quarter, -quarter, 2 * quarter)]
+
+
+def spots_in(center: Float, size: Float, *, rng: np.random.Generator, count: int = 24) -> list[Spot]:
+    """Random spots of a rectangle on a surface, (2,) [m]."""
+    return [Spot(center + rng.uniform(-0.5, 0.5, size=2) * size) for _ in range(count)]
+
+
+def spots_on(lower: Float, upper: Float) -> list[Spot]:
+    """Free spots by distance from the middle of (2,) corners, and at last the middle, whatever is there."""
+    middle = (lower + upper) / 2
+    inner = _grid(lower + (upper - lower) * 0.1, upper - (upper - lower) * 0.1, _CELLS)
+    inner = inner[np.argsort(np.linalg.norm(inner - middle, axis=1), kind="stable")]
+    return [*map(Spot, inner), Spot(middle, room=None)]
+
+
+def spots_beside(lower: Float, upper: Float, *, sides: Iterable[str], gap: float) -> list[Spot]:
+    """Next to an outline, (2,) corners [m], with a gap between."""
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    room = max(0.0, min(_FINGERS, gap - 0.005))
+    return [Spot(middle + SIDES[side] * (half + gap), SIDES[side], room) for side in sides]

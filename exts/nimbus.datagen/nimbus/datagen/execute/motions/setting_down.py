@@ -1,0 +1,113 @@
+"""Carrying a held object to where it can be let go, letting go gently, and drawing back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.execute.motions.release import Release
+from nimbus.datagen.objects.model import RestPose
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.transforms import to_matrix
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_BATCH = 4
+_FINGER_ROOM = 0.01
+"""[m] The fingers open so far first, where walls and other things may be near."""
+_OFF = 0.03
+"""[m] An object that ends so far from where it was let go, was not put down."""
+_TILTED = 0.3
+"""[rad] An object that leans so far from its rest pose, fell over."""
+
+
+def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = False) -> tuple[MotionPlan, MotionPlan]:
+    """A free motion to above the first release that can be reached, and a straight one down to it.
+
+    Args:
+        cell: The scene; it holds the object.
+        ways: Most wanted first; of a few at a time the nearest is taken.
+        thorough: Try the others of these, too, when there is no straight way down to the nearest.
+
+    Raises:
+        SkillFailure: None can be reached, or there is none.
+    """
+    failure: MotionPlan | None = None
+    for some in _batches(ways, _BATCH):
+        while some:
+            carry = cell.planner.plan_pose(cell.look(), cell.arm_command, [above for above, _ in some], rng=cell.rng())
+            if not carry:
+                failure = carry
+                break
+            lower = cell.planner.plan_line(cell.look(), carry.end, some[carry.goal_index][1], speed=0.35)
+            if lower:
+                return carry, lower
+            failure = lower
+            some = some[: carry.goal_index] + some[carry.goal_index + 1 :] if thorough else []
+    if failure is None:
+        raise SkillFailure(Reason.NO_ROOM, f"no free spot for {cell.held}")
+    raise SkillFailure.of_plan(failure)
+
+
+def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose) -> None:
+    """Put the held object down at rest, and check that it stands.
+
+    Raises:
+        SkillFailure: It cannot be put down there, went elsewhere or fell over.
+    """
+    carry, lower = plan_release(cell, ways, thorough=True)
+    cell.begin("carry")
+    cell.follow_all(carry, lower)
+    let_go = cell.pose(name)
+    cell.begin("release")
+    cell.open(room=_FINGER_ROOM, steps=4)
+    cell.begin("retreat")
+    retreat(cell, name)
+    now = cell.pose(name)
+    moved = float(np.linalg.norm((now - let_go)[:3, 3]))
+    if moved > _OFF:
+        raise SkillFailure(Reason.OFF_TARGET, f"{name} went {moved * 100:.0f} cm when it was let go")
+    tilt = float(np.arccos(np.clip((now[:3, :3] @ to_matrix(rest.wxyz).T)[2, 2], -1.0, 1.0)))
+    if tilt > _TILTED:
+        raise SkillFailure(Reason.TOPPLED, f"{name} leans by {tilt:.2f} rad")
+
+
+def retreat(cell: Workcell, name: str, *, distance: float = 0.08, touching: Iterable[str] = ()) -> None:
+    """Back along the fingers, or straight up, and open; what was just let go may be touched.
+
+    Args:
+        cell: The scene.
+        name: What was let go.
+        distance: How far [m].
+        touching: What else may be touched.
+
+    Raises:
+        SkillFailure: There is no way back.
+    """
+    pose, scene = cell.tool_pose(), cell.look()
+    back, up = -distance * pose[:3, 2], np.array([0.0, 0.0, distance])
+    plan = MotionPlan(status=MotionStatus.NO_PATH)
+    touched: set[str] = set()
+    for touched, way in itertools.product(({name, *touching}, cell.released), (back, up, 0.6 * up, 0.5 * back)):
+        goal = pose.copy()
+        goal[:3, 3] += way
+        with scene.allow(*touched):
+            plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=0.35)
+        if plan:
+            break
+    cell.follow(plan, opening=cell.robot.gripper.open, touching=touched)
+
+
+def _batches(items: Iterable[Release], size: int) -> Iterator[list[Release]]:
+    iterator = iter(items)
+    while some := list(itertools.islice(iterator, size)):
+        yield some

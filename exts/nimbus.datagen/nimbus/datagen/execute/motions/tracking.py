@@ -1,0 +1,83 @@
+"""Moving with something that moves at a constant velocity, as on a conveyor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.failures import SkillFailure
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.workcell import Workcell
+
+Float = NDArray[np.float64]
+
+_JUMP = 0.25
+"""[rad] A joint that must move further in a record period cannot follow."""
+_AHEAD = 2
+"""Record periods from a command until the arm is there."""
+
+
+def velocity(cell: Workcell, name: str, *, periods: int = 4) -> Float:
+    """Mean velocity (3,) of an object while the arm holds still for some record periods [m/s]."""
+    before = cell.pose(name)[:3, 3]
+    cell.wait(periods)
+    return (cell.pose(name)[:3, 3] - before) * cell.simulation.rate / periods
+
+
+def come_along(cell: Workcell, name: str, speed: Float, object_T_tool: Float, *, periods: int = 45) -> None:
+    """Move freely to where the tool will be beside a moving object when it gets there.
+
+    Args:
+        cell: The scene.
+        name: The object.
+        speed: (3,) its velocity [m/s].
+        object_T_tool: (4, 4) where the tool is to be.
+        periods: Record periods after which to meet, at first guess.
+
+    Raises:
+        SkillFailure: There is no such motion, or it takes too long.
+    """
+    for _ in range(5):
+        meet = cell.pose(name)
+        meet[:3, 3] += speed * periods / cell.simulation.rate
+        plan = cell.planner.plan_pose(cell.look(), cell.arm_command, [meet @ object_T_tool], rng=cell.rng())
+        if not plan:
+            raise SkillFailure.of_plan(plan)
+        needed = len(plan.positions) - 1
+        if needed <= periods:
+            cell.wait(periods - needed)
+            cell.follow(plan)
+            return
+        periods = needed + 2
+    raise SkillFailure(Reason.NO_PATH, f"{name} is too fast")
+
+
+class Tracker:
+    """Keeps the tool at a place in the frame of a moving object, record period by record period.
+
+    Args:
+        cell: The scene.
+        name: The object; it turns little.
+        speed: (3,) its velocity [m/s].
+    """
+
+    def __init__(self, cell: Workcell, name: str, speed: Float) -> None:
+        self._cell, self._name, self._speed = cell, name, speed
+
+    def step(self, object_T_tool: Float, *, opening: float | None = None) -> None:
+        """One record period towards where the tool should be by then.
+
+        Raises:
+            SkillFailure: The arm cannot get there.
+        """
+        cell = self._cell
+        there = cell.pose(self._name)
+        there[:3, 3] += self._speed * _AHEAD / cell.simulation.rate
+        q = cell.scene.arm.solve(there @ object_T_tool, cell.arm_command, iterations=12)
+        if q is None or np.abs(q - cell.arm_command).max() > _JUMP:
+            raise SkillFailure(Reason.NO_IK, f"{self._name} moves out of reach")
+        cell.command(q, opening=opening)

@@ -1,0 +1,1 @@
+"""Several arms at once: scheduling and path conflicts."""

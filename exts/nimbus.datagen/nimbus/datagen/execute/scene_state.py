@@ -1,0 +1,126 @@
+"""What is in the scene and where it is: what a skill and a condition can look at without moving anything."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.execute.articulation import FurthestParts, Part, cavity
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.usd.stage import Fixture, StageInfo
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
+    from nimbus.datagen.tasks.task_file import Region
+
+Float = NDArray[np.float64]
+
+_SKIN = 0.002
+"""[m] What is so near to a cavity is inside it."""
+
+
+class Surroundings:
+    """The things of one physical layout, as physics has them now.
+
+    Args:
+        simulation: Loaded with the layout.
+        layout: The physical layout.
+        regions: The task's regions by name.
+    """
+
+    def __init__(
+        self, simulation: NewtonSimulation, layout: PhysicalLayout, *, regions: Mapping[str, Region] | None = None
+    ) -> None:
+        self.simulation = simulation
+        self.regions = regions or {}
+        self.stage: StageInfo = simulation.stage
+        self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
+        self._furthest = FurthestParts(self)
+        self._start_heights = {name: self.lowest_point(name) for name in self.objects}
+        self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
+
+    def pose(self, name: str) -> Float:
+        """``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
+        return self.simulation.body_pose(name)
+
+    def is_at_rest(self, name: str) -> bool:
+        """Slower than 2 cm/s and 0.5 rad/s."""
+        linear, angular = self.simulation.body_speed(name)
+        return linear < 0.02 and angular < 0.5
+
+    def model(self, name: str) -> ObjectModel:
+        """Shape and metadata of an object."""
+        item = self.objects[name]
+        return ObjectLibrary.open(item.library).model(item.kind, item.variant, item.scale)
+
+    def fixture(self, name: str) -> Fixture:
+        """A fixture of the scene."""
+        return self.stage.fixtures[name]
+
+    def lowest_point(self, name: str) -> float:
+        """Height of an object's lowest point: of what it lies on, when it lies [m]."""
+        pose = self.pose(name)
+        return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
+
+    def bounds(self, name: str) -> tuple[Float, Float]:
+        """Lower and upper corner (3,) of an object or a fixture where it is, along the axes of the world [m]."""
+        pose = self.pose(name)
+        if name in self.objects:
+            points = self.model(name).vertices
+        else:
+            points = np.array(list(itertools.product(*np.transpose(self.fixture(name).bounds))))
+        points = points @ pose[:3, :3].T + pose[:3, 3]
+        return points.min(axis=0), points.max(axis=0)
+
+    def has_fallen(self, name: str) -> bool:
+        """Whether an object is clearly below what it lay on at the start."""
+        return self.lowest_point(name) < self._start_heights[name] - 0.1
+
+    def part(self, name: str, part: str = "") -> Part:
+        """A moving part of an object: its first one, when none is named."""
+        return Part(self, name, part)
+
+    def joint_fraction(self, name: str, joint: str = "") -> float:
+        """Where a part is in its range: 0 closed or at rest, 1 as far as it goes."""
+        return self.part(name, joint).fraction
+
+    def largest_fraction(self, name: str, joint: str = "") -> float:
+        """The furthest that a part has been in its range so far, at any instant."""
+        return self._furthest.fraction(self.part(name, joint).label)
+
+    def joint_position(self, name: str, joint: str = "") -> float:
+        """Of a part's joint [rad or m]."""
+        return self.part(name, joint).position
+
+    def part_pose(self, name: str, part: str = "") -> Float:
+        """``world_T_part`` (4, 4)."""
+        return self.part(name, part).pose
+
+    def cavity(self, name: str) -> tuple[Float, Float]:
+        """The room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`."""
+        return cavity(self, name)
+
+    def contents(self, name: str) -> list[str]:
+        """Names of the objects whose middles are inside an open object."""
+        cavities = self.model(name).cavities.values()
+        if not cavities:
+            return []
+        others = [other for other in self.objects if other != name and not self.objects[other].anchored]
+        object_T_world = np.linalg.inv(self.pose(name))
+        places = {other: (object_T_world @ self.pose(other))[:3, 3] for other in others}
+        return [
+            other
+            for other, place in places.items()
+            if any(np.all(place > low - _SKIN) and np.all(place < high + _SKIN) for low, high in cavities)
+        ]
+
+    def position_address(self, name: str) -> int:
+        """Where a free body's position begins in the simulator's position vector."""
+        model = self.simulation.model
+        return int(model.jnt_qposadr[model.body_jntadr[model.body(name).id]])

@@ -1,0 +1,256 @@
+"""Files people write: YAML read strictly, with every mistake said in one line that gives its place.
+
+The data follow YAML 1.2: only ``true`` and ``false`` are booleans (``on``, ``yes`` and ``12:30`` are text), ``1e-3`` is
+a number. Lists become tuples, so that models can be strict and frozen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.validation_errors import Complaint, complaints
+
+Model = TypeVar("Model", bound=BaseModel)
+Keys = tuple[str | int, ...]
+"""Where a value is: keys and list indices from the top of the file."""
+
+_NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
+_KEY_LIMIT, _DIGIT_LIMIT = 100, 40
+
+
+class StrictModel(BaseModel):
+    """Base of what files are validated against: frozen, no unknown keys, no silent conversion. Lists are tuples."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a text, counted from 1."""
+
+    line: int
+    column: int
+
+
+def _position(mark: yaml.Mark | None) -> Position:
+    return Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
+
+
+def dotted(keys: Keys) -> str:
+    """Keys as people write them: ``objects.items.count[0]``; a key with spaces stands in quotes."""
+    quoted = (key if isinstance(key, int) or " " not in key else f"'{key}'" for key in keys)
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in quoted)
+    return text.removeprefix(".")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: plain data, and where each key and value stands."""
+
+    name: str
+    text: str = field(repr=False)
+    data: Any = field(repr=False)
+    values: dict[Keys, Position] = field(repr=False)
+    keys: dict[Keys, Position] = field(repr=False)
+
+    def position(self, keys: Keys) -> Position:
+        """Where a value stands; for one that is not in the file, where the nearest value around it stands."""
+        while keys and keys not in self.values:
+            keys = keys[:-1]
+        return self.values.get(keys, Position(1, 1))
+
+    def where(self, keys: Keys, *, at_key: bool = False) -> str:
+        """The place of the value (or of the key) at ``keys``: ``file:line:column: field``."""
+        place = (self.keys.get(keys) if at_key else None) or self.position(keys)
+        return f"{self.name}:{place.line}:{place.column}" + (f": {dotted(keys)}" if keys else "")
+
+    def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
+        """An error about the value (or the key) at ``keys``, ready to raise."""
+        return InputError(what, where=self.where(keys, at_key=at_key), instead=instead)
+
+    def validate(self, model: type[Model], *, data: Any = None, at: Keys = (), context: Any = None) -> Model:
+        """Validate the document, or a part of it, against a model.
+
+        Args:
+            model: The pydantic model.
+            data: What to validate instead of the document's own data, for example a short form written out.
+            at: Where ``data`` stands in the document.
+            context: Passed to the model's validators.
+
+        Raises:
+            InputError: The first mistake in the file, in one line.
+        """
+        data = self.data if data is None else data
+        try:
+            return model.model_validate(data, context=context)
+        except ValidationError as error:
+            first = min(complaints(error, model, data), key=lambda complaint: self._order(complaint, at))
+            keys = at + first.keys
+            raise self.error(keys, first.what, instead=first.instead, at_key=first.at_key) from None
+
+    def _order(self, complaint: Complaint, at: Keys) -> tuple[int, int]:
+        keys = at + complaint.keys
+        if complaint.missing:  # said after what stands there and may be its misspelling
+            inside = (place for path, place in self.values.items() if path[: len(keys)] == keys)
+            return max((place.line, place.column) for place in (*inside, self.position(keys)))
+        place = (self.keys.get(keys) if complaint.at_key else None) or self.position(keys)
+        return place.line, place.column
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader whose plain scalars mean what YAML 1.2 says."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+for _tag, _pattern, _first in (
+    ("null", r"null|Null|NULL|~|", [*"nN~", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("int", r"[-+]?[0-9]+|0x[0-9a-fA-F]+", [*"-+0123456789"]),
+    (
+        "float",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        [*"-+.0123456789"],
+    ),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
+
+
+def _integer(text: str) -> int:
+    return int(text, 16 if text.startswith("0x") else 10)
+
+
+_SCALARS = {
+    "str": str,
+    "null": lambda text: None,
+    "bool": lambda text: text.lower() == "true",
+    "int": _integer,
+    "float": lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
+}
+
+
+class _Builder:
+    """Turns a node tree into plain data and positions."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.count = name, 0
+        self.values: dict[Keys, Position] = {}
+        self.keys: dict[Keys, Position] = {}
+
+    def error(self, node: yaml.Node, keys: Keys, what: str) -> InputError:
+        document = Document(self.name, "", None, {(): _position(node.start_mark)}, {})
+        return InputError(what, where=document.where(keys))
+
+    def build(self, node: yaml.Node, keys: Keys = ()) -> Any:
+        self.count += 1
+        if self.count > _NODE_LIMIT or len(keys) > _DEPTH_LIMIT:
+            raise self.error(node, (), "the file is too large or nested too deeply (aliases count each time)")
+        self.values[keys] = _position(node.start_mark)
+        if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
+            return self._mapping(node, keys)
+        if isinstance(node, yaml.SequenceNode) and node.tag.endswith(":seq"):
+            return tuple(self.build(child, (*keys, index)) for index, child in enumerate(node.value))
+        return self._scalar(node, keys)
+
+    def _mapping(self, node: yaml.MappingNode, keys: Keys) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.error(key_node, keys, "a key must be a name")
+            key = key_node.value
+            if key_node.tag.endswith(":merge") or key == "<<":
+                raise self.error(key_node, keys, "'<<' merges nothing here; write its keys out")
+            if len(key) > _KEY_LIMIT:
+                raise self.error(key_node, keys, f"a key of {len(key)} letters is no name: '{key[:40]}…'")
+            if not all(map(_is_text, key)):
+                raise self.error(key_node, keys, f"a key holds a control character: {ascii(key[:40])}")
+            if key in data:
+                line = self.keys[*keys, key].line
+                raise self.error(key_node, (*keys, key), f"key '{key}' is given twice, first in line {line}")
+            self.keys[*keys, key] = _position(key_node.start_mark)
+            data[key] = self.build(value_node, (*keys, key))
+        return data
+
+    def _scalar(self, node: yaml.Node, keys: Keys) -> Any:
+        tag = node.tag.removeprefix("tag:yaml.org,2002:")
+        if tag not in _SCALARS or not isinstance(node, yaml.ScalarNode):
+            raise self.error(node, keys, f"tag '{node.tag}' is not allowed; write plain values")
+        if wrong := next((letter for letter in node.value if not _is_text(letter)), ""):
+            raise self.error(node, keys, f"holds the control character {ascii(wrong)}, no text")
+        if tag == "int" and len(node.value) > _DIGIT_LIMIT:
+            what = f"a whole number of {len(node.value)} digits is too long: '{node.value[:20]}…'"
+            raise self.error(node, keys, what)
+        try:
+            return _SCALARS[tag](node.value)
+        except ValueError:
+            raise self.error(node, keys, f"not a valid {tag}: '{node.value[:40]}'") from None
+
+
+def _is_text(letter: str) -> bool:
+    """Whether it is no control character (line breaks and tabs aside) and no half of a surrogate pair."""
+    return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
+
+
+def parse(text: str, name: str) -> Document:
+    """Parse YAML text; ``name`` is how errors call it.
+
+    Raises:
+        InputError: Malformed YAML, a key given twice, a tag, or a file that is empty or too large.
+    """
+    builder = _Builder(name)
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        place = _position(error.problem_mark or error.context_mark)
+        parts = [part for part in (error.context, error.problem) if part]
+        what = "malformed YAML: " + ", ".join(parts)
+        instead = "close the bracket, or put text with brackets in quotes" if "while parsing a flow" in what else ""
+        raise InputError(what, where=f"{name}:{place.line}:{place.column}", instead=instead) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        column = error.position - text.rfind("\n", 0, error.position)
+        raise InputError("malformed YAML: a character that YAML forbids", where=f"{name}:{line}:{column}") from None
+    except RecursionError:
+        raise InputError("malformed YAML: nested too deeply", where=f"{name}:1:1") from None
+    if node is None:
+        raise InputError("the file is empty", where=f"{name}:1:1")
+    data = builder.build(node)
+    return Document(name, text, data, builder.values, builder.keys)
+
+
+def read(path: Path | str) -> Document:
+    """Read and parse a YAML file.
+
+    Raises:
+        InputError: No such file, not a text, or what ``parse`` refuses.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+        if len(content) > _BYTE_LIMIT:
+            raise InputError("larger than 1 MiB: this is no file written by hand", where=str(path))
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+    except UnicodeDecodeError as error:
+        what = f"not a UTF-8 text: byte {error.start}"
+        raise InputError(what, where=str(path), instead="save it as UTF-8") from None
+    return parse(text, str(path))
+
+
+def load(path: Path | str, model: type[Model], *, context: Any = None) -> Model:
+    """Read a YAML file and validate it against a model; mistakes are one-line ``InputError``s with their place."""
+    return read(path).validate(model, context=context)
+
+
+def load_text(text: str, name: str, model: type[Model], *, context: Any = None) -> Model:
+    """Validate YAML text; ``name`` is how errors call it."""
+    return parse(text, name).validate(model, context=context)

@@ -1,0 +1,150 @@
+"""The Load stage: opens what a task names, checks that it fits together, and says where the robot can work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.load.fingerprint import asset_hashes
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.plan.ik import solve_ik
+from nimbus.datagen.random_streams import stream
+from nimbus.datagen.registry import register
+from nimbus.datagen.robots.robot import Robot, load_robot
+from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
+from nimbus.datagen.stages import Request, Scene, SceneLoader
+from nimbus.datagen.tasks.checks.names import check_task
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.usd.stage import StageInfo, read_stage
+
+_CELL = 0.05
+"""[m] Resolution of the reach map."""
+_HEIGHT = 0.04
+"""[m] Height of the tool above the surface at which reach is asked."""
+_YAWS = np.radians([0, 90, 45, -45])
+_DOWN = pose((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class ReachMap:
+    """Cells of a region over which the robot can point its tool down."""
+
+    origin: tuple[float, float]
+    cells: np.ndarray
+    """(X, Y) bool"""
+
+    def __call__(self, x: float, y: float) -> bool:
+        """Whether the cell of a point is within reach."""
+        i, j = (int((value - low) // _CELL) for value, low in zip((x, y), self.origin, strict=True))
+        return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
+
+    def to_plain(self, size: tuple[float, float]) -> dict[str, Any]:
+        """For a report; ``size`` is the region's [m]."""
+        rows = ["".join("1" if cell else "0" for cell in row) for row in self.cells]
+        return {"origin": list(self.origin), "size": list(size), "cell": _CELL, "reached": rows}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneAssets:
+    """What the stages of the default pipeline need of a loaded scene."""
+
+    task: Task
+    stage: StageInfo
+    robot: Robot
+    libraries: Mapping[str, ObjectLibrary]
+    reach: Mapping[str, ReachMap]
+
+
+@register("load", "usd")
+class UsdSceneLoader(SceneLoader):
+    """Loads the task's scene once; every request shares it.
+
+    Args:
+        task: The task.
+        assets: What :func:`load_assets` gave for it, when that was called already.
+        run_settings: What was chosen on the command line, for the provenance.
+    """
+
+    def __init__(
+        self, task: Task, assets: SceneAssets | None = None, run_settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._task, self._assets, self._run_settings = task, assets, dict(run_settings or {})
+
+    def process(self, item: Request) -> Iterator[Scene]:
+        """One scene for one request."""
+        if self._assets is None:
+            self._assets = load_assets(self._task)
+        assets = self._assets
+        hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
+        task = self._task
+        provenance = Provenance(
+            task_text=task.text, task_hash=task.content_hash, assets=hashes, settings=self._run_settings
+        )
+        yield Scene(request=item, assets=assets, provenance=provenance)
+
+
+def load_assets(task: Task) -> SceneAssets:
+    """Open everything a task names.
+
+    Raises:
+        InputError: Something is missing, does not fit together, or is out of reach.
+    """
+    stage = read_stage(task.scene, where=task.where("scene"))
+    robot = load_robot(task.robot, where=task.where("robot"))
+    libraries = _open_libraries(task)
+    check_task(task, stage, robot.camera_links, libraries, arms=robot.arm_names)
+    if STEP_RATE % task.rate:
+        near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
+        what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"
+        raise task.error(("rate",), what, instead=f"write {near}")
+    return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
+
+
+def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
+    libraries: dict[str, ObjectLibrary] = {}
+    named = [(("objects", name, "library"), group.library) for name, group in task.objects.items()]
+    for name, settings in task.randomize.items():
+        named += [(("randomize", name, "library"), library) for library in getattr(settings, "libraries", ())]
+    for keys, name in named:
+        library = libraries[name] = ObjectLibrary.open(name, where=task.where(*keys))
+        if any(other.name == library.name and other is not library for other in libraries.values()):
+            what = f"two object libraries of the name '{library.name}'"
+            raise task.error(keys, what, instead="give one of the files another name")
+    return libraries
+
+
+def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMap]:
+    simulation = NewtonSimulation(stage, robot, rate=task.rate)
+    simulation.load(PhysicalLayout(objects=()))
+    arms = [(planning_scene(simulation, one.name), np.array(one.arm.home)) for one in robot.arms]
+    for scene, _ in arms:
+        scene.set_world(simulation.data.qpos)
+
+    def reaches(x: float, y: float, z: float, rng: np.random.Generator) -> bool:
+        goals = [pose((x, y, z), rotation_about((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS]
+        return any(solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for scene, home in arms for goal in goals)
+
+    maps: dict[str, ReachMap] = {}
+    for name, region in task.regions.items():
+        height = stage.surfaces[region.on].upper[2] + _HEIGHT
+        low = np.subtract(region.center, np.divide(region.size, 2))
+        shape = np.maximum(1, np.ceil(np.divide(region.size, _CELL) - 1e-9).astype(int))
+        cells = np.zeros(shape, dtype=bool)
+        for i, j in np.ndindex(*shape):
+            x, y = low + (np.array([i, j]) + 0.5) * _CELL
+            cells[i, j] = reaches(float(x), float(y), height, stream(0, "reach", name, int(i), int(j)))
+        if not cells.any():
+            raise task.error(
+                ("regions", name),
+                f"out of reach of robot '{robot.name}' everywhere",
+                instead="bring its center nearer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
+            )
+        maps[name] = ReachMap((float(low[0]), float(low[1])), cells)
+    return maps

@@ -1,0 +1,1 @@
+"""Triangle meshes: decimation, simplification, convex pieces."""

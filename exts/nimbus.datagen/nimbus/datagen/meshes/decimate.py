@@ -1,0 +1,146 @@
+"""Fewer triangles for a surface: edges shrink to points where the planes around them allow it.
+
+Quadric error metrics (Garland and Heckbert, SIGGRAPH 1997), many edges at once: in each round those that are cheaper
+than all others around them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.progress import progress
+
+Float = NDArray[np.float64]
+Faces = NDArray[np.int32]
+
+_ROUNDS = 300
+_TURN = 0.6
+"""Least cosine of the angle by which a face may turn at once."""
+_PLANES = 12.0
+"""Planes that a point is about as far from as the tolerance."""
+_FREE = np.iinfo(np.int64).max
+
+
+def collapsed(points: NDArray[np.floating], faces: Faces, *, tolerance: float) -> tuple[Float, Faces]:
+    """Points and faces of a surface that keeps within about ``tolerance`` of the planes of the first one.
+
+    Args:
+        points: (n, 3) [m], without doubles.
+        faces: (m, 3)
+        tolerance: [m]
+    """
+    points = points.astype(np.float64)
+    faces = faces[_proper(faces)]
+    quadrics = _quadrics(points, faces)
+    refused = np.zeros(0, dtype=np.int64)
+    for _ in range(_ROUNDS):
+        progress()
+        edges = _edges(faces)[0]
+        names = edges[:, 0] * len(points) + edges[:, 1]
+        edges = edges[~np.isin(names, refused)]
+        sums = quadrics[edges].sum(axis=1)
+        places = _best_places(sums, points[edges].mean(axis=1))
+        costs = _errors(sums, places)
+        cheap = np.flatnonzero(costs < _PLANES * tolerance**2)
+        # Where all is flat and costs nothing, edges take turns in no order of places.
+        turns = (edges[cheap] @ (2654435761, 2246822519)) % 65536 / 65536
+        costs = costs[cheap] + 0.01 * tolerance**2 * turns
+        chosen = cheap[_cheapest_around(edges[cheap], costs, faces, len(points))]
+        if not len(chosen):
+            break
+        edges, places, sums = edges[chosen], places[chosen], sums[chosen]
+        turned = _turned(points, faces, edges, places)
+        refused = np.concatenate([refused, edges[turned, 0] * len(points) + edges[turned, 1]])
+        edges, places, sums = edges[~turned], places[~turned], sums[~turned]
+        points[edges[:, 0]], quadrics[edges[:, 0]] = places, sums
+        becomes = np.arange(len(points))
+        becomes[edges[:, 1]] = edges[:, 0]
+        faces = becomes[faces].astype(np.int32)
+        faces = faces[_proper(faces)]
+    used, numbers = np.unique(faces, return_inverse=True)
+    return points[used], numbers.reshape(-1, 3).astype(np.int32)
+
+
+def _proper(faces: Faces) -> NDArray[np.bool_]:
+    a, b, c = faces.T
+    return (a != b) & (b != c) & (c != a)
+
+
+def _edges(faces: Faces) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Each edge once (e, 2), the row of its first side among (face, side), and how many faces have it."""
+    sides = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2).astype(np.int64)
+    count = int(faces.max(initial=0)) + 1
+    names = sides.min(axis=1) * count + sides.max(axis=1)
+    names, first, counts = np.unique(names, return_index=True, return_counts=True)
+    return np.stack([names // count, names % count], axis=1), first, counts
+
+
+def _normals(points: Float, faces: Faces) -> Float:
+    corners = points[faces]
+    return np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+
+
+def _quadrics(points: Float, faces: Faces) -> Float:
+    """(n, 4, 4) sums of squared distances to planes around each point: faces, and uprights on open edges."""
+    normals = _normals(points, faces)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)
+    quadrics = np.zeros((len(points), 4, 4))
+    _add_planes(quadrics, points, faces, normals)
+    edges, first, counts = _edges(faces)
+    border = counts != 2
+    along = points[edges[border, 1]] - points[edges[border, 0]]
+    across = np.cross(along, normals[first[border] // 3])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-20)
+    _add_planes(quadrics, points, edges[border], across)
+    return quadrics
+
+
+def _add_planes(quadrics: Float, points: Float, members: NDArray[np.integer], normals: Float) -> None:
+    offset = -np.sum(normals * points[members[:, 0]], axis=1, keepdims=True)
+    planes = np.concatenate([normals, offset], axis=1)
+    products = planes[:, :, None] * planes[:, None]
+    for column in members.T:
+        np.add.at(quadrics, column, products)
+
+
+def _best_places(quadrics: Float, middles: Float) -> Float:
+    """Where the error is least; near the middle where that is not certain."""
+    matrix, vector = quadrics[:, :3, :3], quadrics[:, :3, 3]
+    weight = 1e-3 * np.trace(matrix, axis1=1, axis2=2)[:, None] + 1e-12
+    held = matrix + weight[..., None] * np.eye(3)
+    return np.linalg.solve(held, (weight * middles - vector)[..., None])[..., 0]
+
+
+def _errors(quadrics: Float, places: Float) -> Float:
+    full = np.concatenate([places, np.ones((len(places), 1))], axis=1)
+    return np.einsum("ni,nij,nj->n", full, quadrics, full)
+
+
+def _cheapest_around(edges: NDArray[np.int64], costs: Float, faces: Faces, count: int) -> NDArray[np.bool_]:
+    """Which edges cost less than every other one at a face that touches them; those share no face."""
+    rank = np.empty(len(edges), dtype=np.int64)
+    rank[np.argsort(costs, kind="stable")] = np.arange(len(edges))
+    lowest = np.full(count, _FREE)
+    np.minimum.at(lowest, edges.ravel(), np.repeat(rank, 2))
+    around = np.full(count, _FREE)
+    np.minimum.at(around, faces.ravel(), np.repeat(lowest[faces].min(axis=1), 3))
+    return (rank[:, None] == around[edges]).all(axis=1)
+
+
+def _turned(points: Float, faces: Faces, edges: NDArray[np.int64], places: Float) -> NDArray[np.bool_]:
+    """Which edges would turn a face too far, or join what is joined already."""
+    owner = np.full(len(points), -1)
+    owner[edges] = np.arange(len(edges))[:, None]
+    moved = points.copy()
+    moved[edges] = places[:, None]
+    of_edge = owner[faces]
+    edge, touches = of_edge.max(axis=1), (of_edge >= 0).sum(axis=1)
+    stays = touches == 1
+    before, after = _normals(points, faces[stays]), _normals(moved, faces[stays])
+    length = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    bad = np.sum(before * after, axis=1) < _TURN * length
+    bad |= np.linalg.norm(after, axis=1) < 1e-12
+    found = np.zeros(len(edges), dtype=bool)
+    found[edge[stays][bad]] = True
+    return found

@@ -1,0 +1,125 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""Meshes of fewer triangles that nobody can tell from the first ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.meshes.decimate import collapsed
+from nimbus.datagen.meshes.triangles import Triangles
+
+wp.set_module_options({"enable_backward": False})
+
+Float = NDArray[np.float32]
+
+_TOLERANCE, _SHARE = 2.5e-4, 1 / 200
+"""[m] Largest distance between both surfaces, and at most this share of a mesh's length."""
+_FEWEST = 200
+"""Smaller meshes are left as they are."""
+_INSET = 0.1
+"""Normals are taken this share of the way from a corner to the middle of its face: on its side of an edge."""
+_REACH = wp.constant(0.02)
+"""[m]"""
+_VERSION = b"5"
+
+
+@wp.kernel
+def _nearest(
+    mesh: wp.uint64,
+    points: wp.array(dtype=wp.vec3),
+    distance: wp.array(dtype=wp.float32),
+    face: wp.array(dtype=wp.int32),
+    shares: wp.array(dtype=wp.vec2),
+):
+    """The nearest place of a mesh to each point."""
+    index = wp.tid()
+    query = wp.mesh_query_point_no_sign(mesh, points[index], _REACH)
+    distance[index] = _REACH
+    face[index] = -1
+    if query.result:
+        distance[index] = wp.length(wp.mesh_eval_position(mesh, query.face, query.u, query.v) - points[index])
+        face[index] = query.face
+        shares[index] = wp.vec2(query.u, query.v)
+
+
+class _Surface:
+    """A mesh that answers what of it is nearest to points."""
+
+    def __init__(self, vertices: Float, faces: NDArray[np.int32]) -> None:
+        self.vertices, self.faces = vertices, faces
+        points = wp.array(vertices, dtype=wp.vec3, device="cpu")
+        self._mesh = wp.Mesh(points, wp.array(faces.ravel(), dtype=wp.int32, device="cpu"))
+
+    def nearest(self, points: Float) -> tuple[Float, NDArray[np.int32], Float]:
+        """Distances (n,) [m], faces (n,), and shares (n, 3) of their corners."""
+        count = len(points)
+        found = [wp.zeros(count, dtype=dtype, device="cpu") for dtype in (wp.float32, wp.int32, wp.vec2)]
+        inputs = [self._mesh.id, wp.array(points, dtype=wp.vec3, device="cpu"), *found]
+        wp.launch(_nearest, dim=count, inputs=inputs, device="cpu")
+        distance, face, shares = (values.numpy() for values in found)
+        return distance, face, np.concatenate([shares, 1 - shares.sum(axis=1, keepdims=True)], axis=1)
+
+
+def simplified(triangles: Triangles) -> Triangles:
+    """The same surface with as few triangles as a tolerance of 0.25 mm leaves; kept between runs.
+
+    Normals are those of the first surface at the nearest places.
+    """
+    places, faces = triangles.corners
+    if len(faces) < _FEWEST:
+        return triangles
+    content = (places, faces, triangles.normals, triangles.faces)
+    key = hashlib.sha256(_VERSION + b"".join(np.ascontiguousarray(array).tobytes() for array in content)).hexdigest()
+    path = cache_folder("meshes") / f"{key[:32]}.npz"
+    if not path.exists():
+        _save(path, *_simplify(triangles))
+    with np.load(path) as kept:
+        corners, normals = kept["corners"], kept["normals"]
+    count = len(corners)
+    return Triangles(
+        vertices=corners,
+        faces=np.arange(count, dtype=np.int32).reshape(-1, 3),
+        normals=normals,
+        uvs=np.zeros((count, 2), dtype=np.float32),
+        colors=np.ones((count, 3), dtype=np.float32),
+    )
+
+
+def _simplify(triangles: Triangles) -> tuple[Float, Float]:
+    """Corners (3 m, 3) of all faces in a row, and their normals."""
+    places, faces = triangles.corners
+    tolerance = min(_TOLERANCE, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
+    points, left = collapsed(places, faces, tolerance=tolerance)
+    corners = points[left].astype(np.float32)
+    first = _Surface(places, faces)
+    inset = corners + _INSET * (corners.mean(axis=1, keepdims=True) - corners)
+    _, face, shares = first.nearest(inset.reshape(-1, 3))
+    normals = np.einsum("nk,nkd->nd", shares, triangles.normals[triangles.faces[face]])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)
+    own = np.repeat(_unit_normals(corners), 3, axis=0)
+    normals = np.where(np.sum(normals * own, axis=1, keepdims=True) > 0.3, normals, own)
+    return corners.reshape(-1, 3), normals.astype(np.float32)
+
+
+def _save(path: Path, corners: Float, normals: Float) -> None:
+    """Write a file that is there as a whole or not at all."""
+    temporary = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.npz")
+    try:
+        with writing(path.parent):
+            np.savez(temporary, corners=corners, normals=normals)
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _unit_normals(corners: Float) -> Float:
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)

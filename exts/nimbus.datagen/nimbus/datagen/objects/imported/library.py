@@ -1,0 +1,166 @@
+"""A folder of meshes as an object library: every mesh is a kind of one variant."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.files.strict_yaml import load
+from nimbus.datagen.objects.imported.prepare import Prepared, prepared
+from nimbus.datagen.objects.imported.read import SUFFIXES
+from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
+from nimbus.datagen.objects.library import ObjectLibrary, generator_hash
+from nimbus.datagen.objects.mass import mass_properties
+from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.objects.rest_poses import rest_poses
+from nimbus.datagen.objects.shapes.contact import piece_triangles
+from nimbus.datagen.objects.shapes.shape import frame_at
+from nimbus.datagen.random_streams import stream
+
+_LIBRARY_FILE = "library.yaml"
+_REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
+"""Files that a mesh may refer to; all of a folder count for each of its meshes."""
+_LIGHTEST, _HEAVIEST = 5e-5, 20.0
+"""[kg]"""
+_DENSITIES = (2.0, 25_000.0)
+"""[kg/m³] From foam to gold."""
+
+
+class AssetLibrary(ObjectLibrary):
+    """The meshes of a folder, with their settings; opening it checks and prepares all of them.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        InputError: No meshes, a mesh that cannot be a thing, or a mistake in the settings.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        files = _meshes(folder)
+        self._files = files
+        self._settings, self._said_in = _settings(folder, files)
+        self._shapes: dict[str, Prepared] = {}
+        referred = _digest(path for path in sorted(folder.iterdir()) if path.suffix.lower() in _REFERRED)
+        for name, path in files.items():
+            digest = _digest([path]) + referred
+            self._shapes[name] = prepared(path, self._settings[name], digest=digest, said_in=self._said_in[name])
+        settings = sorted((name, kind.model_dump_json()) for name, kind in self._settings.items())
+        content = f"{[_digest([path]) for path in files.values()]} {referred} {settings} {generator_hash()}"
+        name, digest = _name(folder), hashlib.sha256(content.encode()).hexdigest()
+        classes = tuple(dict.fromkeys(kind.object_class for kind in self._settings.values()))
+        super().__init__(name, self._settings, classes, digest)
+        for kind in self.kinds:
+            self.model(kind, 0)
+
+    def _build(self, kind: str, variant: int) -> ObjectModel:
+        settings, shape = self._settings[kind], self._shapes[kind]
+        bounds = np.array([shape.vertices.min(axis=0), shape.vertices.max(axis=0)])
+        origin = bounds.mean(axis=0)
+        pieces = tuple((points - origin, triangles) for points, triangles in shape.pieces)
+        mass = self._mass(kind)
+        center, inertia = mass_properties(shape.solid_vertices - origin, shape.solid_faces, mass=mass, shell=False)
+        height = float(bounds[1, 2] - bounds[0, 2]) / 2
+        ends = {"top": np.array([0, 0, height]), "middle": np.zeros(3), "base": np.array([0, 0, -height])}
+        return ObjectModel(
+            library=self.name,
+            kind=kind,
+            variant=variant,
+            object_class=settings.object_class,
+            category=settings.category or kind.replace("_", " "),
+            vertices=shape.vertices - origin,
+            faces=shape.faces,
+            normals=shape.normals,
+            uvs=shape.uvs,
+            painter=lambda: shape.texture,
+            convex_pieces=pieces,
+            mass=mass,
+            center_of_mass=center,
+            inertia=inertia,
+            friction=float(stream(0, self.name, kind, "friction").uniform(*settings.friction)),
+            symmetry=settings.symmetry,
+            keypoints=ends | {name: np.array(point) - origin for name, point in settings.keypoints.items()},
+            rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=settings.rests, lies_on=settings.lies_on),
+            bounds=bounds - origin,
+            rolling=settings.symmetry == "revolution",
+            frames={
+                name: frame_at(np.array(place.at) - origin, z=place.z, x=place.x)
+                for name, place in settings.frames.items()
+            },
+            cavities={name: np.array([room.lower, room.upper]) - origin for name, room in settings.cavities.items()},
+            open_inside=True,
+            anchored=settings.anchored,
+        )
+
+    def _mass(self, kind: str) -> float:
+        """[kg] As it is said, or from the density; what nothing weighs is refused."""
+        settings, shape = self._settings[kind], self._shapes[kind]
+        a, b, c = (shape.solid_vertices[shape.solid_faces[:, corner]] for corner in range(3))
+        volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
+        given = settings.mass
+        mass = float(stream(0, self.name, kind, "mass").uniform(*given)) if given else settings.density * volume
+        density = mass / volume
+        if _LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]:
+            return mass
+        what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³"
+        instead = f"write 'mass' or 'density' in {self._said_in[kind]}: {_DENSITIES[0]:g} to {_DENSITIES[1]:g} kg/m³"
+        raise InputError(what, where=str(self._files[kind]), instead=instead)
+
+
+def _meshes(folder: Path) -> Mapping[str, Path]:
+    """The mesh files of a folder by the name of their kind."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), where=str(folder)) from None
+    if not paths:
+        known = ", ".join(suffix[1:].upper() for suffix in SUFFIXES[:5])
+        raise InputError("no mesh in this folder", where=str(folder), instead=f"put {known} or USD files there")
+    found: dict[str, Path] = {}
+    for path in paths:
+        name = _name(path.with_suffix(""))
+        if name in found:
+            what = f"names the kind '{name}', as {found[name].name} does"
+            raise InputError(what, where=str(path), instead="rename one of them")
+        found[name] = path
+    return found
+
+
+def _name(path: Path) -> str:
+    """A kind's name from a file's: ``Coffee Mug-2`` is ``coffee_mug_2``."""
+    name = re.sub(r"[^a-z0-9]+", "_", path.name.lower()).strip("_")
+    return name if name[:1].isalpha() else f"object_{name}".rstrip("_")
+
+
+def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetSettings], dict[str, str]]:
+    """What is said about each kind, and the file where it is or would be said."""
+    common = folder / _LIBRARY_FILE
+    library = load(common, AssetFile) if common.is_file() else AssetFile()
+    known = {name: library.kinds[key] for key in library.kinds for name in files if _name(Path(key)) == name}
+    for key in library.kinds:
+        if _name(Path(key)) not in files:
+            what = f"no mesh '{key}' in this folder"
+            raise InputError(what, where=f"{common}: kinds", instead=nearest(key, files))
+    settings, said_in = {}, {}
+    for name, path in files.items():
+        own = path.with_suffix(".yaml")
+        if own.is_file() and name in known:
+            raise InputError(
+                f"'{name}' has settings in {_LIBRARY_FILE} too", where=str(own), instead="keep one of them"
+            )
+        settings[name] = load(own, AssetSettings) if own.is_file() else known.get(name, library.defaults)
+        said_in[name] = own.name if own.is_file() or not common.is_file() else _LIBRARY_FILE
+    return settings, said_in
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()

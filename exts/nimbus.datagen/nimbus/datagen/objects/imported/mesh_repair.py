@@ -1,0 +1,159 @@
+"""Whether a mesh can be a thing: its size, its volume, and that it is closed; small faults are mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.settings import METRES, AssetSettings
+from nimbus.datagen.objects.imported.surface import Surface
+from nimbus.datagen.objects.model import Float, Int
+
+_SMALLEST, _LARGEST = 0.003, 1.5
+"""Of the longest side [m]."""
+_LIKELY = (0.01, 0.8)
+"""What a thing on a table measures [m]."""
+_THINNEST = 2e-4
+"""[m]"""
+_LONGEST_HOLE = 64
+"""Edges around a hole that is closed."""
+
+
+def in_metres(surface: Surface, settings: AssetSettings, path: Path, said_in: str) -> Surface:
+    """The surface with z up and in metres.
+
+    Args:
+        surface: As the file has it.
+        settings: Unit, scale and up axis, where they are given.
+        path: The mesh file, for errors.
+        said_in: The file where its settings belong.
+
+    Raises:
+        InputError: Far too large or too small, with the unit that would do.
+    """
+    unit = METRES[settings.unit] if settings.unit else surface.metres
+    upright = surface.upright(settings.up or surface.up).scaled(unit * settings.scale)
+    extent = np.ptp(upright.corners.reshape(-1, 3), axis=0)
+    longest = float(extent.max())
+    if _SMALLEST <= longest <= _LARGEST:
+        if extent.min() < _THINNEST:
+            raise InputError(f"flat: {_said(extent)}", where=str(path), instead="give it a thickness and a volume")
+        return upright
+    what = f"{_said(extent)}, at most {_LARGEST:g} m and at least {_SMALLEST * 1000:g} mm are possible"
+    raise InputError(what, where=str(path), instead=_likely_unit(longest / unit, said_in, settings))
+
+
+def _likely_unit(numbers: float, said_in: str, settings: AssetSettings) -> str:
+    """What to write so that a size in the file's own numbers becomes that of a thing."""
+    for unit in ("mm", "cm", "in", "m"):
+        size = numbers * METRES[unit]
+        if _LIKELY[0] <= size <= _LIKELY[1] and unit != settings.unit:
+            return f"its numbers look like {unit}, then it is {_length(size)} long: write 'unit: {unit}' in {said_in}"
+    return f"write a 'unit' or a 'scale' in {said_in}"
+
+
+def _said(extent: Float) -> str:
+    return " x ".join(_length(side) for side in extent.tolist()) + " large"
+
+
+def _length(metres: float) -> str:
+    return (
+        f"{metres:.3g} m" if metres >= 1 else f"{metres * 100:.3g} cm" if metres >= 0.01 else f"{metres * 1000:.3g} mm"
+    )
+
+
+def closed(points: Float, faces: Int, path: Path) -> tuple[Float, Int]:
+    """The same surface, closed and facing outwards.
+
+    Doubled and degenerate faces are left out, faces turned alike, and small holes closed with a fan.
+
+    Raises:
+        InputError: It stays open, or encloses nothing.
+    """
+    faces = _proper(faces)
+    if len(_border(faces)):
+        points, faces = _filled(points, _turned_alike(faces))
+    if open_edges := len(_border(faces)):
+        what = f"not closed: {open_edges} edges have a face on one side only, or faces that disagree"
+        raise InputError(what, where=str(path), instead="close its holes where it was made, or remesh it")
+    volume = _volume(points, faces)
+    box = float(np.prod(np.ptp(points, axis=0)))
+    if abs(volume) < max(1e-4 * box, 1e-10):
+        what = f"encloses {abs(volume) * 1e6:.3g} cm³, next to nothing"
+        raise InputError(what, where=str(path), instead="give its walls a thickness")
+    return points, np.ascontiguousarray(faces if volume > 0 else faces[:, ::-1])
+
+
+def _proper(faces: Int) -> Int:
+    """Without faces that name a point twice or come twice."""
+    different = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
+    faces = faces[different]
+    _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
+    return faces[np.sort(first)]
+
+
+def _border(faces: Int) -> Int:
+    """(e, 2) directed edges whose opposite is not there equally often."""
+    edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
+    size = int(edges.max(initial=0)) + 1
+    forth, back = edges[:, 0] * size + edges[:, 1], edges[:, 1] * size + edges[:, 0]
+    names, counts = np.unique(forth, return_counts=True)
+    opposite, opposite_counts = np.unique(back, return_counts=True)
+    place = np.clip(np.searchsorted(opposite, names), 0, len(opposite) - 1)
+    matched = (opposite[place] == names) & (opposite_counts[place] == counts)
+    left = names[~matched]
+    return np.column_stack([left // size, left % size])
+
+
+def _turned_alike(faces: Int) -> Int:
+    """Faces turned over so that neighbours agree about the outside.
+
+    Each face stands in a graph twice, as it is and turned over; neighbours are joined where they agree.
+    """
+    count = len(faces)
+    edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
+    owner, forth = np.tile(np.arange(count), 3), edges[:, 0] < edges[:, 1]
+    names = edges.min(axis=1) * (int(edges.max()) + 1) + edges.max(axis=1)
+    order = np.argsort(names, kind="stable")
+    same = np.flatnonzero(np.diff(names[order]) == 0)
+    one, two = order[same], order[same + 1]
+    differ = (forth[one] == forth[two]).astype(np.int64)
+    rows = np.concatenate([owner[one], owner[one] + count])
+    columns = np.concatenate([owner[two] + count * differ, owner[two] + count * (1 - differ)])
+    graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(2 * count, 2 * count))
+    label = connected_components(graph, directed=False)[1]
+    over = label[:count] > label[count:]
+    return np.where(over[:, None], faces[:, ::-1], faces)
+
+
+def _filled(points: Float, faces: Int) -> tuple[Float, Int]:
+    """Close each small hole with a fan about its middle."""
+    after: dict[int, list[int]] = {}
+    for start, end in _border(faces)[:, ::-1].tolist():
+        after.setdefault(start, []).append(end)
+    extra, fans = [], []
+    while any(after.values()):
+        start = here = next(point for point, ends in after.items() if ends)
+        loop = []
+        while after.get(here) and len(loop) <= _LONGEST_HOLE:
+            loop.append(here)
+            here = after[here].pop()
+            if here == start:
+                break
+        if here != start or len(loop) < 3:
+            continue
+        middle = len(points) + len(extra)
+        extra.append(points[loop].mean(axis=0))
+        fans += [(one, two, middle) for one, two in zip(loop, [*loop[1:], loop[0]], strict=True)]
+    if not fans:
+        return points, faces
+    return np.vstack([points, extra]), np.vstack([faces, np.array(fans, dtype=np.int32)])
+
+
+def _volume(points: Float, faces: Int) -> float:
+    a, b, c = (points[faces[:, corner]] for corner in range(3))
+    return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6

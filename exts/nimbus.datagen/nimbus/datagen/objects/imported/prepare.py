@@ -1,0 +1,176 @@
+"""A mesh made ready once: checked, simplified, cut into convex pieces, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from scipy.spatial import ConvexHull, KDTree
+
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.meshes.decimate import collapsed
+from nimbus.datagen.objects.imported.mesh_repair import closed, in_metres
+from nimbus.datagen.objects.imported.read import read_surface
+from nimbus.datagen.objects.imported.settings import AssetSettings
+from nimbus.datagen.objects.imported.surface import Surface
+from nimbus.datagen.objects.model import Float, Image, Int
+from nimbus.datagen.objects.shapes.contact import limited_hull
+from nimbus.datagen.objects.shapes.shape import Piece, smooth_normals
+
+_MOST_FACES, _FACES_TO_CUT = 6000, 3000
+_TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
+"""[m] By which a simplified surface may be off."""
+_CREASE = 0.7
+_CONVEX = 0.97
+"""A mesh that fills so much of its hull is one piece."""
+_THRESHOLD = 0.04
+"""Of coacd: how much of a piece its hull may add."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What is kept of a mesh, z up, in metres, in the file's own frame."""
+
+    vertices: Float
+    faces: Int
+    normals: Float
+    uvs: Float
+    texture: Image
+    solid_vertices: Float
+    """The closed surface, not simplified, for mass."""
+    solid_faces: Int
+    pieces: tuple[Piece, ...]
+
+
+def prepared(path: Path, settings: AssetSettings, *, digest: str, said_in: str) -> Prepared:
+    """The mesh of a file, from the cache where it was made before.
+
+    Args:
+        path: The mesh file.
+        settings: What is said about it.
+        digest: Of the content of the file and of what it refers to.
+        said_in: The file where settings belong, for errors.
+
+    Raises:
+        InputError: The mesh cannot be a thing.
+    """
+    shape = f"{settings.unit} {settings.scale} {settings.up} {settings.pieces}"
+    key = hashlib.sha256(f"{digest} {shape} {_code()}".encode()).hexdigest()[:24]
+    kept = cache_folder("assets") / f"{key}.npz"
+    if (known := _read(kept)) is not None:
+        return known
+    made = _prepare(path, settings, said_in)
+    _keep(made, kept)
+    return made
+
+
+def _prepare(path: Path, settings: AssetSettings, said_in: str) -> Prepared:
+    surface = in_metres(read_surface(path), settings, path, said_in)
+    points, faces = closed(*surface.points(), path)
+    seen_points, seen_faces = _simplified(points, faces, _MOST_FACES)
+    corners, uvs = seen_points[seen_faces], _transferred(surface, seen_points[seen_faces])
+    each = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
+    split = smooth_normals(corners.reshape(-1, 3), each, uvs.reshape(-1, 2), _CREASE)
+    return Prepared(
+        vertices=split[0],
+        faces=split[1],
+        normals=split[2],
+        uvs=split[3],
+        texture=surface.texture,
+        solid_vertices=points,
+        solid_faces=faces,
+        pieces=_cut(*_simplified(points, faces, _FACES_TO_CUT), settings.pieces),
+    )
+
+
+def _simplified(points: Float, faces: Int, most: int) -> tuple[Float, Int]:
+    for tolerance in _TOLERANCES:
+        if len(faces) <= most:
+            break
+        points, faces = collapsed(points, faces, tolerance=tolerance)
+    return points, faces
+
+
+def _transferred(surface: Surface, corners: Float) -> Float:
+    """(m, 3, 2) places in the texture: each face continues the map of the old face that is nearest and faces alike."""
+    old = surface.corners
+    if len(old) == len(corners) and np.allclose(old, corners, atol=1e-9):
+        return surface.uvs
+    normal, old_normal = _normals(corners), _normals(old)
+    _, near = KDTree(old.mean(axis=1)).query(corners.mean(axis=1), k=min(8, len(old)))
+    near = np.asarray(near).reshape(len(corners), -1)
+    alike = np.einsum("ij,ikj->ik", normal, old_normal[near]) - 0.05 * np.arange(near.shape[1])
+    source = near[np.arange(len(near)), np.argmax(alike, axis=1)]
+    a, b, c = (old[source, corner] for corner in range(3))
+    edges = np.stack([b - a, c - a], axis=-1)
+    weights = np.einsum("mij,mkj->mki", np.linalg.pinv(edges), corners - a[:, None])
+    weights = np.clip(weights, -1.0, 2.0)
+    uv = surface.uvs[source]
+    return uv[:, :1] + weights[..., :1] * (uv[:, 1:2] - uv[:, :1]) + weights[..., 1:] * (uv[:, 2:] - uv[:, :1])
+
+
+def _normals(corners: Float) -> Float:
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return cross / np.maximum(np.linalg.norm(cross, axis=1, keepdims=True), 1e-18)
+
+
+def _cut(points: Float, faces: Int, most: int) -> tuple[Piece, ...]:
+    """Convex pieces of a closed surface: its hull where that is nearly the same, else those of coacd."""
+    a, b, c = (points[faces[:, corner]] for corner in range(3))
+    volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
+    if most == 1 or volume > _CONVEX * ConvexHull(points).volume:
+        return (limited_hull(points),)
+    import coacd
+
+    coacd.set_log_level("off")
+    found = coacd.run_coacd(
+        coacd.Mesh(points, faces), threshold=_THRESHOLD, max_convex_hull=most, mcts_iterations=60, seed=0
+    )
+    hulls = [limited_hull(np.asarray(vertices, dtype=np.float64)) for vertices, _ in found if len(vertices) > 3]
+    return tuple(hulls)
+
+
+def _code() -> str:
+    """Of the code that prepares: what other code left in the cache is left alone."""
+    here = Path(__file__).parent
+    sources = sorted([*here.glob("*.py"), here.parent / "contact.py", here.parent / "shape.py"])
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+
+
+def _keep(made: Prepared, path: Path) -> None:
+    """Write whole or not at all; what a killed process left half-written is swept away."""
+    arrays = {name: getattr(made, name) for name in _ARRAYS}
+    for index, (vertices, faces) in enumerate(made.pieces):
+        arrays |= {f"piece_{index}_vertices": vertices, f"piece_{index}_faces": faces}
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **arrays)
+    for left in path.parent.glob(f".{path.stem}-*"):
+        left.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with writing(path.parent):
+            temporary.write_bytes(content.getvalue())
+            os.replace(temporary, path)
+    except FileNotFoundError:
+        return  # another process made the same at this moment, and swept ours away
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+_ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces")
+
+
+def _read(path: Path) -> Prepared | None:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            count = sum(name.endswith("_vertices") and name.startswith("piece_") for name in stored.files)
+            pieces = tuple((stored[f"piece_{i}_vertices"], stored[f"piece_{i}_faces"]) for i in range(count))
+            return Prepared(**{name: stored[name] for name in _ARRAYS}, pieces=pieces)
+    except (OSError, KeyError, ValueError, BadZipFile):
+        return None

@@ -1,0 +1,127 @@
+"""Reads what a USD file shows: its meshes, with their textures or display colours."""
+# The stubs of pxr say that every Get returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image as PillowImage
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.surface import Surface, colored
+from nimbus.datagen.objects.model import Float, Image, Int
+
+_GREY = (170, 170, 172)
+
+
+def read_usd(path: Path) -> Surface:
+    """All meshes that are seen, in the unit and with the up axis of the stage."""
+    from pxr import Tf, Usd, UsdGeom
+
+    from nimbus.datagen.objects.imported.read import joined
+
+    try:
+        stage: Any = Usd.Stage.Open(str(path))
+    except Tf.ErrorException as error:
+        what = str(error).strip().splitlines()[-1]
+        raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
+    for layer in stage.GetUsedLayers():
+        if layer.realPath and not Path(layer.realPath.split("[")[0]).resolve().is_relative_to(path.parent.resolve()):
+            raise InputError(f"refers to '{layer.realPath}' outside its folder", where=str(path))
+    cache = UsdGeom.XformCache()
+    parts = []
+    for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
+        mesh = UsdGeom.Mesh(prim)
+        if mesh and mesh.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
+            if mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
+                parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path)
+    metres = float(UsdGeom.GetStageMetersPerUnit(stage))
+    return joined(parts, metres=metres, unit_is_known=True, up=str(UsdGeom.GetStageUpAxis(stage)).lower())
+
+
+def _surfaces(mesh: Any, transform: Float, path: Path) -> list[Surface]:
+    points, counts, indices = (
+        getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
+    )
+    if points is None or not counts or not indices:
+        return []
+    points = np.asarray(points, dtype=np.float64) @ transform[:3, :3] + transform[3, :3]
+    indices, places = np.asarray(indices), _fans(np.asarray(counts))
+    if indices.min() < 0 or indices.max() >= len(points) or places.max(initial=-1) >= len(indices):
+        raise InputError(f"{mesh.GetPath()}: a face names a point that is not there", where=str(path))
+    if mesh.GetOrientationAttr().Get() == "leftHanded":
+        places = places[:, ::-1]
+    corners = points[indices[places]]
+    if np.linalg.det(transform[:3, :3]) < 0:
+        corners, places = corners[:, ::-1], places[:, ::-1]
+    image, uvs = _image(mesh, path), _uvs(mesh, indices, places)
+    if image is not None and uvs is not None:
+        return [Surface(corners=corners, uvs=uvs, texture=image)]
+    return [colored(corners, np.tile(_display_color(mesh), (len(corners), 1)))]
+
+
+def _fans(counts: Int) -> Int:
+    """(m, 3) places in the list of face corners: every polygon as a fan of triangles."""
+    starts = np.cumsum(counts) - counts
+    triangles = [
+        (start, start + step, start + step + 1)
+        for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
+        for step in range(1, count - 1)
+    ]
+    return np.array(triangles, dtype=np.int32).reshape(-1, 3)
+
+
+def _uvs(mesh: Any, indices: Int, places: Int) -> Float | None:
+    from pxr import UsdGeom
+
+    api = UsdGeom.PrimvarsAPI(mesh)
+    primvar = next((api.GetPrimvar(name) for name in ("st", "st0", "uv", "UVMap") if api.HasPrimvar(name)), None)
+    flat = primvar.ComputeFlattened() if primvar else None
+    if flat is None:
+        return None
+    values = np.asarray(flat, dtype=np.float64)
+    each_corner = primvar.GetInterpolation() == UsdGeom.Tokens.faceVarying
+    chosen = places if each_corner else indices[places]
+    return values[chosen] if len(values) > chosen.max(initial=-1) else None
+
+
+def _image(mesh: Any, path: Path) -> Image | None:
+    from pxr import Ar, UsdShade
+
+    from nimbus.datagen.objects.imported.read import texels
+
+    bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
+    material = bound[0]
+    shader = material.ComputeSurfaceSource()[0] if material else None
+    color = shader.GetInput("diffuseColor") if shader else None
+    if not color or not color.HasConnectedSource():
+        return None
+    source = UsdShade.Shader(color.GetConnectedSources()[0][0].source)
+    file = source.GetInput("file")
+    asset = file.Get() if file else None
+    if asset is None or not asset.resolvedPath:
+        return None
+    found = str(asset.resolvedPath)
+    if "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
+        raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
+    with Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found)).GetBuffer() as content:
+        return texels(PillowImage.open(BytesIO(bytes(content))))
+
+
+def _display_color(mesh: Any) -> Image:
+    from pxr import UsdShade
+
+    colors = mesh.GetDisplayColorAttr().Get()
+    bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
+    material = bound[0]
+    shader = material.ComputeSurfaceSource()[0] if material else None
+    diffuse = shader.GetInput("diffuseColor").Get() if shader and shader.GetInput("diffuseColor") else None
+    linear = diffuse if diffuse is not None else colors[0] if colors else None
+    if linear is None:
+        return np.array(_GREY, dtype=np.uint8)
+    srgb = np.clip(np.array(linear, dtype=np.float64), 0, 1) ** (1 / 2.2)
+    return (255 * srgb + 0.5).astype(np.uint8)

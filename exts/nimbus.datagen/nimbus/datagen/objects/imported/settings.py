@@ -1,0 +1,69 @@
+"""What may stand beside a mesh: ``library.yaml`` for a whole folder, or ``<name>.yaml`` for one file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from nimbus.datagen.files.quantities import Kilograms, Metres, Range
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.objects.declaration import Name
+
+Unit = Literal["m", "cm", "mm", "in"]
+METRES: dict[Unit, float] = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254}
+Axis = Literal["x", "-x", "y", "-y", "z", "-z"]
+Point = tuple[Metres, Metres, Metres]
+
+
+class Place(StrictModel):
+    """A frame on the object, in its own coordinates after unit, scale and up."""
+
+    at: Point
+    z: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    x: tuple[float, float, float] = (1.0, 0.0, 0.0)
+
+
+class Room(StrictModel):
+    """A box inside the object where things can be put."""
+
+    lower: Point
+    upper: Point
+
+
+class AssetSettings(StrictModel):
+    """One mesh; what is left out is taken from the file, or guessed."""
+
+    object_class: Name = Field(default="object", alias="class")
+    category: str = Field(default="", description="what people call it; the file's name")
+    unit: Unit | None = Field(default=None, description="of the file's numbers; what the format says, else metres")
+    scale: Annotated[float, Field(gt=0, le=1e6)] = Field(default=1.0, description="on top of the unit")
+    up: Axis | None = Field(default=None, description="axis of the file that points up; what the format says, else z")
+    mass: Range[Annotated[Kilograms, Field(gt=0)]] | None = None
+    density: Annotated[float, Field(gt=0)] = Field(default=400.0, description="where no mass is given [kg/m³]")
+    friction: Range[Annotated[float, Field(gt=0, le=2)]] = (0.7, 0.7)
+    symmetry: Literal["none", "revolution", "box"] = "none"
+    rests: tuple[Literal["upright", "lying", "on_side", "inverted"], ...] = ("upright", "lying")
+    lies_on: Literal["side", "base", "any"] = Field(default="any", description="what lying means")
+    pieces: Annotated[int, Field(ge=1, le=64)] = Field(default=16, description="upper bound of convex pieces")
+    keypoints: dict[Name, Point] = {}
+    frames: dict[Name, Place] = {}
+    cavities: dict[Name, Room] = {}
+    anchored: bool = False
+    variants: Literal[1] = 1
+    colors: dict[Name, str] = Field(default={}, max_length=0)
+
+
+class AssetFile(StrictModel):
+    """``library.yaml``: settings by the name of a mesh, and those of the others."""
+
+    classes: tuple[Name, ...] = Field(default=(), description="in the order in which they are to be known")
+    defaults: AssetSettings = AssetSettings()
+    kinds: dict[str, AssetSettings] = {}
+
+    @model_validator(mode="after")
+    def _classes_are_known(self) -> AssetFile:
+        for name, kind in self.kinds.items():
+            if self.classes and kind.object_class not in self.classes:
+                raise ValueError(f"'{name}' is of class '{kind.object_class}'; known: {', '.join(self.classes)}")
+        return self

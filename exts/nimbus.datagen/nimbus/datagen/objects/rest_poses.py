@@ -1,0 +1,121 @@
+"""How an object lies still: the faces of its hull under its centre of mass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.transform import Rotation
+
+from nimbus.datagen.episode.layout import Quaternion
+from nimbus.datagen.objects.model import Float, RestPose
+
+_LEAST_TILT = np.deg2rad(6.0)
+"""A pose that tips over sooner is none, unless nothing better lies."""
+_SAME_FACE = np.cos(np.deg2rad(1.0))
+_TOUCHES = -5e-5
+"""[m] A corner that is no farther inside than this is of the face."""
+_STRAIGHT, _SIDEWAYS = 0.98, 0.8
+"""Cosines between the object's axis and the vertical: standing, and lying."""
+
+Face = tuple[Float, float, float]
+"""Outward normal, tilt margin [rad], height of the origin [m]."""
+
+
+def rest_poses(points: Float, center_of_mass: Float, *, names: Sequence[str], lies_on: str) -> tuple[RestPose, ...]:
+    """Stable poses, upright first; one is always named ``lying``.
+
+    Args:
+        points: (n, 3) of the contact geometry, object frame [m].
+        center_of_mass: (3,) [m].
+        names: Poses to look for.
+        lies_on: What ``lying`` means: on a ``side``, on its ``base`` (flat things), or ``any`` way.
+    """
+    faces = _supporting_faces(points, center_of_mass)
+    stable = [face for face in faces if face[1] >= _LEAST_TILT] or [_best(faces)]
+    wanted = {
+        "side": [face for face in faces if abs(face[0][2]) < _SIDEWAYS],
+        "base": [face for face in stable if face[0][2] < -_SIDEWAYS],
+        "any": stable,
+    }[lies_on]
+    lying = _best(wanted or stable)
+    others = [face for face in stable if face is not lying]
+    found = {
+        "upright": [face for face in others if face[0][2] < -_STRAIGHT],
+        "lying": [lying],
+        "on_side": [face for face in others if abs(face[0][2]) < _SIDEWAYS and abs(face[0] @ lying[0]) < 0.5],
+        "inverted": [face for face in others if face[0][2] > _STRAIGHT],
+    }
+    poses = []
+    for name, candidates in found.items():
+        if candidates and (name in names or name == "lying"):
+            down, tilt, height = _best(candidates)
+            poses.append(RestPose(name=name, wxyz=_turn_down(down), height=height, tilt_margin=tilt))
+    return tuple(poses)
+
+
+def _best(faces: list[Face]) -> Face:
+    """The face that takes the largest tilt; of equal ones the first."""
+    return max(faces, key=lambda face: round(face[1], 6))
+
+
+def _supporting_faces(points: Float, center_of_mass: Float) -> list[Face]:
+    """The faces of the hull that have the centre of mass above them."""
+    hull = ConvexHull(points)
+    normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
+    found: list[Face] = []
+    corners = points[hull.vertices]
+    may = _is_above_box(corners - center_of_mass, normals, corners @ normals.T + offsets > _TOUCHES)
+    for normal, offset in zip(normals[may], offsets[may], strict=True):
+        if any(normal @ known[0] > _SAME_FACE for known in found):
+            continue
+        touching = corners[corners @ normal + offset > _TOUCHES]
+        margin = _margin(touching, normal, center_of_mass)
+        height = -(center_of_mass @ normal + offset)
+        if margin > 0:
+            found.append((normal, float(np.arctan2(margin, height)), float(-offset)))
+    return found
+
+
+def _is_above_box(corners: Float, normals: Float, touching: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(F,) whether the centre, at 0, is above a box around each face: else it is not above the face, as most are not.
+
+    Args:
+        corners: (V, 3) [m].
+        normals: (F, 3) of the faces.
+        touching: (V, F) which corners are theirs.
+    """
+    found = np.ones(len(normals), bool)
+    for axis in np.eye(3):
+        along = corners @ np.cross(normals, axis).T
+        found &= np.where(touching, along, np.inf).min(axis=0) <= 0.0
+        found &= np.where(touching, along, -np.inf).max(axis=0) >= 0.0
+    return found
+
+
+def _margin(polygon: Float, normal: Float, center: Float) -> float:
+    """Distance [m] of the centre's foot from the border of a convex face, negative outside."""
+    x, y, z = normal
+    across = np.array([y, -x, 0.0] if abs(z) < 0.9 else [0.0, z, -y])  # to the normal and to z or x
+    across /= np.linalg.norm(across)
+    up = np.array([y * across[2] - z * across[1], z * across[0] - x * across[2], x * across[1] - y * across[0]])
+    flat = np.column_stack([(polygon - center) @ across, (polygon - center) @ up])
+    try:
+        border = ConvexHull(flat).equations
+    except QhullError:
+        return -1.0
+    return float((-border[:, 2]).min())
+
+
+def _turn_down(normal: Float) -> Quaternion:
+    """The least rotation that turns a direction of the object to point down."""
+    down = np.array([0.0, 0.0, -1.0])
+    axis, cosine = np.cross(normal, down), float(normal @ down)
+    length = np.linalg.norm(axis)
+    turn = np.array([np.pi, 0, 0]) if cosine < 0 else np.zeros(3)
+    if length > 1e-9:
+        turn = axis / length * np.arctan2(length, cosine)
+    x, y, z, w = Rotation.from_rotvec(turn).as_quat()
+    return (float(w), float(x), float(y), float(z))

@@ -1,0 +1,1 @@
+"""Shape families of procedural objects."""

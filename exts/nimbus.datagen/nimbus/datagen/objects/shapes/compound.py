@@ -1,0 +1,130 @@
+"""Things made of several shapes: mugs with handles, hammers, brushes, books."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from scipy.spatial.transform import Rotation
+
+from nimbus.datagen.files.quantities import Metres, Radians
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.objects.model import Float
+from nimbus.datagen.objects.shapes.ball import Ball
+from nimbus.datagen.objects.shapes.block import Block
+from nimbus.datagen.objects.shapes.hole_board import HoleBoard
+from nimbus.datagen.objects.shapes.hollow import Hollow
+from nimbus.datagen.objects.shapes.loft import Loft
+from nimbus.datagen.objects.shapes.ring import Ring
+from nimbus.datagen.objects.shapes.shape import Piece, Region, Shape, frame_at
+
+_INSET = 0.006
+"""Share of the texture's width between the windows of two parts."""
+_LEAST = 0.35
+"""Of the window that a part would have if all were equally wide."""
+
+PartShape = Annotated[Loft | Block | Hollow | Ring | Ball | HoleBoard, Field(discriminator="family")]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class Part(StrictModel):
+    """One shape at its place."""
+
+    shape: PartShape
+    size: tuple[Metres, Metres, Metres] = Field(description="its width, depth and height before it is turned")
+    at: tuple[Metres, Metres, Metres] = Field((0.0, 0.0, 0.0), description="where the middle of its size goes")
+    turn: tuple[Radians, Radians, Radians] = Field((0.0, 0.0, 0.0), description="about x, then y, then z")
+    weight: Annotated[float, Field(gt=0, le=100)] = Field(1.0, description="its density, relative to the other parts")
+
+
+class Compound(StrictModel):
+    """Parts by name, laid out in their own measure; the whole is stretched to the size drawn.
+
+    Each part's name is a region of the texture (``handle``, and ``handle.top`` and so on), and a frame: in the middle
+    of the part, z along its own upright axis. Frames and cavities of the parts keep their names.
+    """
+
+    family: Literal["compound"]
+    parts: Annotated[dict[Name, Part], Field(min_length=1, max_length=24)]
+
+    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+        """One variant that fills a box of a given size [m]."""
+        made = {name: part.shape.build(np.array(part.size), rng) for name, part in self.parts.items()}
+        placed = {name: _placed(shape, self.parts[name]) for name, shape in made.items()}
+        every = np.vstack([vertices for vertices, _ in placed.values()])
+        low, high = every.min(axis=0), every.max(axis=0)
+        scale, middle = np.asarray(size) / (high - low), (low + high) / 2
+
+        def fit(points: Float) -> Float:
+            return (points - middle) * scale
+
+        windows = _windows([_area(shape) for shape in made.values()])
+        regions, frames, cavities, uvs = {}, {}, {}, []
+        for (name, shape), window in zip(made.items(), windows, strict=True):
+            part = self.parts[name]
+            regions |= _regions(name, shape, window)
+            uvs.append(np.column_stack([window[0] + shape.uvs[:, 0] * (window[1] - window[0]), shape.uvs[:, 1]]))
+            for key, frame in {name: frame_at((0, 0, 0)), **shape.frames}.items():
+                turned = _transform(part) @ frame
+                turned[:3, 3] = fit(turned[:3, 3])
+                frames[key] = turned
+            for key, box in shape.cavities.items():
+                corners = fit(_moved(np.array([box[0], box[1]]), part))
+                cavities[key] = np.array([corners.min(axis=0), corners.max(axis=0)])
+        counts = np.cumsum([0] + [len(shape.vertices) for shape in made.values()])
+        pieces: list[Piece] = [(fit(points), faces) for _, parts in placed.values() for points, faces in parts]
+        weights = [np.full(len(shape.faces), self.parts[name].weight) for name, shape in made.items()]
+        return Shape(
+            vertices=fit(every),
+            faces=np.vstack([shape.faces + first for shape, first in zip(made.values(), counts, strict=False)]),
+            uvs=np.vstack(uvs),
+            crease=min(shape.crease for shape in made.values()),
+            pieces=tuple(pieces),
+            regions=regions,
+            frames=frames,
+            cavities=cavities,
+            weights=np.concatenate(weights),
+        )
+
+
+def _transform(part: Part) -> Float:
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_euler("xyz", part.turn).as_matrix()
+    pose[:3, 3] = part.at
+    return pose
+
+
+def _moved(points: Float, part: Part) -> Float:
+    pose = _transform(part)
+    return points @ pose[:3, :3].T + pose[:3, 3]
+
+
+def _placed(shape: Shape, part: Part) -> tuple[Float, list[Piece]]:
+    return _moved(shape.vertices, part), [(_moved(points, part), faces) for points, faces in shape.pieces]
+
+
+def _area(shape: Shape) -> float:
+    corners = shape.vertices[shape.faces]
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return float(np.linalg.norm(cross, axis=1).sum()) / 2
+
+
+def _windows(areas: list[float]) -> list[tuple[float, float]]:
+    """Parts of the texture side by side, as wide as the surfaces are large."""
+    shares = np.maximum(np.sqrt(areas) / np.sqrt(areas).sum(), _LEAST / len(areas))
+    edges = np.r_[0.0, np.cumsum(shares / shares.sum())]
+    return [(float(low) + _INSET, float(high) - _INSET) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _regions(name: str, shape: Shape, window: tuple[float, float]) -> dict[str, Region]:
+    width = window[1] - window[0]
+    inner = {
+        f"{name}.{key}": Region(
+            u=(window[0] + region.u[0] * width, window[0] + region.u[1] * width), v=region.v, size=region.size
+        )
+        for key, region in shape.regions.items()
+    }
+    first = next(iter(shape.regions.values()))
+    whole = (first.size[0] / (first.u[1] - first.u[0]), first.size[1] / (first.v[1] - first.v[0]))
+    return {name: Region(u=window, v=(0.0, 1.0), size=whole), **inner}

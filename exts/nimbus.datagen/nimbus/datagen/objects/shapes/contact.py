@@ -1,0 +1,100 @@
+"""Contact geometry: few convex pieces that hug a surface."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from nimbus.datagen.objects.model import Float, Int
+from nimbus.datagen.objects.shapes.shape import Piece
+
+MAX_VERTICES = 32
+
+
+def convex_hull(points: Float) -> Piece:
+    """Hull of a point set, faces counter-clockwise from outside.
+
+    Args:
+        points: (n, 3) not in one plane.
+    """
+    hull = ConvexHull(points)
+    faces = hull.simplices.astype(np.int64)
+    a, b, c = (points[faces[:, corner]] for corner in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
+    faces[inward] = faces[inward][:, ::-1]
+    used, index = np.unique(faces, return_inverse=True)
+    return points[used], index.reshape(-1, 3).astype(np.int32)
+
+
+def limited_hull(points: Float, *, max_vertices: int = MAX_VERTICES) -> Piece:
+    """Hull of at most ``max_vertices`` points, chosen one by one where the hull so far misses most."""
+    corners = points[np.unique(ConvexHull(points).simplices)]
+    if len(corners) <= max_vertices:
+        return convex_hull(corners)
+    axes = np.vstack([np.eye(3), -np.eye(3), [[1, 1, 1], [-1, -1, 1], [1, -1, -1], [-1, 1, -1]]])
+    chosen = list(dict.fromkeys(np.argmax(corners @ axes.T, axis=0).tolist()))
+    while len(chosen) < max_vertices:
+        planes = ConvexHull(corners[chosen]).equations
+        outside = (corners @ planes[:, :3].T + planes[:, 3]).max(axis=1)
+        chosen.append(int(np.argmax(outside)))
+    return convex_hull(corners[sorted(set(chosen))])
+
+
+def pieces_of_rings(rings: Float, *, tolerance: float, max_pieces: int) -> tuple[Piece, ...]:
+    """Cut a stack of rings into as few convex pieces as follow it within a tolerance.
+
+    Args:
+        rings: (K, M, 3) outlines from one end to the other, corresponding points in the same place.
+        tolerance: Largest distance from a ring's point to the straight line between the cuts [m].
+        max_pieces: Upper bound; the tolerance gives way to it.
+    """
+    cost = _chord_errors(rings)
+    cuts, error = _best_cuts(cost, 1)
+    for count in range(2, max_pieces + 1):
+        if error <= tolerance:
+            break
+        cuts, error = _best_cuts(cost, count)
+    return tuple(convex_hull(np.vstack([rings[a], rings[b]])) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+
+
+def _chord_errors(rings: Float) -> Float:
+    """(K, K) largest distance of the rings between i and j from the straight lines from i to j."""
+    count = len(rings)
+    center = rings.mean(axis=1)
+    along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(center, axis=0), axis=1))]
+    cost = np.zeros((count, count))
+    for i in range(count - 2):
+        ends, between = np.arange(i + 2, count)[:, None], np.arange(i + 1, count - 1)
+        share = (along[between] - along[i]) / np.maximum(along[ends] - along[i], 1e-12)
+        off = share[:, :, None, None] * (rings[i + 2 :] - rings[i])[:, None]
+        off += rings[i]
+        off -= rings[between]
+        off *= off
+        errors = (off[..., 0] + off[..., 1] + off[..., 2]).max(axis=2)
+        cost[i, i + 2 :] = np.sqrt(np.where(between < ends, errors, 0.0).max(axis=1))
+    return cost
+
+
+def _best_cuts(cost: Float, pieces: int) -> tuple[list[int], float]:
+    """Cut places, ends included, that make the largest error of any piece least."""
+    count = len(cost)
+    best = np.full((pieces + 1, count), np.inf)
+    before = np.zeros((pieces + 1, count), dtype=int)
+    best[0, 0] = 0.0
+    earlier = np.tri(count, k=-1, dtype=bool).T  # the cut before an end, in rows, is one before it
+    for used in range(1, pieces + 1):
+        candidates = np.where(earlier, np.maximum(best[used - 1][:, None], cost), np.inf)
+        before[used] = np.argmin(candidates, axis=0)
+        best[used] = candidates.min(axis=0)
+    used = int(np.argmin(best[1:, -1])) + 1
+    cuts, error = [count - 1], float(best[used, -1])
+    for step in range(used, 0, -1):
+        cuts.insert(0, int(before[step, cuts[0]]))
+    return cuts, error
+
+
+def piece_triangles(pieces: tuple[Piece, ...]) -> tuple[Float, Int]:
+    """All pieces as one mesh."""
+    offsets = np.cumsum([0] + [len(vertices) for vertices, _ in pieces[:-1]])
+    faces = [faces + offset for (_, faces), offset in zip(pieces, offsets, strict=True)]
+    return np.vstack([vertices for vertices, _ in pieces]), np.vstack(faces).astype(np.int32)

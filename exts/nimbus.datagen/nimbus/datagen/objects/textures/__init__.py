@@ -1,0 +1,1 @@
+"""Painted textures of procedural objects."""

@@ -1,0 +1,95 @@
+"""A texture being painted: regions in pixels, seeded noise, colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+from PIL import Image as PillowImage
+from pydantic import Field
+
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.objects.model import Float, Image
+from nimbus.datagen.objects.shapes.shape import Region
+
+Color = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
+"""sRGB, ``#rrggbb``."""
+_GREY = "#808080"
+Palette = Annotated[tuple[Color, ...], Field(min_length=1)]
+
+
+def rgb(color: str) -> Float:
+    """(3,) in [0, 1]."""
+    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+
+
+class Canvas:
+    """The whole texture, values in [0, 1], and the regions of the surface that it covers.
+
+    Args:
+        size: Width and height [px].
+        regions: By name, at least one; ``all`` is added, at the scale of the first.
+        color: Of layers that name none.
+    """
+
+    def __init__(self, size: tuple[int, int], regions: Mapping[str, Region], color: str = _GREY) -> None:
+        self.color = color
+        self.pixels = np.full((size[1], size[0], 3), 0.5)
+        self._regions = {"all": _whole(next(iter(regions.values()))), **regions}
+
+    def region(self, name: str) -> Region:
+        """A region by name.
+
+        Raises:
+            InputError: No such region.
+        """
+        try:
+            return self._regions[name]
+        except KeyError:
+            raise InputError(f"no part '{name}' on this shape", instead=nearest(name, self._regions)) from None
+
+    def window(self, name: str) -> Float:
+        """The pixels of a region, a view: row 0 at its top."""
+        region = self.region(name)
+        height, width = self.pixels.shape[:2]
+        left, right = round(region.u[0] * width), round(region.u[1] * width)
+        top, bottom = round((1 - region.v[1]) * height), round((1 - region.v[0]) * height)
+        return self.pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
+
+    def image(self) -> Image:
+        """The finished texture."""
+        return (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _whole(part: Region) -> Region:
+    width, height = part.u[1] - part.u[0], part.v[1] - part.v[0]
+    return Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(part.size[0] / width, part.size[1] / height))
+
+
+def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> Float:
+    """Smooth noise in [-1, 1] that joins at its left and right edge.
+
+    Args:
+        rng: Random stream.
+        shape: Rows and columns [px].
+        cells: Bumps down and across.
+    """
+    down, across = max(cells[0], 1), max(cells[1], 1)
+    grid = rng.uniform(-1, 1, (down + 3, across))
+    grid = np.concatenate([grid, grid[:, :3]], axis=1).astype(np.float32)
+    box = (1.0, 1.0, 1.0 + across, 1.0 + down)
+    image = PillowImage.fromarray(grid).resize((shape[1], shape[0]), PillowImage.Resampling.BICUBIC, box=box)
+    return np.clip(np.asarray(image, dtype=np.float64), -1, 1)
+
+
+def rough(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int], octaves: int = 3) -> Float:
+    """Noise with finer and finer detail, in [-1, 1]."""
+    layers = [noise(rng, shape, (cells[0] * 2**k, cells[1] * 2**k)) / 2**k for k in range(octaves)]
+    return np.sum(layers, axis=0) / sum(1 / 2**k for k in range(octaves))
+
+
+def blend(window: Float, color: Float, share: Float | float) -> None:
+    """Mix a colour (3,) or image into a window, in place."""
+    weight = np.asarray(share)[..., None] if np.ndim(share) else share
+    window += (color - window) * weight

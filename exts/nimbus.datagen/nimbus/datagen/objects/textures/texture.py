@@ -1,0 +1,66 @@
+"""Paints a texture from layers, bottom to top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.objects.model import Image
+from nimbus.datagen.objects.shapes.shape import Region
+from nimbus.datagen.objects.textures.canvas import Canvas
+from nimbus.datagen.objects.textures.label import Label
+from nimbus.datagen.objects.textures.paint import Dirt, Gradient, Kernels, Plain, Ribs, Spots, Streaks
+
+Layer = Annotated[Plain | Gradient | Streaks | Ribs | Spots | Kernels | Label | Dirt, Field(discriminator="paint")]
+
+
+def painter(
+    layers: tuple[Layer, ...],
+    regions: Mapping[str, Region],
+    *,
+    size: tuple[int, int],
+    rng: Callable[[], np.random.Generator],
+    color: str = "#808080",
+) -> Callable[[], Image]:
+    """What paints the texture of one variant, the same each time, when somebody wants to see it.
+
+    Args:
+        layers: As :func:`paint` takes them.
+        regions: As well.
+        size: As well.
+        rng: Begins its own stream.
+        color: Of layers that name none.
+
+    Raises:
+        InputError: A layer is on a part that the shape does not have.
+    """
+    parts = Canvas((1, 1), regions, color)
+    for layer in layers:
+        parts.region(layer.on)
+    return lambda: paint(layers, regions, size=size, rng=rng(), color=color)
+
+
+def paint(
+    layers: tuple[Layer, ...],
+    regions: Mapping[str, Region],
+    *,
+    size: tuple[int, int],
+    rng: np.random.Generator,
+    color: str = "#808080",
+) -> Image:
+    """(H, W, 3) texture of one variant.
+
+    Args:
+        layers: What to paint, the first at the bottom.
+        regions: Parts of the surface.
+        size: Width and height [px].
+        rng: Its own stream.
+        color: Of layers that name none.
+    """
+    canvas = Canvas(size, regions, color)
+    for layer in layers:
+        layer.apply(canvas, rng)
+    return canvas.image()

@@ -1,0 +1,1 @@
+"""Camera effects: lens, sensor, latency and optical flow."""

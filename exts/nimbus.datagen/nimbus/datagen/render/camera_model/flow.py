@@ -1,0 +1,95 @@
+"""Optical flow from depth and poses: exact, whatever lies between two steps, and the same with every renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.cameras import camera_poses, world_T_camera
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.transforms import to_matrix
+
+Float = NDArray[np.float64]
+
+
+def flow_to_next(
+    frames: CameraFrames,
+    body: NDArray[np.int16],
+    camera: Camera,
+    names: Sequence[str],
+    now: tuple[Float, Float],
+    following: tuple[Float, Float],
+) -> NDArray[np.float16]:
+    """(K, H, W, 2) optical flow of a pinhole camera's frames; NaN in a step that nothing follows.
+
+    Args:
+        frames: What it saw in K steps.
+        body: (K, H, W) row of the body that is seen; -1 for what stands still.
+        camera: The camera.
+        names: B body names.
+        now: Positions (K, B, 3) [m] and orientations (K, B, 4) of the bodies.
+        following: The same one step later; K - 1 of them where the episode ends.
+    """
+    count, rows = len(following[0]), {name: row for row, name in enumerate(names)}
+    flow = np.full((*frames.depth.shape, 2), np.nan, dtype=np.float16)
+    if count:
+        flow[:count] = optical_flow(
+            frames.depth[:count],
+            body[:count],
+            frames.intrinsics,
+            frames.world_T_camera[:count],
+            world_T_camera(*camera_poses(camera, rows, *following)),
+            _matrices(now[0][:count], now[1][:count]),
+            _matrices(*following),
+        )
+    return flow
+
+
+def _matrices(positions: Float, wxyz: Float) -> Float:
+    """Poses (K, B, 4, 4) as matrices."""
+    found = np.tile(np.eye(4), (*positions.shape[:2], 1, 1))
+    found[..., :3, :3], found[..., :3, 3] = to_matrix(wxyz), positions
+    return found
+
+
+def optical_flow(
+    depth: NDArray[np.float32],
+    body: NDArray[np.int16],
+    matrix: Float,
+    world_T_camera: Float,
+    next_world_T_camera: Float,
+    world_T_body: Float,
+    next_world_T_body: Float,
+) -> NDArray[np.float16]:
+    """(K, H, W, 2) [px] right and down, from where a point is seen to where it is in the next step's image.
+
+    It may lie outside of that image, or be hidden there. NaN where nothing was hit, or what comes behind the camera.
+
+    Args:
+        depth: (K, H, W) [m] along the optical axis; 0 where nothing was hit.
+        body: (K, H, W) row of the body that is seen; -1 for what stands still.
+        matrix: (3, 3) pinhole matrix [px].
+        world_T_camera: (K, 4, 4), OpenCV axes.
+        next_world_T_camera: (K, 4, 4) one step later.
+        world_T_body: (K, B, 4, 4)
+        next_world_T_body: (K, B, 4, 4) one step later.
+    """
+    count, height, width = depth.shape
+    u, v = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
+    rays = np.stack([u, v, np.ones_like(u)], axis=-1) @ np.linalg.inv(matrix).T
+    moved = np.concatenate([next_world_T_body @ np.linalg.inv(world_T_body), np.tile(np.eye(4), (count, 1, 1, 1))], 1)
+    camera_T_camera = np.linalg.inv(next_world_T_camera)[:, None] @ moved @ world_T_camera[:, None]
+    to_pixels = matrix @ camera_T_camera[:, :, :3]
+    flow = np.full((count, height, width, 2), np.nan, dtype=np.float16)
+    for step in range(count):
+        seen = depth[step] > 0
+        points = rays[seen] * depth[step][seen][:, None]
+        chosen = to_pixels[step][body[step][seen]]  # -1 is the last: what stands still
+        place = np.einsum("nij,nj->ni", chosen[:, :, :3], points) + chosen[:, :, 3]
+        behind = place[:, 2] <= 1e-6
+        target = place[:, :2] / np.where(behind, np.nan, place[:, 2])[:, None]
+        flow[step][seen] = target - np.stack([u[seen], v[seen]], axis=-1)
+    return flow

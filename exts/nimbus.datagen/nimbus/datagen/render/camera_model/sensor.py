@@ -1,0 +1,83 @@
+"""What a camera's sensor adds to what is seen: exposure, blur and grain, and noise and holes in the depth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from nimbus.datagen.episode.layout import Camera, Sensor
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.random_streams import stream
+
+_BLOB = 3.0
+"""[px] Size of holes in the depth."""
+
+
+class SensorModel:
+    """The sensor of one camera in one episode.
+
+    Noise is drawn once an episode, larger than the picture by wrapping round, and shifted at random for every step: a
+    step's noise depends on nothing but the seed and the step.
+
+    Args:
+        camera: With its sensor.
+    """
+
+    def __init__(self, camera: Camera) -> None:
+        self._sensor: Sensor = camera.sensor
+        self._shape = camera.height, camera.width
+        sensor, rng = self._sensor, stream(camera.sensor.seed, "grain")
+        self._curve = _exposed(sensor.exposure)
+        if sensor.grain:
+            self._grain = np.rint(255.0 * sensor.grain * rng.standard_normal((*self._shape, 3))).astype(np.int16)
+        rng = stream(sensor.depth_seed, "depth")
+        self._holes, self._depth_noise = np.zeros(self._shape, bool), np.zeros(self._shape, np.float32)
+        if sensor.depth_noise:
+            self._depth_noise = (sensor.depth_noise * rng.standard_normal(self._shape)).astype(np.float32)
+        if sensor.depth_holes:
+            blobs = ndimage.gaussian_filter(rng.standard_normal(self._shape), _BLOB, mode="wrap")
+            self._holes = blobs < np.quantile(blobs, sensor.depth_holes)
+
+    def take(self, frames: CameraFrames, *, first_step: int) -> CameraFrames:
+        """The frames as the sensor gives them; labels stay true.
+
+        Args:
+            frames: What is to be seen.
+            first_step: Step of the episode that the first of them shows.
+        """
+        sensor, depth = self._sensor, frames.depth
+        rgb: NDArray[np.uint8] = frames.rgb
+        if sensor.blur:
+            rgb = np.asarray(ndimage.gaussian_filter(rgb, (0, sensor.blur, sensor.blur, 0), mode="nearest"), np.uint8)
+        if sensor.exposure:
+            rgb = self._curve[rgb]
+        if sensor.grain:
+            grain = _shifted(self._grain, (sensor.seed, "grain"), len(rgb), first_step)
+            rgb = np.clip(rgb + grain, 0, 255).astype(np.uint8)
+        if sensor.depth_noise:
+            noise = _shifted(self._depth_noise, (sensor.depth_seed, "noise"), len(depth), first_step)
+            depth = np.where(depth > 0, np.maximum(depth + noise * depth**2, 1e-3), 0).astype(np.float32)
+        if sensor.depth_holes:
+            lost = _shifted(self._holes, (sensor.depth_seed, "holes"), len(depth), first_step)
+            depth = np.where(lost, np.float32(0.0), depth)
+        return replace(frames, rgb=rgb, depth=depth)
+
+
+def _shifted(noise: NDArray, address: tuple[int, str], count: int, first_step: int) -> NDArray:
+    """(K, H, W, …) the noise of some steps."""
+    seed, name = address
+    moves = (stream(seed, name, first_step + step).integers(noise.shape[:2]) for step in range(count))
+    return np.stack([np.roll(noise, tuple(move), axis=(0, 1)) for move in moves])
+
+
+def _exposed(stops: float) -> NDArray[np.uint8]:
+    """(256,) sRGB values after so many stops; the light is what doubles, and what is too bright stays white."""
+    encoded = np.arange(256) / 255.0
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(linear * 2.0**stops, 0.0, 1.0)
+    return np.rint(255 * np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)).astype(
+        np.uint8
+    )

@@ -1,0 +1,1 @@
+"""Stacked rendering in Isaac Sim."""

@@ -1,0 +1,74 @@
+"""What masks of a stage of regions mean: the same indices as with every other renderer of Nimbus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.observation import Labels
+from nimbus.datagen.render.labels import ROBOT, make_labels
+from nimbus.datagen.usd.stacked_stage import body_prim
+from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.usd.visual_assets import VisualAssets, asset_bounds
+
+
+@dataclass(frozen=True)
+class _Box:
+    vertices: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Thing:
+    """What labels need of a part."""
+
+    instance: str
+    body: str
+    triangles: _Box
+
+
+def make_region_labels(
+    stage: StageInfo, layout: Layout, assets: VisualAssets, *, libraries: Sequence[str]
+) -> tuple[Labels, Mapping[str, str]]:
+    """Labels, and the instance of each place below a region's root.
+
+    Args:
+        stage: The scene.
+        layout: Its objects.
+        assets: What is seen.
+        libraries: Object libraries of the task, in its order.
+    """
+    objects = layout.physical.objects
+    own = {item.name for item in objects} | set(stage.fixtures)
+    instance_of = {
+        body_prim(name): name if name in own or name.partition(".")[0] in own else ROBOT for name in assets.bodies
+    }
+    still = {role: places for role, places in stage.roles.items() if role not in stage.fixtures}
+    instance_of |= {f"scene/{place.split('/', 2)[2]}": role for role, places in still.items() for place in places}
+    # objects, then what stands still and the scene's bodies, then the robot's links
+    order = [item.name for item in objects] + [name for name in assets.bodies if name not in {o.name for o in objects}]
+    things: list[Any] = [
+        _Thing(instance_of[body_prim(name)], name, _Box(asset_bounds(assets.bodies[name]))) for name in order
+    ]
+    boxes = _role_bounds(assets, still)
+    things += [_Thing(role, "", _Box(boxes[role])) for role in still]
+    return make_labels(stage, objects, things, libraries=libraries), instance_of
+
+
+def _role_bounds(assets: VisualAssets, roles: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+    """(2, 3) corners of what stands still, by role [m]; of what is not seen, one point."""
+    from pxr import Usd, UsdGeom
+
+    stage: Any = Usd.Stage.Open(str(assets.scene))
+    cache: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
+    found = {}
+    for role, places in roles.items():
+        prims = [prim for place in places if (prim := stage.GetPrimAtPath(place))]
+        boxes = [cache.ComputeWorldBound(prim).ComputeAlignedRange() for prim in prims]
+        corners = [np.array([box.GetMin(), box.GetMax()]) for box in boxes if not box.IsEmpty()] or [np.zeros((2, 3))]
+        found[role] = np.stack([np.min(corners, axis=(0, 1)), np.max(corners, axis=(0, 1))])
+    return found

@@ -1,0 +1,147 @@
+"""Stacked rendering in Isaac Sim: K steps stand in K regions of one stage, and are rendered together by RTX.
+
+Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is used, when it has been started.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import ClassVar
+
+from nimbus.datagen.episode.layout import Camera, Layout
+from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.progress import progress, slow
+from nimbus.datagen.registry import register
+from nimbus.datagen.render.camera_model.latency import shown_poses
+from nimbus.datagen.render.camera_model.sensor import SensorModel
+from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
+from nimbus.datagen.simulate.kit_app import progress_by_update
+from nimbus.datagen.stages import Planned, Rendered, Renderer
+from nimbus.datagen.usd.stack_layout import most_in_memory
+
+_STACK, _MOST = 16, 64
+"""K where nothing is known of the GPU's memory, and the largest that is taken unasked."""
+_MESHES = 64 << 20
+"""[bytes] That one region's copy of the scene may take on the GPU: an estimate, to be replaced by a measurement."""
+_PATIENCE = 600.0
+"""[s] Opening a stage and its first batch may go so long without a sign: both compile or load, for minutes."""
+logger = logging.getLogger("nimbus.isaacsim")
+
+
+@register("render", "isaacsim")
+class IsaacSimRenderer(Renderer):
+    """Renders trajectories in chunks of K steps, as the writer asks for them.
+
+    Args:
+        stack: K; as many as fit into the memory when not given.
+        free_bytes: Of the GPU's memory; 0: not known.
+        warm_up: Updates after a stage was loaded, before the first frame counts.
+        settle: Frames that each batch is rendered, so that what the denoiser remembers of the last one is gone.
+        flow: Also make the optical flow to the next step.
+    """
+
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
+    """Randomizers that this renderer does not honour: its floor lies where the scene's file says."""
+
+    def __init__(
+        self,
+        *,
+        stack: int | None = None,
+        free_bytes: int = 0,
+        warm_up: int = 16,
+        settle: int = 4,
+        flow: bool = False,
+    ) -> None:
+        self._given, self._free_bytes, self._warm_up, self._settle = stack, free_bytes, warm_up, settle
+        self._flow = flow
+        self._stack = stack or _STACK
+        self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
+        self._shown: tuple[Layout, RegionRenderer] | None = None
+        self._count = 0
+        self._has_rendered = False
+
+    def process(self, item: Planned) -> Iterator[Rendered]:
+        """Yield one result for each layout; a failed attempt has no observations."""
+        for layout in item.layouts:
+            failed = not item.trajectory.outcome.success
+            yield Rendered(
+                scene=item.scene,
+                layout=layout,
+                trajectory=item.trajectory,
+                labels=None if failed else self._load(item, layout).labels,
+                observations=iter(()) if failed else self._observe(item, layout),
+                attempt=item.attempt,
+                final=item.final,
+            )
+
+    def close(self) -> None:
+        """Remove the stages that were written."""
+        self._leave()
+        self._folder.cleanup()
+
+    def _observe(self, item: Planned, layout: Layout) -> Iterator[Observation]:
+        trajectory, start = item.trajectory, 0
+        motion = trajectory.body_positions, trajectory.body_wxyz
+        shown_positions, shown_wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
+        sensors = {camera.name: SensorModel(camera) for camera in layout.visual.cameras}
+        while start < trajectory.step_count:
+            steps, next_steps = (slice(start + later, start + later + self._stack) for later in (0, 1))
+            positions, wxyz = shown_positions[steps], shown_wxyz[steps]
+            following = shown_positions[next_steps], shown_wxyz[next_steps]
+            progress()
+            renderer = self._load(item, layout)
+            with nullcontext() if self._has_rendered else slow(_PATIENCE):
+                seen = renderer.render(positions, wxyz, following=following if self._flow else None)
+            self._has_rendered = True
+            progress()  # of a whole batch: rounds of Kit's loop say nothing here
+            taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
+            yield Observation(start=start, cameras=taken)
+            start += len(positions)
+
+    def _load(self, item: Planned, layout: Layout) -> RegionRenderer:
+        """Prepare a layout, unless it is the one that was shown last."""
+        if self._shown is None or self._shown[0] is not layout:
+            self._count += 1
+            assets = item.scene.assets
+            self._stack = self._given or stack_in_memory(layout.visual.cameras, free_bytes=self._free_bytes)
+            renderer = RegionRenderer(
+                assets.stage,
+                assets.robot,
+                layout,
+                item.trajectory,
+                libraries=tuple(assets.libraries),
+                stack=self._stack,
+                folder=Path(self._folder.name) / f"{self._count:05d}",
+                settle=self._settle,
+            )
+            placed, gib = renderer.layout, self._free_bytes / 2**30
+            logger.info("K %d, regions %g m apart, %.1f GiB of memory", placed.count, placed.spacing, gib)
+            with slow(_PATIENCE):
+                self._leave()
+                self._shown, self._has_rendered = (layout, renderer), False
+                try:
+                    with progress_by_update():
+                        renderer.open(warm_up=self._warm_up)
+                except BaseException:
+                    self._leave()  # as any other: sensors that are only dropped crash Kit
+                    raise
+                shutil.rmtree(Path(self._folder.name) / f"{self._count - 1:05d}", ignore_errors=True)  # not open now
+        return self._shown[1]
+
+    def _leave(self) -> None:
+        """Have done with the stage that was shown last, before another one is opened."""
+        if self._shown is not None:
+            self._shown[1].close()
+            self._shown = None
+
+
+def stack_in_memory(cameras: Sequence[Camera], *, free_bytes: int) -> int:
+    """K for a GPU's free memory."""
+    if not free_bytes:
+        return _STACK
+    return min(_MOST, most_in_memory(cameras, free_bytes=free_bytes, region_bytes=_MESHES))

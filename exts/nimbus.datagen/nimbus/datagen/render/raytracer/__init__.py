@@ -1,0 +1,1 @@
+"""The default renderer's Warp kernels and the data that they read."""

@@ -1,0 +1,193 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""Which rectangles a tile of the image can show, and which meshes cast shadows into a cell of a grid across the light.
+
+A mesh is looked for in the boxes around its pieces. What covers a tile or a cell is a set of bits in ``Sets``, one for
+each mesh.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Sets, Steps, Views
+
+wp.set_module_options({"enable_backward": False})
+
+_NEAR = wp.constant(2.0e-3)
+"""[m] What is closer to the camera than this is not looked for."""
+_NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
+
+
+@wp.func
+def _corner(boxes: Boxes, box: int, corner: int) -> wp.vec3:
+    low = boxes.lower[box]
+    high = boxes.upper[box]
+    return wp.vec3(
+        wp.where((corner & 1) != 0, high[0], low[0]),
+        wp.where((corner & 2) != 0, high[1], low[1]),
+        wp.where((corner & 4) != 0, high[2], low[2]),
+    )
+
+
+@wp.func
+def _widened(bounds: wp.vec4, row: float, column: float) -> wp.vec4:
+    return wp.vec4(wp.min(bounds[0], row), wp.min(bounds[1], column), wp.max(bounds[2], row), wp.max(bounds[3], column))
+
+
+@wp.func
+def _projected(views: Views, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
+    row = (0.5 * float(views.height) + views.focal * seen[1] / seen[2]) / float(TILE)
+    column = (0.5 * float(views.width) - views.focal * seen[0] / seen[2]) / float(TILE)
+    return _widened(bounds, row, column)
+
+
+@wp.kernel
+def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(dtype=wp.vec4)):
+    """Rows and columns of the tiles that each box covers."""
+    step, box = wp.tid()
+    row = step * mesh_count + boxes.mesh[box]
+    origin = views.origins[row]
+    turn = views.mesh_R_camera[row]
+    found = wp.vec4(_NOTHING)
+    behind = wp.int32(0)
+    for corner in range(boxes.eight):
+        seen = (_corner(boxes, box, corner) - origin) * turn
+        if seen[2] < -_NEAR:
+            found = _projected(views, seen, found)
+        else:
+            behind += 1
+    if behind > 0 and behind < 8:
+        for edge in range(3 * boxes.eight):
+            axis = 1 << (edge >> 3)
+            corner = edge & 7
+            if (corner & axis) == 0:
+                one = (_corner(boxes, box, corner) - origin) * turn
+                other = (_corner(boxes, box, corner | axis) - origin) * turn
+                if (one[2] < -_NEAR) != (other[2] < -_NEAR):
+                    share = (one[2] + _NEAR) / (one[2] - other[2])
+                    found = _projected(views, one + share * (other - one), found)
+    bounds[step * boxes.count + box] = found
+
+
+@wp.kernel
+def _light_bounds(
+    boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
+):
+    """Where each box lies across the light [m]."""
+    step, box = wp.tid()
+    row = step * mesh_count + boxes.mesh[box]
+    found = wp.vec4(_NOTHING)
+    for corner in range(boxes.eight):
+        point = steps.world_R_mesh[row] * _corner(boxes, box, corner) + steps.positions[row]
+        found = _widened(found, wp.dot(point, along), wp.dot(point, across))
+    bounds[step * boxes.count + box] = found
+
+
+@wp.kernel
+def _mark(
+    boxes: Boxes,
+    mesh_count: int,
+    bounds: wp.array(dtype=wp.vec4),
+    corners: wp.array(dtype=wp.vec2),
+    scales: wp.array(dtype=wp.vec2),
+    active: wp.array(dtype=wp.uint8),
+    rows: int,
+    columns: int,
+    sets: Sets,
+):
+    """Put each box's mesh into the sets of the cells that the box covers."""
+    step, box = wp.tid()
+    mesh = step * mesh_count + boxes.mesh[box]
+    if active[mesh] == wp.uint8(0):
+        return
+    found = bounds[step * boxes.count + box]
+    corner = corners[step]
+    scale = scales[step]
+    limit = wp.vec2(float(rows), float(columns))
+    low = wp.vec2((found[0] - corner[0]) * scale[0], (found[1] - corner[1]) * scale[1])
+    high = wp.vec2((found[2] - corner[0]) * scale[0], (found[3] - corner[1]) * scale[1])
+    if high[0] < 0.0 or high[1] < 0.0 or low[0] >= limit[0] or low[1] >= limit[1]:
+        return
+    bit = wp.uint32(1) << wp.uint32(boxes.mesh[box] & 31)
+    word = boxes.mesh[box] >> 5
+    last_row = wp.int32(wp.min(high[0], limit[0] - 1.0))
+    last_column = wp.int32(wp.min(high[1], limit[1] - 1.0))
+    first_column = wp.int32(wp.max(low[1], 0.0))
+    for row in range(wp.int32(wp.max(low[0], 0.0)), last_row + 1):
+        for column in range(first_column, last_column + 1):
+            sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
+
+
+def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count: int) -> None:
+    """Set the ``tiles`` that rectangles cover.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        active: (K, G) which of them to look at.
+        views: A camera at K steps; gets ``tiles``.
+        count: How many boxes, from the first on.
+    """
+    steps, meshes = active.shape
+    device = boxes.mesh.device
+    bounds = wp.empty(steps * boxes.count, dtype=wp.vec4, device=device)
+    wp.launch(_image_bounds, dim=(steps, count), inputs=[boxes, meshes, views, bounds], device=device)
+    shape = -(-views.height // TILE), -(-views.width // TILE)
+    identity = np.tile(((0.0, 0.0), (1.0, 1.0)), (steps, 1, 1))
+    views.tiles = _sets(boxes, bounds, identity[:, 0], identity[:, 1], active, shape, count)
+
+
+def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tuple[Any, Any]) -> None:
+    """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        casts: (K, G) which of them cast shadows.
+        steps: K steps; gets ``grid_corner``, ``grid_scale`` and ``cells``.
+        axes: Unit vectors along the rows and the columns of the grid.
+    """
+    count, meshes = casts.shape
+    device = boxes.mesh.device
+    bounds = wp.empty(count * boxes.count, dtype=wp.vec4, device=device)
+    along, across = (wp.vec3(*axis) for axis in axes)
+    inputs = [boxes, meshes, steps, along, across, bounds]
+    wp.launch(_light_bounds, dim=(count, boxes.count), inputs=inputs, device=device)
+    found, shown = bounds.numpy().reshape(count, -1, 2, 2), casts[:, boxes.mesh.numpy(), None]
+    low = np.where(shown, found[:, :, 0], np.inf).min(axis=1)
+    high = np.where(shown, found[:, :, 1], -np.inf).max(axis=1)
+    low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
+    scale = GRID / np.maximum(high - low, 1e-6)
+    steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
+    steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
+    steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count)
+
+
+def _sets(
+    boxes: Boxes,
+    bounds: wp.array,
+    corner: NDArray[Any],
+    scale: NDArray[Any],
+    active: NDArray[np.bool_],
+    shape: tuple[int, int],
+    boxes_looked_at: int,
+) -> Sets:
+    steps, count = active.shape
+    device = bounds.device
+    sets = Sets()
+    sets.words = -(-count // 32)
+    sets.bits = wp.zeros(steps * shape[0] * shape[1] * sets.words, dtype=wp.uint32, device=device)
+    uploads = [wp.array(values, dtype=wp.vec2, device=device) for values in (corner, scale)]
+    uploads += [wp.array(active.ravel(), dtype=wp.uint8, device=device)]
+    inputs = [boxes, count, bounds, *uploads, *shape, sets]
+    wp.launch(_mark, dim=(steps, boxes_looked_at), inputs=inputs, device=device)
+    return sets
+
+
+def members(sets: Sets) -> list[list[int]]:
+    """The meshes of each of the K * rows * columns cells; for looking at."""
+    cells = sets.bits.numpy().reshape(-1, sets.words)
+    bits = (cells[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(len(cells), -1)
+    return [np.flatnonzero(row).tolist() for row in bits]

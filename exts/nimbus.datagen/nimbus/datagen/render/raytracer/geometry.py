@@ -1,0 +1,246 @@
+"""The parts of an episode as the ray tracer takes them: one mesh for each body, textures in several sizes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.observation import Labels
+from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.render.raytracer import tone_tables
+from nimbus.datagen.render.raytracer.kernel_data import LEVELS, Boxes, Look, Scene
+from nimbus.datagen.render.raytracer.mipmap import mipmap
+from nimbus.datagen.render.render_parts import ROBOT, Part
+from nimbus.datagen.textures.procedural import surface_image, texture_period
+
+_MOST_RECTANGLES = 64
+"""A part of more rectangles is traced faster as a mesh."""
+_MOST_BOXES, _FACES_OF_A_BOX = 128, 16
+"""A mesh is looked for in the boxes of this many pieces, fewer when it has few faces."""
+_NO_SHADOW = frozenset({"floor", "backdrop"})
+"""The room casts no shadow: the light is taken to come in through its walls."""
+
+_meshes: weakref.WeakKeyDictionary[Triangles, dict[str, wp.Mesh]] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """Meshes of one episode on the device."""
+
+    scene: Any
+    """A ``Scene`` of the ray tracer."""
+    bodies: tuple[str, ...]
+    """Body of each of the G meshes, empty for what stands still."""
+    boxes: Any
+    """A ``Boxes``: around pieces of the meshes."""
+    bounds: NDArray[np.float64]
+    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]"""
+    casts_shadow: NDArray[np.bool_]
+    """(G,)"""
+    flat: NDArray[np.bool_]
+    """(G,) which of them are rectangles; those are seen, and cast shadows, from their front only."""
+    mapped: NDArray[np.bool_]
+    """(G,) which of them are links of the robot."""
+    rectangles: NDArray[np.float64]
+    """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
+    of their lengths."""
+    keep: tuple[wp.Mesh, ...]
+    """The device meshes, which the scene refers to by number only."""
+
+
+def build_geometry(
+    parts: Sequence[Part], surfaces: Mapping[str, Surface], labels: Labels, *, device: wp.Device
+) -> Geometry:
+    """Group parts by body, put their attributes in a row and upload them."""
+    groups = _group(parts)
+    ordered = [part for group in groups for part in group.parts]
+    worn = [surfaces.get(part.instance.partition(".")[0], Surface()) for part in ordered]
+    looks = [_look(part, surface) for part, surface in zip(ordered, worn, strict=True)]
+    meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
+    counts = [len(triangles.faces) for triangles, _ in looks]
+    distinct = {id(image): image for _, image in looks}
+    texture = {key: place for place, key in enumerate(distinct)}
+    images = [mipmap(image) for image in distinct.values()]
+    sizes = [len(image.texels) for image in images]
+    instance = {name: place for place, name in enumerate(labels.instance_names)}
+    tints = [surface.color for surface in worn]
+
+    def upload(values: NDArray | list, dtype: Any) -> wp.array:
+        return wp.array(values, dtype=dtype, device=device)
+
+    flat = np.array([group.rectangle is not None for group in groups])
+    scene = Scene()
+    scene.mesh_count = len(groups)
+    scene.rectangle_count = int(flat.sum())
+    scene.smooth = upload(np.array([not _is_flat(group) for group in groups], dtype=np.uint8), wp.uint8)
+    mapped = np.array([all(part.instance == ROBOT for part in group.parts) for group in groups]) & ~flat
+    scene.mapped = upload(mapped.astype(np.uint8), wp.uint8)
+    scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
+    scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
+    scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
+    solid = [group.triangles for group in groups if group.rectangle is None]
+    starts = np.cumsum([0] + [len(triangles.corners[0]) for triangles in solid])
+    scene.vertex_count, scene.face_count = int(starts[-1]), sum(len(triangles.faces) for triangles in solid)
+    if solid:
+        scene.points = upload(np.concatenate([t.corners[0] for t in solid]), wp.vec3)
+        numbers = [t.corners[1].ravel() + start for t, start in zip(solid, starts, strict=False)]
+        scene.corners = upload(np.concatenate(numbers), wp.int32)
+        scene.vertex_mesh = upload(np.repeat(np.arange(len(groups))[-len(solid) :], np.diff(starts)), wp.int32)
+    scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
+    scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
+    rows = np.zeros(len(ordered), dtype=np.dtype(Look.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    rows["tint"], rows["instance"] = tone_tables.linear(np.array(tints)), [instance[part.instance] for part in ordered]
+    rows["density"] = [_texel_density(triangles, image) for triangles, image in looks]
+    rows["texture"] = [texture[id(image)] for _, image in looks]
+    rows["width"] = [images[place].width for place in rows["texture"]]
+    rows["height"] = [images[place].height for place in rows["texture"]]
+    scene.looks = upload(rows, Look)
+    starts = np.cumsum([0] + sizes[:-1])
+    levels = [np.resize(image.starts, LEVELS) + start for image, start in zip(images, starts, strict=True)]
+    scene.level_start = upload(np.stack(levels).astype(np.int32), wp.int32)
+    scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
+    scene.semantics = upload(labels.instance_semantics, wp.uint8)
+    scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
+    scene.to_srgb = upload(tone_tables.BYTE_OF_LIGHT, wp.uint8)
+    pieces = [_boxes(group.triangles) for group in groups]
+    boxes, every = Boxes(), np.concatenate(pieces)
+    boxes.count, boxes.eight = len(every), 8
+    boxes.mesh = upload(np.repeat(np.arange(len(groups)), [len(piece) for piece in pieces]), wp.int32)
+    boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
+    return Geometry(
+        scene=scene,
+        bodies=tuple(group.body for group in groups),
+        boxes=boxes,
+        bounds=np.stack([[piece[:, 0].min(axis=0), piece[:, 1].max(axis=0)] for piece in pieces]),
+        casts_shadow=np.array([group.casts_shadow for group in groups]),
+        flat=flat,
+        mapped=mapped,
+        rectangles=_rectangle_rows(groups),
+        keep=tuple(mesh for mesh in meshes if mesh is not None),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """What is traced as one: all parts of a body, or one rectangle."""
+
+    body: str
+    parts: tuple[Part, ...]
+    triangles: Triangles
+    casts_shadow: bool
+    rectangle: NDArray[np.float32] | None = None
+
+
+def _rectangle_rows(groups: Sequence[_Group]) -> NDArray[np.float64]:
+    found = [group.rectangle for group in groups if group.rectangle is not None]
+    corner, one, other = np.moveaxis(np.array(found, dtype=np.float64).reshape(-1, 3, 3), 1, 0)
+    normal = np.cross(one, other)
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    shares = [edge / np.sum(edge * edge, axis=1, keepdims=True) for edge in (one, other)]
+    return np.stack([corner, normal, *shares], axis=1)
+
+
+def _group(parts: Sequence[Part]) -> list[_Group]:
+    found: list[_Group] = []
+    meshes: dict[tuple[str, bool], list[Part]] = {}
+    for part in parts:
+        casts = part.instance not in _NO_SHADOW
+        flat = _flat_pieces(part.triangles)
+        if flat is None:
+            meshes.setdefault((part.body, casts), []).append(part)
+            continue
+        for piece in flat:
+            a, b, _, _, _, d = piece.vertices[piece.faces.ravel()]
+            edges = np.stack([a, b - a, d - a])
+            parts_of_one = (replace(part, triangles=piece),)
+            found.append(
+                _Group(body=part.body, parts=parts_of_one, triangles=piece, casts_shadow=casts, rectangle=edges)
+            )
+    for (body, casts), group in meshes.items():
+        triangles = _joined(tuple(part.triangles for part in group))
+        found.append(_Group(body=body, parts=tuple(group), triangles=triangles, casts_shadow=casts))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
+    """Its rectangles one by one, when it is made of a few rectangles and nothing else."""
+    if len(triangles.faces) > 2 * _MOST_RECTANGLES:
+        return None
+    paired = triangles.as_rectangles()
+    return paired and tuple(paired.face_range(face, face + 2) for face in range(0, len(paired.faces), 2))
+
+
+def _look(part: Part, surface: Surface) -> tuple[Triangles, NDArray[np.uint8]]:
+    image = surface_image(surface)
+    if image is None:
+        return part.triangles, part.image
+    return part.triangles.projected(texture_period(part.instance)), image
+
+
+_joined_cache: dict[tuple[Triangles, ...], Triangles] = {}
+
+
+def _joined(pieces: tuple[Triangles, ...]) -> Triangles:
+    """The same pieces give the same object, so that its device mesh is built once."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if pieces not in _joined_cache:
+        if len(_joined_cache) >= 64:
+            _joined_cache.clear()
+        _joined_cache[pieces] = Triangles.concatenate(list(pieces))
+    return _joined_cache[pieces]
+
+
+def _device_mesh(triangles: Triangles, device: wp.Device) -> wp.Mesh:
+    by_device = _meshes.setdefault(triangles, {})
+    if device.alias not in by_device:
+        by_device[device.alias] = wp.Mesh(
+            points=wp.array(triangles.vertices, dtype=wp.vec3, device=device),
+            indices=wp.array(triangles.faces.ravel(), dtype=wp.int32, device=device),
+            bvh_constructor="sah",
+        )
+    return by_device[device.alias]
+
+
+@lru_cache(maxsize=512)
+def _boxes(triangles: Triangles) -> NDArray[np.float64]:
+    """(b, 2, 3) lower and upper corners around pieces: halved along their longest sides until there are enough."""
+    pieces = [triangles.vertices[triangles.faces].astype(np.float64)]
+    while len(pieces) < _MOST_BOXES and len(pieces[0]) > _FACES_OF_A_BOX:
+        halves = [half for piece in pieces for half in _halved(piece)]
+        pieces = sorted(halves, key=len, reverse=True)
+    return np.stack([[piece.min(axis=(0, 1)), piece.max(axis=(0, 1))] for piece in pieces])
+
+
+def _halved(piece: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    middle = piece.mean(axis=1)
+    along = middle[:, np.argmax(np.ptp(middle, axis=0))]
+    low = along <= 0.5 * (along.min() + along.max())
+    return (piece[low], piece[~low]) if low.any() and not low.all() else (piece,)
+
+
+def _is_flat(group: _Group) -> bool:
+    """Whether interpolated normals are those of the faces."""
+    if group.rectangle is None:
+        return False
+    normal = np.cross(group.rectangle[1], group.rectangle[2])
+    return bool(np.all(group.triangles.corner_normals @ normal > 0.9999 * np.linalg.norm(normal)))
+
+
+def _texel_density(triangles: Triangles, image: NDArray[np.uint8]) -> float:
+    """Texels per metre, from the areas of the triangles and of their texture coordinates."""
+    edges = triangles.vertices[triangles.faces]
+    area = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1).sum()
+    flat = triangles.uvs[triangles.faces]
+    one, other = flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0]
+    covered = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]).sum()
+    return float(np.sqrt(covered * image.shape[0] * image.shape[1] / max(area, 1e-12)))

@@ -1,0 +1,219 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""Meshes drawn triangle by triangle: what is nearest in each pixel, for a camera or from the light.
+
+Of each pixel an integer is kept: bits of how near the nearest face is there, then one more than its number. The larger
+integer wins, in whatever order faces are drawn.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from nimbus.datagen.render.raytracer.kernel_data import Raster, Scene
+
+wp.set_module_options({"enable_backward": False})
+
+_NEAR = wp.constant(1.0e-3)
+"""[m] Faces that reach closer to the camera than this are drawn the long way."""
+_SEAM = wp.constant(1.0e-4)
+"""[px] Faces are drawn this much larger, so that no gap is left between neighbours."""
+
+
+@wp.kernel
+def _place_vertices(scene: Scene, raster: Raster):
+    """Where each vertex is in the picture, and how near; 0 for what is not in front of a camera."""
+    step, vertex = wp.tid()
+    row = step * scene.mesh_count + scene.vertex_mesh[vertex]
+    if raster.shown[row] == wp.uint8(0):
+        return
+    seen = raster.matrices[row] * scene.points[vertex] + raster.offsets[row]
+    if raster.perspective:
+        closeness = wp.where(seen[2] >= _NEAR, 1.0 / seen[2], 0.0)
+        seen = wp.vec3(seen[0] * closeness, seen[1] * closeness, closeness)
+    raster.places[step * scene.vertex_count + vertex] = seen
+
+
+@wp.func
+def _keep(raster: Raster, index: int, closeness: float, face: int):
+    key = (wp.uint64(wp.cast(closeness, wp.uint32)) << wp.uint64(32)) | wp.uint64(face + 1)
+    if key > raster.nearest[index]:
+        wp.atomic_max(raster.nearest, index, key)
+
+
+@wp.func
+def long_shares(scene: Scene, raster: Raster, row: int, face: int, x: float, y: float) -> wp.vec3:
+    """Shares of a face's corners at a pixel, over its depth; right for corners behind the camera, too."""
+    matrix = raster.matrices[row]
+    offset = raster.offsets[row]
+    pixel = wp.vec3(x, y, 0.0)
+    one = matrix * scene.points[scene.corners[face * 3]] + offset
+    two = matrix * scene.points[scene.corners[face * 3 + 1]] + offset
+    three = matrix * scene.points[scene.corners[face * 3 + 2]] + offset
+    # Relative to the pixel, whose ray is then the third axis.
+    one = one - pixel * one[2]
+    two = two - pixel * two[2]
+    three = three - pixel * three[2]
+    volume = wp.dot(one, wp.cross(two, three))
+    shares = wp.vec3(
+        two[0] * three[1] - two[1] * three[0],
+        three[0] * one[1] - three[1] * one[0],
+        one[0] * two[1] - one[1] * two[0],
+    )
+    return shares / wp.where(wp.abs(volume) > 1.0e-20, volume, 1.0e20)
+
+
+@wp.func
+def _cut(one: wp.vec3, other: wp.vec3, bounds: wp.vec4) -> wp.vec4:
+    """Bounds in the picture, widened by what of an edge is in front of the camera."""
+    a = one
+    b = other
+    if one[2] < _NEAR:
+        a = one + (_NEAR - one[2]) / (other[2] - one[2]) * (other - one)
+    elif other[2] < _NEAR:
+        b = one + (_NEAR - one[2]) / (other[2] - one[2]) * (other - one)
+    low = wp.vec2(wp.min(a[0] / a[2], b[0] / b[2]), wp.min(a[1] / a[2], b[1] / b[2]))
+    high = wp.vec2(wp.max(a[0] / a[2], b[0] / b[2]), wp.max(a[1] / a[2], b[1] / b[2]))
+    return wp.vec4(
+        wp.min(bounds[0], low[0]), wp.min(bounds[1], low[1]), wp.max(bounds[2], high[0]), wp.max(bounds[3], high[1])
+    )
+
+
+@wp.func
+def _draw_long(scene: Scene, raster: Raster, step: int, row: int, face: int):
+    """A face that the plane close to the camera cuts."""
+    one = raster.matrices[row] * scene.points[scene.corners[face * 3]] + raster.offsets[row]
+    two = raster.matrices[row] * scene.points[scene.corners[face * 3 + 1]] + raster.offsets[row]
+    three = raster.matrices[row] * scene.points[scene.corners[face * 3 + 2]] + raster.offsets[row]
+    bounds = wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9)
+    if one[2] >= _NEAR or two[2] >= _NEAR:
+        bounds = _cut(one, two, bounds)
+    if two[2] >= _NEAR or three[2] >= _NEAR:
+        bounds = _cut(two, three, bounds)
+    if three[2] >= _NEAR or one[2] >= _NEAR:
+        bounds = _cut(three, one, bounds)
+    last_y = wp.int32(wp.min(bounds[3], float(raster.height - 1)))
+    last_x = wp.int32(wp.min(bounds[2], float(raster.width - 1)))
+    for y in range(wp.int32(wp.max(bounds[1], 0.0)), last_y + 1):
+        for x in range(wp.int32(wp.max(bounds[0], 0.0)), last_x + 1):
+            shares = long_shares(scene, raster, row, face, float(x) + 0.5, float(y) + 0.5)
+            closeness = shares[0] + shares[1] + shares[2]
+            if wp.min(shares) >= 0.0 and closeness > 0.0 and closeness < 1.0 / _NEAR:
+                _keep(raster, (step * raster.height + y) * raster.width + x, closeness, face)
+
+
+@wp.func
+def _inverse(slope: float) -> float:
+    return 1.0 / wp.where(slope >= 0.0, wp.max(slope, 1.0e-12), wp.min(slope, -1.0e-12))
+
+
+@wp.func
+def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
+    """What of a span of x has ``value + x / inverse`` at least zero."""
+    root = -value * inverse
+    return wp.vec2(
+        wp.where(inverse > 0.0, wp.max(span[0], root), span[0]), wp.where(inverse > 0.0, span[1], wp.min(span[1], root))
+    )
+
+
+@wp.kernel
+def _draw_faces(scene: Scene, raster: Raster):
+    """Each face into the pixels whose middles it covers."""
+    step, face = wp.tid()
+    first = step * scene.vertex_count
+    corner = scene.corners[face * 3]
+    row = step * scene.mesh_count + scene.vertex_mesh[corner]
+    if raster.shown[row] == wp.uint8(0):
+        return
+    one = raster.places[first + corner]
+    two = raster.places[first + scene.corners[face * 3 + 1]]
+    three = raster.places[first + scene.corners[face * 3 + 2]]
+    if wp.min(wp.min(one[2], two[2]), three[2]) <= 0.0:
+        if wp.max(wp.max(one[2], two[2]), three[2]) > 0.0:
+            _draw_long(scene, raster, step, row, face)
+        return
+    left = wp.min(wp.min(one[0], two[0]), three[0])
+    right = wp.max(wp.max(one[0], two[0]), three[0])
+    top = wp.min(wp.min(one[1], two[1]), three[1])
+    bottom = wp.max(wp.max(one[1], two[1]), three[1])
+    if right < 0.5 - _SEAM or bottom < 0.5 - _SEAM:
+        return
+    first_x = wp.int32(wp.max(left + 0.5 - _SEAM, 0.0))
+    first_y = wp.int32(wp.max(top + 0.5 - _SEAM, 0.0))
+    last_x = wp.int32(wp.min(right - 0.5 + _SEAM, float(raster.width - 1)))
+    last_y = wp.int32(wp.min(bottom - 0.5 + _SEAM, float(raster.height - 1)))
+    if first_x > last_x or first_y > last_y:
+        return
+    a_x = two[0] - one[0]
+    a_y = two[1] - one[1]
+    b_x = three[0] - one[0]
+    b_y = three[1] - one[1]
+    area = a_x * b_y - a_y * b_x
+    if wp.abs(area) < 1.0e-9:
+        return
+    inverse = 1.0 / area
+    seam = _SEAM * (right - left + bottom - top) * wp.abs(inverse)
+    nearest = wp.max(wp.max(one[2], two[2]), three[2])
+    farthest = wp.min(wp.min(one[2], two[2]), three[2])
+    # Shares of the corners change by as much from pixel to pixel; none is below zero within a line's span.
+    slope = wp.vec3((a_y - b_y) * inverse, b_y * inverse, -a_y * inverse)
+    rates = wp.vec3(_inverse(slope[0]), _inverse(slope[1]), _inverse(slope[2]))
+    out = float(first_x) + 0.5 - one[0]
+    wide = float(last_x - first_x)
+    for y in range(first_y, last_y + 1):
+        down = float(y) + 0.5 - one[1]
+        s = (out * b_y - down * b_x) * inverse
+        t = (down * a_x - out * a_y) * inverse
+        span = _span(
+            _span(_span(wp.vec2(0.0, wide), 1.0 - s - t + seam, rates[0]), s + seam, rates[1]), t + seam, rates[2]
+        )
+        if span[0] <= span[1]:
+            begin = wp.int32(span[0])
+            begin += wp.where(float(begin) < span[0], 1, 0)
+            closeness = one[2] + s * (two[2] - one[2]) + t * (three[2] - one[2])
+            rise = slope[1] * (two[2] - one[2]) + slope[2] * (three[2] - one[2])
+            index = (step * raster.height + y) * raster.width + first_x
+            for x in range(begin, wp.int32(span[1]) + 1):
+                _keep(raster, index + x, wp.clamp(closeness + float(x) * rise, farthest, nearest), face)
+
+
+@wp.func
+def face_number(key: wp.uint64) -> int:
+    """The face that a pixel shows, or -1."""
+    return wp.int32(wp.uint32(key & wp.uint64(0xFFFFFFFF))) - 1
+
+
+@wp.func
+def nearness(key: wp.uint64) -> float:
+    """How near it is; 0 when there is none."""
+    return wp.cast(wp.uint32(key >> wp.uint64(32)), wp.float32)
+
+
+@wp.func
+def corner_shares(scene: Scene, raster: Raster, step: int, row: int, face: int, x: float, y: float) -> wp.vec3:
+    """Shares of a face's three corners in the point of it that is seen at (x, y)."""
+    first = step * scene.vertex_count
+    one = raster.places[first + scene.corners[face * 3]]
+    two = raster.places[first + scene.corners[face * 3 + 1]]
+    three = raster.places[first + scene.corners[face * 3 + 2]]
+    shares = wp.vec3(0.0)
+    if wp.min(wp.min(one[2], two[2]), three[2]) > 0.0:
+        a_x = two[0] - one[0]
+        a_y = two[1] - one[1]
+        b_x = three[0] - one[0]
+        b_y = three[1] - one[1]
+        inverse = 1.0 / (a_x * b_y - a_y * b_x)
+        s = wp.clamp(((x - one[0]) * b_y - (y - one[1]) * b_x) * inverse, 0.0, 1.0)
+        t = wp.clamp(((y - one[1]) * a_x - (x - one[0]) * a_y) * inverse, 0.0, 1.0 - s)
+        shares = wp.vec3((1.0 - s - t) * one[2], s * two[2], t * three[2])
+    else:
+        shares = long_shares(scene, raster, row, face, x, y)
+    return shares / (shares[0] + shares[1] + shares[2])
+
+
+def draw(scene: Scene, raster: Raster, *, steps: int, device: wp.Device) -> None:
+    """Draw all meshes that are shown at K steps; sets ``places`` and ``nearest``."""
+    raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
+    raster.nearest = wp.zeros(steps * raster.height * raster.width, dtype=wp.uint64, device=device)
+    if scene.face_count:
+        wp.launch(_place_vertices, dim=(steps, scene.vertex_count), inputs=[scene, raster], device=device)
+        wp.launch(_draw_faces, dim=(steps, scene.face_count), inputs=[scene, raster], device=device)

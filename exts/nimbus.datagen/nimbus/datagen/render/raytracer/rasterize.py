@@ -1,0 +1,89 @@
+"""The meshes of K steps as a camera sees them, and the robot as the light does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen import cameras
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.render.raytracer import raster
+from nimbus.datagen.render.raytracer.geometry import Geometry
+from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
+
+Float = NDArray[np.float64]
+
+
+def draw_view(
+    geometry: Geometry, camera: Camera, positions: Float, world_R_camera: Float, places: Float, world_R_mesh: Float
+) -> Any:
+    """A ``Raster`` of all meshes.
+
+    Args:
+        geometry: G meshes.
+        camera: Its size and field of view.
+        positions: (K, 3) of the camera [m].
+        world_R_camera: (K, 3, 3), OpenGL axes.
+        places: (K, G, 3) of the meshes [m].
+        world_R_mesh: (K, G, 3, 3)
+    """
+    camera_R_world = np.swapaxes(world_R_camera, -1, -2)[:, None]
+    to_pixels = cameras.intrinsics(camera) @ np.diag((1.0, -1.0, -1.0))
+    shown = np.broadcast_to(~geometry.flat, places.shape[:2])
+    offsets = (camera_R_world @ (places - positions[:, None])[..., None])[..., 0] @ to_pixels.T
+    meshes = _raster(geometry, to_pixels @ camera_R_world @ world_R_mesh, offsets, shown)
+    meshes.width, meshes.height, meshes.perspective = camera.width, camera.height, True
+    raster.draw(geometry.scene, meshes, steps=len(positions), device=geometry.boxes.mesh.device)
+    return meshes
+
+
+def draw_heights(
+    geometry: Geometry,
+    steps: Any,
+    places: Float,
+    world_R_mesh: Float,
+    shown: NDArray[np.bool_],
+    axes: Float,
+    *,
+    draw: bool,
+) -> None:
+    """Set the ``heights`` of some of the meshes towards the light, and where their picture lies.
+
+    Args:
+        geometry: G meshes.
+        steps: K steps; gets ``heights``, ``map_corner`` and ``map_scale``.
+        places: (K, G, 3) of the meshes [m].
+        world_R_mesh: (K, G, 3, 3)
+        shown: (K, G) which of them to draw.
+        axes: (3, 3) unit vectors along the columns and the rows of the picture, and towards the light.
+        draw: Draw them; else ``heights`` stays without a picture.
+    """
+    turned, offset = axes @ world_R_mesh, places @ axes.T
+    middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
+    centre = (turned @ middle[:, :, None])[..., 0] + offset
+    reach = (np.abs(turned) @ half[:, :, None])[..., 0]
+    low = np.where(shown[..., None], centre - reach, np.inf).min(axis=1)[:, :2]
+    high = np.where(shown[..., None], centre + reach, -np.inf).max(axis=1)[:, :2]
+    low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
+    ones = np.ones((len(shown), 1))
+    scale = np.concatenate([MAP / np.maximum(high - low, 1e-6), ones], axis=1)
+    corner = np.concatenate([low, -BASE * ones], axis=1)
+    heights = _raster(geometry, scale[:, None, :, None] * turned, scale[:, None] * (offset - corner[:, None]), shown)
+    heights.width, heights.height, heights.perspective = MAP, MAP, False
+    device = geometry.boxes.mesh.device
+    steps.map_corner = wp.array(low, dtype=wp.vec2, device=device)
+    steps.map_scale = wp.array(np.ascontiguousarray(scale[:, :2]), dtype=wp.vec2, device=device)
+    if draw:
+        raster.draw(geometry.scene, heights, steps=len(shown), device=device)
+    steps.heights = heights
+
+
+def _raster(geometry: Geometry, matrices: Float, offsets: Float, shown: NDArray[np.bool_]) -> Any:
+    device, found = geometry.boxes.mesh.device, Raster()
+    found.matrices = wp.array(matrices.reshape(-1, 3, 3), dtype=wp.mat33, device=device)
+    found.offsets = wp.array(offsets.reshape(-1, 3), dtype=wp.vec3, device=device)
+    found.shown = wp.array(shown.astype(np.uint8).ravel(), dtype=wp.uint8, device=device)
+    return found

@@ -1,0 +1,133 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""The renderer: one kernel for every device, which writes images in the form in which they are stored.
+
+Meshes were drawn before (see ``raster``). Rectangles are looked at in the tiles of the image that they cover, and a
+shadow ray meets only what covers its cell of a grid across the light (see ``culling``). Camera rays are one long along
+the optical axis, so that distances along them are depths. What a rectangle needs of a ray is linear in the place
+on the image: a thread tests the pixels of one row of a tile against a rectangle at once.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from nimbus.datagen.render.raytracer.kernel_data import TILE, Images, Light, Scene, Steps, Views
+from nimbus.datagen.render.raytracer.raster import corner_shares, face_number, nearness
+from nimbus.datagen.render.raytracer.shading import Hit, byte, lowest, shade, shading_normal
+
+wp.set_module_options({"enable_backward": False})
+
+Row = wp.types.vector(length=8, dtype=wp.float32)
+"""A value for each pixel of one row of a tile."""
+Numbers = wp.types.vector(length=8, dtype=wp.int32)
+
+
+@wp.func
+def _over_row(plane: wp.vec3, x: float, y: float, places: Row) -> Row:
+    return Row(plane[0] * x + plane[1] * y + plane[2]) + places * plane[0]
+
+
+@wp.func
+def _mesh_hit(scene: Scene, steps: Steps, views: Views, step: int, key: wp.uint64, x: float, y: float) -> Hit:
+    """A pixel on a face of a mesh."""
+    face = face_number(key)
+    one = scene.corners[face * 3]
+    hit = Hit()
+    hit.mesh = scene.vertex_mesh[one]
+    row = step * scene.mesh_count + hit.mesh
+    hit.face = face + 2 * scene.rectangle_count
+    hit.depth = 1.0 / nearness(key)
+    shares = corner_shares(scene, views.meshes, step, row, face, x, y)
+    hit.u = shares[0]
+    hit.v = shares[1]
+    edge = scene.points[scene.corners[face * 3 + 1]] - scene.points[one]
+    other = scene.points[scene.corners[face * 3 + 2]] - scene.points[one]
+    hit.normal = steps.world_R_mesh[row] * wp.normalize(wp.cross(edge, other))
+    return hit
+
+
+@wp.func
+def _rectangle_hit(scene: Scene, steps: Steps, views: Views, step: int, mesh: int, x: float, y: float) -> Hit:
+    """A pixel on a rectangle; its two faces share the diagonal from the first corner."""
+    row = step * scene.mesh_count + mesh
+    pixel = wp.vec3(x, y, 1.0)
+    hit = Hit()
+    hit.mesh = mesh
+    hit.depth = 1.0 / wp.dot(views.planes[row * 3], pixel)
+    s = wp.dot(views.planes[row * 3 + 1], pixel) * hit.depth
+    t = wp.dot(views.planes[row * 3 + 2], pixel) * hit.depth
+    first = s >= t
+    hit.face = scene.face_start[mesh] + wp.where(first, 0, 1)
+    hit.u = wp.where(first, 1.0 - s, 1.0 - t)
+    hit.v = wp.where(first, s - t, s)
+    hit.normal = steps.normals[row]
+    return hit
+
+
+@wp.kernel
+def render_views(scene: Scene, light: Light, steps: Steps, views: Views, background: wp.vec3, images: Images):
+    """One ray through the middle of each pixel: every image. A thread takes one row of a tile."""
+    run = wp.tid()
+    tile_columns = (views.width + TILE - 1) // TILE
+    tile_rows = (views.height + TILE - 1) // TILE
+    column = run % tile_columns
+    line = run // tile_columns
+    step = line // views.height
+    tile = (step * tile_rows + (line % views.height) // TILE) * tile_columns + column
+    y = float(line % views.height) + 0.5
+    first = float(column * TILE) + 0.5
+    places = Row(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+    closeness = Row(0.0)
+    flat = Numbers(-1)
+    for word in range(views.tiles.words):
+        bits = views.tiles.bits[tile * views.tiles.words + word]
+        while bits != wp.uint32(0):
+            rectangle = word * 32 + lowest(bits)
+            bits = bits & (bits - wp.uint32(1))
+            row = (step * scene.mesh_count + rectangle) * 3
+            close = _over_row(views.planes[row], first, y, places)
+            s = _over_row(views.planes[row + 1], first, y, places)
+            t = _over_row(views.planes[row + 2], first, y, places)
+            inside = wp.min(wp.min(wp.min(s, t), wp.min(close - s, close - t)), close - closeness)
+            if wp.max(inside) >= 0.0:
+                for pixel in range(8):
+                    if inside[pixel] >= 0.0 and close[pixel] > 0.0:
+                        closeness[pixel] = close[pixel]
+                        flat[pixel] = rectangle
+    origin = views.positions[step]
+    world_R_camera = views.world_R_camera[step]
+    blocker = wp.int32(-1)
+    for pixel in range(wp.min(views.width - column * TILE, TILE)):
+        x = first + float(pixel)
+        index = line * views.width + column * TILE + pixel
+        toward = wp.vec3(
+            (x - 0.5 * float(views.width)) / views.focal, (0.5 * float(views.height) - y) / views.focal, -1.0
+        )
+        hit = Hit()
+        hit.mesh = -1
+        key = views.meshes.nearest[index]
+        if nearness(key) > closeness[pixel]:
+            hit = _mesh_hit(scene, steps, views, step, key, x, y)
+        elif flat[pixel] >= 0:
+            hit = _rectangle_hit(scene, steps, views, step, flat[pixel], x, y)
+        color = background
+        normal = wp.vec3(0.0)
+        depth = wp.float32(0.0)
+        instance = wp.int32(0)
+        if hit.mesh >= 0:
+            ray = world_R_camera * toward
+            look = scene.looks[scene.face_part[hit.face]]
+            normal = shading_normal(scene, steps, step, hit, ray)
+            depth = hit.depth
+            instance = look.instance
+            shaded = shade(scene, steps, light, look, step, hit, origin, ray, normal, 1.0 / views.focal, blocker)
+            color = shaded.color
+            blocker = shaded.blocker
+        images.depth[index] = depth
+        images.instance[index] = wp.uint8(instance)
+        images.semantic[index] = scene.semantics[instance]
+        for channel in range(3):
+            images.rgb[index * 3 + channel] = byte(scene, color[channel])
+        if images.with_normals:
+            for channel in range(3):
+                images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))

@@ -1,0 +1,266 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""What light comes back from where a ray ends: normals, textures, shadows."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from nimbus.datagen.render.raytracer.kernel_data import BASE as _BASE
+from nimbus.datagen.render.raytracer.kernel_data import BRIGHTEST, GRID, LEVELS, TONES, Light, Look, Scene, Steps
+from nimbus.datagen.render.raytracer.raster import nearness
+
+wp.set_module_options({"enable_backward": False})
+
+_SHADOW_OFFSET = wp.constant(4.0e-4)
+"""[m] Shadow rays start this far off the surface."""
+_FAR = wp.constant(1.0e6)
+_LEVEL = wp.constant(3.0e-4)
+"""[m] What is not higher than this above a face is taken to be the face itself."""
+_ABOVE = wp.constant(4.0e-3)
+"""[m] What is higher than this above it is taken to be something else."""
+
+
+@wp.struct
+class Hit:
+    """Where a ray ends; ``mesh`` is -1 when it leaves the scene."""
+
+    mesh: wp.int32
+    face: wp.int32
+    """Of the scene."""
+    depth: wp.float32
+    u: wp.float32
+    v: wp.float32
+    normal: wp.vec3
+    """Of the face, in the world frame."""
+
+
+@wp.struct
+class Shaded:
+    """Linear light, and what it was that cast the last shadow found."""
+
+    color: wp.vec3
+    blocker: wp.int32
+
+
+@wp.func
+def shading_normal(scene: Scene, steps: Steps, step: int, hit: Hit, ray: wp.vec3) -> wp.vec3:
+    """Interpolated normal in the world frame, on the side that the ray comes from."""
+    flat = hit.normal
+    if wp.dot(flat, ray) > 0.0:
+        flat = -flat
+    normal = flat
+    if scene.smooth[hit.mesh] != wp.uint8(0):
+        smooth = (
+            scene.corner_normals[hit.face * 3] * hit.u
+            + scene.corner_normals[hit.face * 3 + 1] * hit.v
+            + scene.corner_normals[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
+        )
+        turned = wp.normalize(steps.world_R_mesh[step * scene.mesh_count + hit.mesh] * smooth)
+        if wp.dot(turned, flat) < 0.0:
+            turned = -turned
+        if wp.dot(turned, ray) <= 0.0 and wp.length_sq(smooth) > 0.0:
+            normal = turned
+    return normal
+
+
+@wp.func
+def lowest(bits: wp.uint32) -> int:
+    """Number of the lowest bit that is set."""
+    return wp.int32(wp.bit_count((bits & (~bits + wp.uint32(1))) - wp.uint32(1)))
+
+
+@wp.func
+def _casts_on(scene: Scene, steps: Steps, step: int, mesh: int, point: wp.vec3) -> wp.bool:
+    row = step * scene.mesh_count + mesh
+    if scene.meshes[mesh] == wp.uint64(0):
+        place = wp.vec4(point[0], point[1], point[2], 1.0)
+        distance = wp.dot(steps.shades[row * 3], place)
+        s = wp.dot(steps.shades[row * 3 + 1], place)
+        t = wp.dot(steps.shades[row * 3 + 2], place)
+        return wp.min(wp.min(s, t), distance) >= 0.0 and wp.max(s, t) <= 1.0
+    start = (point - steps.positions[row]) * steps.world_R_mesh[row]
+    return wp.mesh_query_ray_anyhit(scene.meshes[mesh], start, steps.light_in_mesh[row], _FAR)
+
+
+@wp.func
+def _from_map(steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.vec3) -> int:
+    """Whether the robot shades a point, by the four pixels around it: 0 if all say no, 1 if all say yes, else -1.
+
+    A pixel says no when nothing in it rises above the plane of the face that the point lies in.
+    """
+    facing = wp.dot(normal, light.towards)
+    if facing < 0.1:
+        return wp.int32(-1)
+    corner = steps.map_corner[step]
+    scale = steps.map_scale[step]
+    x = (wp.dot(point, light.across) - corner[0]) * scale[0] - 0.5
+    y = (wp.dot(point, light.along) - corner[1]) * scale[1] - 0.5
+    column = wp.int32(wp.floor(x))
+    line = wp.int32(wp.floor(y))
+    width = steps.heights.width
+    tall = steps.heights.height
+    if column < -1 or line < -1 or column >= width or line >= tall:
+        return wp.int32(0)
+    height = wp.dot(point, light.towards) + _BASE
+    rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
+    rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
+    lit = wp.int32(0)
+    dark = wp.int32(0)
+    for pixel in range(4):
+        place_x = column + (pixel & 1)
+        place_y = line + (pixel >> 1)
+        top = wp.float32(0.0)
+        if place_x >= 0 and place_y >= 0 and place_x < width and place_y < tall:
+            top = nearness(steps.heights.nearest[(step * tall + place_y) * width + place_x])
+        plane = height + (float(place_x) - x) * rise_x + (float(place_y) - y) * rise_y
+        if top <= plane + _LEVEL:
+            lit += 1
+        elif top > wp.max(plane, height) + _ABOVE:
+            dark += 1
+    return wp.where(lit == 4, 0, wp.where(dark == 4, 1, -1))
+
+
+@wp.func
+def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.vec3, last: int) -> int:
+    """What casts its shadow on a point, or -1; ``last`` is the first to be tried of those that can."""
+    corner = steps.grid_corner[step]
+    scale = steps.grid_scale[step]
+    x = wp.int32(wp.floor((wp.dot(point, light.across) - corner[1]) * scale[1]))
+    y = wp.int32(wp.floor((wp.dot(point, light.along) - corner[0]) * scale[0]))
+    if x < 0 or y < 0 or x >= GRID or y >= GRID:
+        return wp.int32(-1)
+    cell = ((step * GRID + y) * GRID + x) * steps.cells.words
+    height = wp.dot(point, light.towards)
+    known = wp.int32(-2)
+    tried = last
+    for word in range(steps.cells.words):
+        bits = steps.cells.bits[cell + word]
+        while bits != wp.uint32(0):
+            # The last one goes first: neighbours lie in the same shadow.
+            mesh = tried
+            if tried >= 0:
+                tried = wp.int32(-1)
+            else:
+                mesh = word * 32 + lowest(bits)
+                bits = bits & (bits - wp.uint32(1))
+                if mesh == last:
+                    continue
+            if steps.tops[step * scene.mesh_count + mesh] > height:
+                if scene.mapped[mesh] != wp.uint8(0):
+                    if known == -2:
+                        known = _from_map(steps, light, step, point, normal)
+                    if known == 1:
+                        return mesh
+                    if known == 0:
+                        continue
+                if _casts_on(scene, steps, step, mesh, point):
+                    return mesh
+    return wp.int32(-1)
+
+
+@wp.func
+def _linear(scene: Scene, lane: wp.uint32) -> float:
+    return scene.to_linear[wp.int32(lane >> wp.uint32(4))]
+
+
+@wp.func
+def _sample(scene: Scene, look: Look, uv: wp.vec2, footprint: float) -> wp.vec3:
+    """Bilinear, from the size whose texels are about as large as a pixel; linear RGB.
+
+    Bytes are weighed in sixteenths, two of them in the halves of one integer.
+    """
+    level = wp.int32(0)
+    wide = footprint
+    while wide > 1.5 and level < LEVELS - 1 and (look.width >> (level + 1)) > 0 and (look.height >> (level + 1)) > 0:
+        wide = wide * 0.5
+        level = level + 1
+    width = look.width >> level
+    height = look.height >> level
+    start = scene.level_start[look.texture, level]
+    x = (uv[0] - wp.floor(uv[0])) * float(width) - 0.5
+    y = (1.0 - (uv[1] - wp.floor(uv[1]))) * float(height) - 0.5
+    column = wp.int32(wp.floor(x))
+    row = wp.int32(wp.floor(y))
+    a = wp.uint32((x - float(column)) * 16.0)
+    b = wp.uint32((y - float(row)) * 16.0)
+    left = wp.where(column < 0, width - 1, column)
+    right = wp.where(column + 1 >= width, 0, column + 1)
+    above = start + wp.where(row < 0, height - 1, row) * width
+    below = start + wp.where(row + 1 >= height, 0, row + 1) * width
+    sixteen = wp.uint32(16)
+    outer = wp.uint32(0x00FF00FF)
+    middle = wp.uint32(0xFF)
+    one = scene.texels[above + left]
+    two = scene.texels[above + right]
+    three = scene.texels[below + left]
+    four = scene.texels[below + right]
+    weigh_one = (sixteen - a) * (sixteen - b)
+    weigh_two = a * (sixteen - b)
+    weigh_three = (sixteen - a) * b
+    weigh_four = a * b
+    red_blue = (
+        (one & outer) * weigh_one
+        + (two & outer) * weigh_two
+        + (three & outer) * weigh_three
+        + (four & outer) * weigh_four
+    )
+    eight = wp.uint32(8)
+    green = (
+        ((one >> eight) & middle) * weigh_one
+        + ((two >> eight) & middle) * weigh_two
+        + ((three >> eight) & middle) * weigh_three
+        + ((four >> eight) & middle) * weigh_four
+    )
+    return wp.vec3(
+        _linear(scene, red_blue & wp.uint32(0xFFFF)), _linear(scene, green), _linear(scene, red_blue >> sixteen)
+    )
+
+
+@wp.func
+def shade(
+    scene: Scene,
+    steps: Steps,
+    light: Light,
+    look: Look,
+    step: int,
+    hit: Hit,
+    origin: wp.vec3,
+    ray: wp.vec3,
+    normal: wp.vec3,
+    pixel: float,
+    last: int,
+) -> Shaded:
+    """Linear light that comes back along a ray; ``pixel`` is its width at unit distance."""
+    uv = (
+        scene.corner_uvs[hit.face * 3] * hit.u
+        + scene.corner_uvs[hit.face * 3 + 1] * hit.v
+        + scene.corner_uvs[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
+    )
+    long = wp.length(ray)
+    slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
+    footprint = hit.depth * long * pixel * look.density / wp.sqrt(slant)
+    albedo = wp.cw_mul(look.tint, _sample(scene, look, uv, footprint))
+    up = 0.5 * (normal[2] + 1.0)
+    received = light.sky * up + light.ground * (1.0 - up)
+    facing = wp.dot(normal, light.towards)
+    shaded = Shaded()
+    shaded.blocker = last
+    if facing > 0.0:
+        blocker = wp.int32(-1)
+        if light.shadows:
+            point = origin + ray * hit.depth + normal * _SHADOW_OFFSET
+            blocker = _blocker(scene, steps, light, step, point, hit.normal, last)
+        if blocker < 0:
+            received += light.color * facing
+        else:
+            shaded.blocker = blocker
+    for lamp in range(light.lamp_count):
+        received += light.lamp_colors[lamp] * wp.max(wp.dot(normal, light.lamps_towards[lamp]), 0.0)
+    shaded.color = wp.cw_mul(albedo, received)
+    return shaded
+
+
+@wp.func
+def byte(scene: Scene, value: float) -> wp.uint8:
+    """The sRGB byte of linear light."""
+    return scene.to_srgb[wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]

@@ -1,0 +1,169 @@
+"""What can be seen, as few parts as possible: one for each body, and one more for each image on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import newton
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import PlacedObject, part_label
+from nimbus.datagen.meshes.simplify import simplified
+from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.render.labels import ROBOT
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
+from nimbus.datagen.usd.stage import StageInfo
+
+_VISIBLE = int(newton.ShapeFlags.VISIBLE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """A textured mesh that moves with one body, or stands still."""
+
+    instance: str
+    """What it is: an object or a moving part of one, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
+    body: str
+    """The trajectory body it moves with, or empty."""
+    triangles: Triangles
+    """In the frame of the body, or of the world."""
+    image: NDArray[np.uint8]
+    """(H, W, 3) sRGB: the asset's own texture, or a palette of its colours."""
+
+
+def scene_parts(stage: StageInfo, robot: Robot) -> tuple[Part, ...]:
+    """Everything but the objects: robot links, fixtures, table, floor, backdrop."""
+    return _scene_parts(stage.content_hash, _Key(stage, robot))
+
+
+def object_parts(item: PlacedObject) -> tuple[Part, ...]:
+    """The parts of one object: what moves on it is called and labelled apart, such as ``cabinet_0.drawer_0``."""
+    parts = _object_parts(item.library, item.kind, item.variant, item.scale)
+    names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
+    return tuple(replace(part, instance=names[part.body], body=names[part.body]) for part in parts)
+
+
+class _Key:
+    """Lets a stage with unhashable mappings be a cache key; equal robots compare equal."""
+
+    def __init__(self, stage: StageInfo, robot: Robot) -> None:
+        self.stage, self.robot = stage, robot
+
+    def __hash__(self) -> int:
+        return hash((str(self.stage.path), self.robot.name))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and (self.stage.path, self.robot) == (other.stage.path, other.robot)
+
+
+@lru_cache(maxsize=4)
+def _scene_parts(content_hash: str, key: _Key) -> tuple[Part, ...]:
+    stage, robot = key.stage, key.robot
+    builder = SceneBuilder(stage, robot, visuals=True).world([])
+    static = {path: role for role, paths in stage.roles.items() for path in paths}
+
+    def owner(shape: int) -> tuple[str, str]:
+        body = builder.shape_body[shape]
+        if body >= 0:
+            label = builder.body_label[body]
+            return (label if label in stage.fixtures else ROBOT), label
+        path = builder.shape_label[shape]
+        roles = [role for prefix, role in static.items() if path == prefix or path.startswith(prefix + "/")]
+        return (roles[0] if roles else "scene"), ""
+
+    return tuple(_merge(builder, owner, coarse=simplified_bodies(stage, robot, builder)))
+
+
+def simplified_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
+    """The robot's links, without those of the hand, which wrist cameras see closely."""
+    bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0}
+    return frozenset(bodies - set(stage.fixtures) - {*robot.gripper_links})
+
+
+@lru_cache(maxsize=64)
+def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[Part, ...]:
+    builder = parse_usd(ObjectLibrary.open(library).usd_path(kind, variant, scale), visuals=True)
+    names = ["", *(label.rsplit("/", 1)[-1] for label in builder.body_label[1:])]
+    return tuple(_merge(builder, lambda shape: (kind, names[builder.shape_body[shape]])))
+
+
+def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[Part]:
+    """Join all shapes of one owner that carry no image; colours become a palette texture.
+
+    Plain shapes of ``coarse`` bodies get fewer triangles.
+    """
+    plain: dict[tuple[str, str], list[Triangles]] = {}
+    for shape in range(builder.shape_count):
+        if not builder.shape_flags[shape] & _VISIBLE:
+            continue
+        instance, body = owner(shape)
+        mesh = _as_mesh(builder, shape)
+        texture = getattr(mesh, "texture", None)
+        color = builder.shape_color[shape]
+        triangles = Triangles.of_mesh(mesh, _matrix(builder.shape_transform[shape]), _scale(builder, shape))
+        if texture is None:
+            triangles = simplified(triangles) if body in coarse else triangles
+            plain.setdefault((instance, body), []).append(triangles.painted(color))
+        else:
+            yield Part(
+                instance=instance,
+                body=body,
+                triangles=triangles,
+                image=load_image(texture),
+            )
+    for (instance, body), pieces in plain.items():
+        merged, image = Triangles.concatenate(pieces).with_palette()
+        yield Part(instance=instance, body=body, triangles=merged, image=image)
+
+
+def _as_mesh(builder: newton.ModelBuilder, shape: int) -> newton.Mesh:
+    kind, (a, b, c) = newton.GeoType(builder.shape_type[shape]), builder.shape_scale[shape]
+    source = builder.shape_source[shape]
+    if isinstance(source, newton.Mesh):
+        return source
+    z = newton.Axis.Z
+    if kind == newton.GeoType.BOX:
+        return newton.Mesh.create_box(a, b, c, compute_inertia=False)
+    if kind == newton.GeoType.SPHERE:
+        return newton.Mesh.create_sphere(a, compute_inertia=False)
+    if kind == newton.GeoType.CYLINDER:
+        return newton.Mesh.create_cylinder(a, b, up_axis=z, compute_inertia=False)
+    if kind == newton.GeoType.CAPSULE:
+        return newton.Mesh.create_capsule(a, b, up_axis=z, compute_inertia=False)
+    if kind == newton.GeoType.CONE:
+        return newton.Mesh.create_cone(a, b, up_axis=z, compute_inertia=False)
+    raise ValueError(f"cannot draw a {kind.name} ({builder.shape_label[shape]})")
+
+
+def _scale(builder: newton.ModelBuilder, shape: int) -> NDArray[np.float64]:
+    is_mesh = isinstance(builder.shape_source[shape], newton.Mesh)
+    return np.array(builder.shape_scale[shape], dtype=float) if is_mesh else np.ones(3)
+
+
+def _matrix(transform: Any) -> NDArray[np.float64]:
+    from nimbus.datagen.transforms import pose
+
+    x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
+    return pose((x, y, z), (qw, qx, qy, qz))
+
+
+def load_image(texture: Any) -> NDArray[np.uint8]:
+    """(H, W, 3) of a path or an array."""
+    if isinstance(texture, str | os.PathLike):
+        from PIL import Image
+
+        return np.asarray(Image.open(texture).convert("RGB"))
+    image = np.asarray(texture)
+    image = image if image.dtype == np.uint8 else np.rint(image * 255.0).astype(np.uint8)
+    return (
+        image[..., :3]
+        if image.ndim == 3 and image.shape[2] >= 3
+        else np.repeat(image.reshape(*image.shape[:2], 1), 3, 2)
+    )

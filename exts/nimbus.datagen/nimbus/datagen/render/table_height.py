@@ -1,0 +1,27 @@
+"""The room around a table that stands higher or lower in it than the scene says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from nimbus.datagen.render.render_parts import Part
+
+_ROOM = ("floor", "backdrop")
+_TABLE = "table"
+_LEGS = -0.3
+"""[m] What of the table reaches below this are its legs: their ends stay on the floor."""
+
+
+def around_table(parts: Iterable[Part], *, rise: float) -> Iterator[Part]:
+    """The same parts with the room lower by ``rise`` [m]: the world's origin stays on the table."""
+    for part in parts:
+        if not rise or part.body or part.instance not in (*_ROOM, _TABLE):
+            yield part
+            continue
+        vertices = part.triangles.vertices.copy()
+        low = vertices[:, 2] < _LEGS if part.instance == _TABLE else np.ones(len(vertices), dtype=bool)
+        vertices[low, 2] -= rise
+        yield replace(part, triangles=replace(part.triangles, vertices=vertices)) if low.any() else part

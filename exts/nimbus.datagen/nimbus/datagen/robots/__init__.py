@@ -1,0 +1,1 @@
+"""Robot models: robot files, URDF and MJCF, and their checks."""

@@ -1,0 +1,98 @@
+"""Whether what a robot file says of an arm fits the joints of its model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from nimbus.datagen.files.strict_yaml import Document, Keys
+from nimbus.datagen.robots.robot import Manipulator
+from nimbus.datagen.robots.urdf import Element, child_of, effort_of, parent_of, range_of, speed_of
+
+_ROUNDING = 1e-3
+"""Share of a joint's range by which a position may be beyond it: files are written with few digits."""
+
+
+def check_arm(document: Document, one: Manipulator, joints: Mapping[str, Element], at: Keys) -> None:
+    """Check an arm's own joints and its posture at home.
+
+    Args:
+        document: The robot file.
+        one: The arm as it stands there.
+        joints: The joints of the model by name.
+        at: Where its ``arm`` is in the file.
+
+    Raises:
+        InputError: A joint that cannot move, or a posture beyond its limits.
+    """
+    arm = one.arm
+    for index, (name, home) in enumerate(zip(arm.joints, arm.home, strict=True)):
+        joint = joints[name]
+        _check_range(document, (*at, "joints", index), joint)
+        _check_position(document, (*at, "home", index), joint, home)
+        for what, own, value, unit in _strength(joint):
+            if not getattr(arm, own) and value <= 0:
+                instead = f"write more there, or '{own}' of all joints here"
+                raise document.error(
+                    (*at, "joints", index), f"'{name}' has {what} 0 {unit} in its model", instead=instead
+                )
+
+
+def check_gripper(document: Document, one: Manipulator, joints: Mapping[str, Element], at: Keys) -> None:
+    """Check the positions of a gripper; ``at`` is where its ``gripper`` is in the file.
+
+    Raises:
+        InputError: A joint that cannot move, or a position beyond its limits.
+    """
+    gripper = one.gripper
+    for index, name in enumerate(gripper.joints):
+        _check_range(document, (*at, "joints", index), joints[name])
+    for key in ("open", "closed"):
+        _check_position(document, (*at, key), joints[gripper.joints[0]], getattr(gripper, key))
+
+
+def check_masses(document: Document, root: Element) -> None:
+    """Check that everything that moves weighs something; ``root`` is the model with its locked joints fixed.
+
+    Raises:
+        InputError: A link with nothing that a mass could come from, nor fixed to anything that has one.
+    """
+    links = {link.get("name", ""): link for link in root.findall("link")}
+    fixed = [joint for joint in root.findall("joint") if joint.get("type") == "fixed"]
+
+    def weighs(name: str) -> bool:
+        mass = links[name].find("inertial/mass")
+        own = mass is not None and float(mass.get("value", "0")) > 0 or links[name].find("collision") is not None
+        return own or any(weighs(child_of(joint)) for joint in fixed if parent_of(joint) == name)
+
+    for joint in root.findall("joint"):
+        if joint.get("type") != "fixed" and not weighs(child_of(joint)):
+            what = f"link '{child_of(joint)}' moves, and has neither a mass nor a <collision> to take one from"
+            raise document.error(("urdf",), what, instead="write its <inertial> there")
+
+
+def _strength(joint: Element) -> Iterator[tuple[str, str, float, str]]:
+    slides = joint.get("type") == "prismatic"
+    yield "velocity", "velocity_limits", speed_of(joint), "m/s" if slides else "rad/s"
+    yield "effort", "effort_limits", effort_of(joint), "N" if slides else "N m"
+
+
+def _check_range(document: Document, keys: Keys, joint: Element) -> None:
+    name, limits = joint.get("name"), range_of(joint)
+    if limits is None or limits[0] >= limits[1]:
+        what = f"'{name}' cannot move: its model gives it no range"
+        instead = f"""write <limit lower="…" upper="…" effort="…" velocity="…"/> of joint '{name}' there"""
+        raise document.error(keys, what, instead=instead)
+
+
+def _check_position(document: Document, keys: Keys, joint: Element, value: float) -> None:
+    low, high = range_of(joint) or (-math.inf, math.inf)
+    room = _ROUNDING * (high - low)
+    if low - room <= value <= high + room:
+        return
+    slides, name = joint.get("type") == "prismatic", joint.get("name")
+    unit, smaller, factor = ("m", "mm", 0.001) if slides else ("rad", "degrees", math.pi / 180)
+    instead = f"write {low:.3g} to {high:.3g}"
+    if low <= value * factor <= high and (slides or abs(value) > 2 * math.pi):
+        instead += f"; {value:g} {smaller} are {value * factor:.3g} {unit}"
+    raise document.error(keys, f"{value:g} {unit} is beyond the limits of '{name}'", instead=instead)

@@ -1,0 +1,132 @@
+"""Whether the meshes of a URDF can be parts of a robot: they are there, in metres, and what is touched has a volume."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.robots.model_lines import ModelFile
+from nimbus.datagen.robots.robot import Piece, Robot
+from nimbus.datagen.robots.urdf import Element, Float, mesh_path, model_path, piece_path, read_urdf
+
+_SMALLEST, _LARGEST = 0.0005, 5.0
+"""Of the longest side of a mesh [m]."""
+_LIKELY = (0.005, 3.0)
+"""What a part of a robot measures [m]."""
+_FLAT = 1e-5
+"""Thickness by length from which on simulators see a plane."""
+_FORMATS = (".stl", ".obj", ".dae")
+
+
+@dataclass(frozen=True)
+class _Mesh:
+    """A mesh of a link, where its file lies, and how errors about it are said."""
+
+    file: Path
+    scale: tuple[float, ...]
+    touched: bool
+    element: Element
+    link: Element
+    place: ModelFile
+
+    def error(self, what: str, instead: str) -> InputError:
+        """An error at its line; a mesh of an MJCF has a name of ours, so there its link says which it is."""
+        if self.place.path.suffix == ".xml":
+            return self.place.error(self.link, f"a mesh of body '{self.link.get('name')}' {what}", instead=instead)
+        return self.place.error(self.element, f"mesh '{self.element.get('filename')}' {what}", instead=instead)
+
+
+def check_mesh_files(piece: Piece, *, robot: str) -> None:
+    """Check that the meshes of a piece are there; reads none of them.
+
+    Raises:
+        InputError: A mesh is missing or empty, or of a format that no simulator reads.
+    """
+    for mesh in _meshes(piece, robot):
+        if not mesh.file.is_file():
+            raise mesh.error(f"is not there: {mesh.file}", "put it there, or write its path as seen from the URDF")
+        if not mesh.file.stat().st_size:
+            raise mesh.error("is an empty file", "export it again")
+        if mesh.file.suffix.lower() not in _FORMATS:
+            raise mesh.error("is of no known format", f"export it as one of {', '.join(_FORMATS)}")
+
+
+def check_meshes(robot: Robot) -> None:
+    """Read every mesh of a robot and check it.
+
+    Raises:
+        InputError: A mesh cannot be read, is far too large or small, or is flat where it is touched.
+    """
+    known: dict[Path, Float] = {}
+    for piece in robot.pieces:
+        for mesh in _meshes(piece, robot.name):
+            if mesh.file not in known:
+                known[mesh.file] = _points(mesh)
+            points = known[mesh.file] * mesh.scale
+            _check_size(points, mesh)
+            if mesh.touched:
+                _check_volume(points, mesh)
+
+
+def _meshes(piece: Piece, robot: str) -> Iterator[_Mesh]:
+    urdf, place = piece_path(piece, robot=robot), ModelFile(model_path(piece, robot=robot))
+    for link in read_urdf(urdf).findall("link"):
+        for shape in (*link.findall("visual"), *link.findall("collision")):
+            if (mesh := shape.find("geometry/mesh")) is not None:
+                file = mesh_path(mesh.get("filename", ""), piece, urdf)
+                scale = tuple(float(factor) for factor in mesh.get("scale", "1 1 1").split())
+                yield _Mesh(file, scale, shape.tag == "collision", mesh, link, place)
+
+
+def _points(mesh: _Mesh) -> Float:
+    """(n, 3) [m] before its scale; read as the meshes of an object library are."""
+    try:
+        return _corners(mesh.file) * _unit(mesh.file)
+    except InputError as error:
+        raise mesh.error(error.what, error.instead or "export it again") from None
+
+
+def _unit(file: Path) -> float:
+    """Metres in the file's unit, which only Collada knows."""
+    if file.suffix.lower() != ".dae":
+        return 1.0
+    found = re.search(rb'<unit\b[^>]*\bmeter="([^"]+)"', file.read_bytes())
+    return float(found[1]) if found else 1.0
+
+
+def _corners(file: Path) -> Float:
+    import trimesh
+
+    from nimbus.datagen.objects.imported.read import read_surface
+
+    try:
+        return read_surface(file).corners.reshape(-1, 3)
+    except InputError as error:
+        if "outside its folder" not in error.what:
+            raise
+    # Textures of robots often lie in a folder beside that of the meshes.
+    bare = trimesh.load_mesh(str(file), process=False, skip_materials=True)
+    return np.asarray(bare.vertices, dtype=np.float64)
+
+
+def _check_size(points: Float, mesh: _Mesh) -> None:
+    longest = float(np.ptp(points, axis=0).max())
+    if _SMALLEST <= longest <= _LARGEST:
+        return
+    factor = 0.001 if longest > _LARGEST else 1000.0
+    instead = "give its <mesh> a 'scale' that brings it to metres"
+    if _LIKELY[0] <= longest * factor <= _LIKELY[1]:
+        right = " ".join(f"{entry * factor:g}" for entry in mesh.scale)
+        instead = f'write scale="{right}" in its <mesh>, then it is {longest * factor:.3g} m'
+    raise mesh.error(f"is {longest:.3g} m long, possible are {_SMALLEST:g} to {_LARGEST:g} m", instead)
+
+
+def _check_volume(points: Float, mesh: _Mesh) -> None:
+    spread = np.linalg.eigvalsh(np.cov(points.T))
+    if np.sqrt(max(spread[0], 0.0)) < _FLAT * np.sqrt(spread[2]):
+        raise mesh.error("is flat, and what is touched needs a volume", "give it a thickness, or write a <box> instead")

@@ -1,0 +1,242 @@
+"""MJCF: a robot described for MuJoCo becomes a URDF, so that everything else knows one format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
+from nimbus.datagen.transforms import pose, rotation_about, to_matrix
+
+Float = NDArray[np.float64]
+
+_LIGHT = (1e-3, 1e-6)
+"""[kg, kg m²] Of links between several joints of one body."""
+
+
+def is_mjcf(path: Path) -> bool:
+    """Whether a file's root element is ``<mujoco>``."""
+    try:
+        return next(ElementTree.iterparse(path, events=("start",)))[1].tag == "mujoco"
+    except (ElementTree.ParseError, StopIteration, OSError):
+        return False
+
+
+def as_urdf(path: Path) -> Path:
+    """The URDF of an MJCF file, made once for its content.
+
+    Links have the names and frames of the bodies. Free joints are left out: a robot stands on its base. Geoms that
+    touch nothing are what cameras see; planes are no part of a robot.
+
+    Raises:
+        InputError: MuJoCo cannot read it, or it has ball joints.
+    """
+    import mujoco
+
+    try:
+        model: Any = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"not an MJCF that MuJoCo reads: {reason}", where=str(path)) from None
+    root = Element("robot", name="mjcf")
+    conversion = _Conversion(model, root)
+    conversion.convert(where=str(path))
+    text = ElementTree.tostring(root)
+    digest = hashlib.sha256(text)
+    for vertices, faces in conversion.meshes.values():
+        digest.update(vertices.tobytes() + faces.tobytes())
+    folder = cache_folder("mjcf") / digest.hexdigest()[:12]
+    target = folder / f"{path.stem}.urdf"
+    if not target.is_file():
+        with writing(folder.parent):
+            conversion.write(folder, target)
+    return target
+
+
+@dataclass
+class _Conversion:
+    model: Any
+    root: Element
+
+    def __post_init__(self) -> None:
+        self.meshes: dict[str, tuple[Float, NDArray[np.int64]]] = {}
+        """Vertices [m] and faces by file name."""
+
+    def convert(self, *, where: str) -> None:
+        model = self.model
+        for joint in range(model.njnt):
+            if model.jnt_type[joint] == 1:  # mjJNT_BALL
+                what = f"joint '{self._name('joint', joint)}' is a ball joint"
+                raise InputError(what, where=where, instead="write three hinges")
+        first = self._base()
+        for body in range(first, model.nbody):
+            self._link(body)
+            if body > first:
+                self._joints(body)
+        self._mimics()
+
+    def write(self, folder: Path, target: Path) -> None:
+        import trimesh
+
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (vertices, faces) in self.meshes.items():
+            trimesh.Trimesh(vertices, faces, process=False).export(folder / name)
+        ElementTree.indent(self.root)
+        part = target.with_suffix(".part")
+        part.write_bytes(ElementTree.tostring(self.root))
+        part.replace(target)
+
+    def _base(self) -> int:
+        """The body that all hangs on: the world, or the only body on it where that is the same."""
+        model = self.model
+        solid = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == 0 and model.geom_type[geom] != 0]
+        on_world = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
+        alone = not solid and len(on_world) == 1 and not self._moves(on_world[0])
+        same = alone and np.allclose(pose(model.body_pos[on_world[0]], model.body_quat[on_world[0]]), np.eye(4))
+        return int(same)
+
+    def _moves(self, body: int) -> list[int]:
+        """Joints of a body but free ones."""
+        first, count = self.model.body_jntadr[body], self.model.body_jntnum[body]
+        return [joint for joint in range(first, first + count) if self.model.jnt_type[joint] != 0]
+
+    def _name(self, kind: str, index: int) -> str:
+        return getattr(self.model, kind)(index).name or f"{kind}_{index}"
+
+    def _link(self, body: int) -> None:
+        model, link = self.model, ElementTree.SubElement(self.root, "link", name=self._name("body", body))
+        mass, moments = float(model.body_mass[body]), model.body_inertia[body]
+        if mass > 0.0 and body > 0:
+            _inertial(link, mass, moments, pose(model.body_ipos[body], model.body_iquat[body]))
+        geoms = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == body and model.geom_type[geom] != 0]
+        solid = [geom for geom in geoms if model.geom_contype[geom] or model.geom_conaffinity[geom]]
+        for tag, some in (("visual", [g for g in geoms if g not in solid] or solid), ("collision", solid)):
+            for geom in some:
+                self._geom(link, tag, geom)
+
+    def _geom(self, link: Element, tag: str, geom: int) -> None:
+        model = self.model
+        place = pose(model.geom_pos[geom], model.geom_quat[geom])
+        for number, (shift, shape) in enumerate(self._shapes(geom)):
+            element = ElementTree.SubElement(link, tag, name=f"{tag}_{geom}_{number}")
+            set_origin(element, place @ pose((0.0, 0.0, shift), (1.0, 0.0, 0.0, 0.0)))
+            ElementTree.SubElement(element, "geometry").append(shape)
+            if tag == "visual":
+                material = int(model.geom_matid[geom])
+                rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
+                paint = ElementTree.SubElement(element, "material", name=f"paint_{geom}")
+                ElementTree.SubElement(paint, "color", rgba=_text(rgba))
+
+    def _shapes(self, geom: int) -> Iterator[tuple[float, Element]]:
+        """Shapes of URDF, and where each is along the geom's z [m]."""
+        import mujoco
+
+        model, kind = self.model, int(self.model.geom_type[geom])
+        radius, half, depth = (float(value) for value in model.geom_size[geom])
+        if kind == mujoco.mjtGeom.mjGEOM_BOX:
+            yield 0.0, Element("box", size=_text((2 * radius, 2 * half, 2 * depth)))
+        elif kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+            yield 0.0, Element("sphere", radius=f"{radius:.9g}")
+        elif kind in (mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_CAPSULE):
+            yield 0.0, Element("cylinder", radius=f"{radius:.9g}", length=f"{2 * half:.9g}")
+            for end in (-half, half) if kind == mujoco.mjtGeom.mjGEOM_CAPSULE else ():
+                yield end, Element("sphere", radius=f"{radius:.9g}")
+        elif kind == mujoco.mjtGeom.mjGEOM_MESH:
+            yield 0.0, self._mesh(int(model.geom_dataid[geom]))
+
+    def _mesh(self, mesh: int) -> Element:
+        model, name = self.model, f"mesh_{mesh}.stl"
+        first, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
+        face, faces = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
+        vertices = np.array(model.mesh_vert[first : first + count], dtype=float)
+        self.meshes[name] = vertices, np.array(model.mesh_face[face : face + faces], dtype=np.int64)
+        return Element("mesh", filename=name)
+
+    def _joints(self, body: int) -> None:
+        """Everything between a body and its parent: with several joints, or one beside its origin, links between."""
+        model, name = self.model, self._name("body", body)
+        parent = self._name("body", int(model.body_parentid[body]))
+        here = pose(model.body_pos[body], model.body_quat[body])  # the body, seen from the last link made
+        moves = self._moves(body)
+        for joint in moves:
+            anchor, axis = pose(model.jnt_pos[joint], (1.0, 0.0, 0.0, 0.0)), np.array(model.jnt_axis[joint])
+            last = joint == moves[-1] and not np.any(model.jnt_pos[joint])
+            child = name if last else f"{name}_{self._name('joint', joint)}"
+            self._joint(joint, parent, child, here @ anchor, axis)
+            if last:
+                return
+            link = ElementTree.SubElement(self.root, "link", name=child)
+            _inertial(link, _LIGHT[0], np.full(3, _LIGHT[1]), np.eye(4))
+            parent, here = child, np.asarray(np.linalg.inv(anchor), dtype=np.float64)
+        fixed = self._connection("fixed", f"{parent}_to_{name}", parent, name)
+        set_origin(fixed, here)
+
+    def _connection(self, kind: str, name: str, parent: str, child: str) -> Element:
+        joint = ElementTree.SubElement(self.root, "joint", name=name, type=kind)
+        joint.append(Element("parent", link=parent))
+        joint.append(Element("child", link=child))
+        return joint
+
+    def _joint(self, joint: int, parent: str, child: str, place: Float, axis: Float) -> None:
+        model, slides = self.model, self.model.jnt_type[joint] == 2  # mjJNT_SLIDE
+        limited = bool(model.jnt_limited[joint])
+        kind = "prismatic" if slides else "revolute" if limited else "continuous"
+        element = self._connection(kind, self._name("joint", joint), parent, child)
+        start = float(model.qpos0[model.jnt_qposadr[joint]])  # where the file shows the joint
+        back = np.eye(4)
+        if slides:
+            back[:3, 3] = -start * axis
+        else:
+            back[:3, :3] = to_matrix(rotation_about(axis, -start))
+        set_origin(element, place @ back)
+        element.append(Element("axis", xyz=_text(axis)))
+        limit = {"effort": f"{self._effort(joint):.6g}", "velocity": f"{SPEED['prismatic' if slides else 'revolute']}"}
+        if limited:
+            low, high = (float(value) for value in model.jnt_range[joint])
+            limit |= {"lower": f"{low:.9g}", "upper": f"{high:.9g}"}
+        element.append(Element("limit", limit))
+
+    def _effort(self, joint: int) -> float:
+        """The largest force of the joint, of its own limit or of its actuators [N m, N]."""
+        model = self.model
+        if model.jnt_actfrclimited[joint]:
+            return float(np.abs(model.jnt_actfrcrange[joint]).max())
+        forces = [
+            float(np.abs(model.actuator_forcerange[at]).max() * abs(model.actuator_gear[at, 0]))
+            for at in range(model.nu)
+            if model.actuator_trnid[at, 0] == joint
+            and model.actuator_trntype[at] == 0
+            and model.actuator_forcelimited[at]
+        ]
+        return max(forces, default=EFFORT)
+
+    def _mimics(self) -> None:
+        """Joints that an equality ties to another follow it."""
+        model = self.model
+        joints = {element.get("name"): element for element in self.root.findall("joint")}
+        for equality in range(model.neq):
+            follower, leader = int(model.eq_obj1id[equality]), int(model.eq_obj2id[equality])
+            if model.eq_type[equality] == 2 and leader >= 0:  # mjEQ_JOINT
+                ratio = {"joint": self._name("joint", leader), "multiplier": f"{model.eq_data[equality, 1]:.9g}"}
+                joints[self._name("joint", follower)].append(Element("mimic", ratio))
+
+
+def _inertial(link: Element, mass: float, moments: Float, place: Float) -> None:
+    inertial = ElementTree.SubElement(link, "inertial")
+    set_origin(inertial, place)
+    inertial.append(Element("mass", value=f"{mass:.9g}"))
+    values = dict(zip(("ixx", "iyy", "izz"), (f"{float(value):.9g}" for value in moments), strict=True))
+    inertial.append(Element("inertia", values | {"ixy": "0", "ixz": "0", "iyz": "0"}))
+
+
+def _text(values: Iterable[float]) -> str:
+    return " ".join(f"{float(value):.9g}" for value in values)

@@ -1,0 +1,158 @@
+"""Whether a URDF can be a robot: one tree of links, joints that can move, bodies that can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.robots.model_lines import ModelFile
+from nimbus.datagen.robots.urdf import Element, child_of, parent_of, range_of
+
+_KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_NUMBERS = {
+    "origin": {"xyz": 3, "rpy": 3},
+    "axis": {"xyz": 3},
+    "limit": dict.fromkeys(("lower", "upper", "velocity", "effort"), 1),
+    "mimic": {"multiplier": 1, "offset": 1},
+    "mass": {"value": 1},
+    "inertia": dict.fromkeys(_INERTIA, 1),
+    "mesh": {"scale": 3},
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+}
+"""How many numbers an attribute has, by tag."""
+_SOLIDS = ("box", "sphere", "cylinder")
+_ROUNDING = 1e-3
+"""Share of the largest moment of inertia that others may miss: files are written with few digits."""
+
+
+def check_model(root: Element, path: Path) -> None:
+    """Check the links and joints of a URDF.
+
+    Args:
+        root: The URDF.
+        path: The file that people wrote, URDF or MJCF.
+
+    Raises:
+        InputError: The first thing that no robot can have.
+    """
+    file = ModelFile(path)
+    links = _by_name(root, "link", file)
+    joints = _by_name(root, "joint", file)
+    for element in (*links.values(), *joints.values()):
+        _check_numbers(element, file)
+    for joint in joints.values():
+        _check_joint(joint, links, file)
+    _check_tree(links, joints, file)
+    for link in links.values():
+        _check_inertia(link, file)
+    if root.find("link/collision/geometry") is None:
+        what = "no link has a <collision> shape: it could touch and hold nothing"
+        raise InputError(what, where=str(path), instead="write one for each link, such as a copy of its <visual>")
+
+
+def _by_name(root: Element, tag: str, file: ModelFile) -> dict[str, Element]:
+    found: dict[str, Element] = {}
+    for element in root.findall(tag):
+        name = element.get("name", "")
+        if not name or name in found:
+            what = f"two {tag}s are called '{name}'" if name else f"a <{tag}> has no name"
+            raise file.error(element, what, instead="give each a name of its own")
+        found[name] = element
+    return found
+
+
+def _check_numbers(owner: Element, file: ModelFile) -> None:
+    for element in owner.iter():
+        for attribute, count in _NUMBERS.get(element.tag, {}).items():
+            text = element.get(attribute)
+            if text is None:
+                continue
+            values = _finite(text)
+            if len(values) != count:
+                what = f"{attribute}=\"{text}\" in <{element.tag}> of {owner.tag} '{owner.get('name')}'"
+                raise file.error(owner, what, instead=f"write {count} number{'s' if count > 1 else ''}")
+            if element.tag in _SOLIDS and min(values) <= 0:
+                what = f"the {element.tag} of {owner.tag} '{owner.get('name')}' has {attribute}=\"{text}\""
+                raise file.error(owner, what, instead="write its size in metres, above 0")
+
+
+def _finite(text: str) -> list[float]:
+    try:
+        values = [float(word) for word in text.split()]
+    except ValueError:
+        return []
+    return values if all(map(math.isfinite, values)) else []
+
+
+def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelFile) -> None:
+    name, kind = joint.get("name"), joint.get("type", "")
+    if kind not in _KINDS:
+        raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=nearest(kind, _KINDS))
+    for link in (parent_of(joint), child_of(joint)):
+        if link not in links:
+            raise file.error(joint, f"joint '{name}' names no link '{link}'", instead=nearest(link, links))
+    if kind in ("fixed", "floating"):
+        return
+    axis = joint.find("axis")
+    if axis is not None and not any(_finite(axis.get("xyz", "1 0 0"))):
+        raise file.error(joint, f"the axis of joint '{name}' is 0 0 0", instead="write a direction, such as 0 0 1")
+    low, high = range_of(joint) or (0.0, 0.0)
+    if low > high and kind != "continuous":
+        what = f"joint '{name}' has lower {low:g} above upper {high:g}"
+        raise file.error(joint, what, instead=f'write lower="{high:g}" upper="{low:g}"')
+
+
+def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], file: ModelFile) -> None:
+    above: dict[str, Element] = {}
+    for joint in joints.values():
+        if (other := above.get(child_of(joint))) is not None:
+            what = f"link '{child_of(joint)}' hangs on two joints, '{other.get('name')}' and '{joint.get('name')}'"
+            raise file.error(joint, what, instead="remove one of them: a robot is a tree of links")
+        above[child_of(joint)] = joint
+    for link in links:
+        if circle := _circle(link, above):
+            last = above[circle[0]]
+            what = f"joint '{last.get('name')}' closes a loop of links: {', '.join(circle)}"
+            raise file.error(last, what, instead="remove one joint of the loop: a robot is a tree of links")
+    first, *others = (link for link in links if link not in above)
+    if others:
+        what = f"links '{first}' and '{others[0]}' both hang on no joint"
+        raise file.error(links[others[0]], what, instead="join them with a fixed joint, or remove one")
+
+
+def _circle(link: str, above: Mapping[str, Element]) -> list[str]:
+    """The links that a walk towards the base comes back to this one by, from the base on; empty when it does not."""
+    walked = [link]
+    while walked[-1] in above:
+        parent = parent_of(above[walked[-1]])
+        if parent == link:
+            return [link, *walked[:0:-1]]
+        if parent in walked:
+            return []
+        walked.append(parent)
+    return []
+
+
+def _check_inertia(link: Element, file: ModelFile) -> None:
+    name, mass, tensor = link.get("name"), link.find("inertial/mass"), link.find("inertial/inertia")
+    if mass is not None and float(mass.get("value", "0")) < 0:
+        what = f"link '{name}' has a mass of {mass.get('value')} kg"
+        raise file.error(link, what, instead="write its mass in kg")
+    if tensor is None:
+        return
+    xx, xy, xz, yy, yz, zz = (float(tensor.get(entry, "0")) for entry in _INERTIA)
+    moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    least, middle, most = (float(value) for value in moments)
+    room = _ROUNDING * abs(most)
+    if least >= -room and least + middle >= most - room:
+        return
+    said = f"no body has the inertia of link '{name}': its principal moments are {least:.3g}, {middle:.3g}, {most:.3g}"
+    rule = "none is negative" if least < -room else "the largest is at most the sum of the others"
+    raise file.error(link, f"{said} kg m²; {rule}", instead="export it again, in kg m² about its centre of mass")

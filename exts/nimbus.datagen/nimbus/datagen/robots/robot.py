@@ -1,0 +1,237 @@
+"""A robot: where its model comes from, and what a planner and a controller must know about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from nimbus.datagen.episode.layout import Camera, Quaternion, Vector
+from nimbus.datagen.files.quantities import Metres
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.plan.grasp import GripperShape
+
+ONLY_ARM = "arm"
+"""Name of the arm of a robot that has one."""
+
+
+_LARGEST_HAND = 0.5
+"""[m]"""
+
+
+def _wrong_count(field: str, count: int, joints: int) -> PydanticCustomError:
+    what = f"{field} has {count} entries for {joints} joints"
+    return PydanticCustomError("entries", what, {"at": (field,)})  # pyright: ignore[reportArgumentType]
+
+
+class Tool(StrictModel):
+    """The frame that grasps and poses are given in: z out of the hand, y along the closing direction."""
+
+    link: str = Field(description="the link that carries the tool")
+    position: Vector = Field(description="origin of the tool frame in the link's frame [m]")
+    wxyz: Quaternion = Field(default=(1.0, 0.0, 0.0, 0.0), description="link_T_tool rotation")
+
+
+class Arm(StrictModel):
+    """Joints moved by the motion planner; one entry per joint in every list.
+
+    What a robot file leaves out is taken from the URDF (limits) or derived from its masses (gains).
+    """
+
+    joints: tuple[str, ...]
+    home: tuple[float, ...] = Field(description="posture at the start and for `home` [rad]")
+    velocity_limits: tuple[float, ...] = Field((), description="[rad/s]")
+    acceleration_limits: tuple[float, ...] = Field((), description="[rad/s^2]")
+    effort_limits: tuple[float, ...] = Field((), description="[N m]")
+    stiffness: tuple[float, ...] = Field((), description="position gain [N m/rad]")
+    damping: tuple[float, ...] = Field((), description="velocity gain [N m s/rad]")
+    armature: float = Field(default=0.1, ge=0, description="rotor inertia seen at the joint [kg m^2]")
+
+    @model_validator(mode="after")
+    def _one_entry_per_joint(self) -> Arm:
+        for field in ("home", "velocity_limits", "acceleration_limits", "effort_limits", "stiffness", "damping"):
+            count = len(getattr(self, field))
+            if count != len(self.joints) and not (count == 0 and field != "home"):
+                raise _wrong_count(field, count, len(self.joints))
+        return self
+
+
+class Gripper(StrictModel):
+    """Two pads that close on something: fingers that slide or turn, or one jaw that closes on a fixed finger.
+
+    The first joint leads, the others follow it in a fixed ratio.
+    """
+
+    joints: tuple[str, ...] = Field(min_length=1)
+    ratios: tuple[float, ...] = Field((), description="travel of each joint per travel of the first; default: URDF")
+    links: tuple[str, ...] = Field(description="links that may touch what is held")
+    fingers: tuple[str, str] = Field(description="links with the pads")
+    open: float = Field(description="position of the first joint when open [m, rad]")
+    closed: float = Field(description="position of the first joint when closed on nothing [m, rad]")
+    opening: Metres | None = Field(
+        None, gt=0, le=_LARGEST_HAND, description="distance between the open pads [m]; default: both slide"
+    )
+    effort_limit: float = Field(gt=0, description="of each joint [N, N m]")
+    stiffness: float = Field(gt=0, description="[N/m, N m/rad]")
+    damping: float = Field(ge=0, description="[N s/m, N m s/rad]")
+    armature: float = Field(default=0.0, ge=0, description="[kg, kg m^2]")
+    pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
+    pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")
+    finger_thickness: Metres = Field(
+        gt=0, le=_LARGEST_HAND, description="extent of a finger outside its pad, along the tool's y [m]"
+    )
+    finger_depth: Metres = Field(gt=0, le=_LARGEST_HAND, description="from the tool's origin back to the palm [m]")
+
+    @model_validator(mode="after")
+    def _one_ratio_per_joint(self) -> Gripper:
+        if self.ratios and len(self.ratios) != len(self.joints):
+            raise _wrong_count("ratios", len(self.ratios), len(self.joints))
+        if self.open == self.closed:
+            raise ValueError("open and closed are the same position")
+        return self
+
+    @property
+    def width(self) -> float:
+        """Distance between the open pads [m]."""
+        return 2 * abs(self.open - self.closed) if self.opening is None else self.opening
+
+    @property
+    def travel_per_metre(self) -> float:
+        """How far the first joint travels for each metre that a pad moves on average; positive when opening."""
+        return (self.open - self.closed) / (self.width / 2)
+
+    @property
+    def shape(self) -> GripperShape:
+        """What decides where it can close."""
+        return GripperShape(
+            opening=self.width,
+            pad_width=self.pad_width,
+            pad_height=self.pad_height,
+            finger_thickness=self.finger_thickness,
+            finger_depth=self.finger_depth,
+        )
+
+
+class Manipulator(StrictModel):
+    """One arm with its hand."""
+
+    name: str
+    tool: Tool
+    arm: Arm
+    gripper: Gripper
+
+
+class Piece(StrictModel):
+    """A URDF, or a part of one, that a robot is put together from."""
+
+    package: str = Field(default="", description="Python package that carries it; empty: a file of the user's")
+    urdf: str = Field(description="path inside the package's data folder, or of the file")
+    root: str = Field(default="", description="only this link and what hangs on it; empty: all of it")
+    prefix: str = Field(default="", description="before the names of its links and joints")
+    mount: str = Field(default="", description="link of an earlier piece that carries it; empty: the robot's base")
+    position: Vector = (0.0, 0.0, 0.0)
+    wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
+
+
+class Robot(StrictModel):
+    """Everything Nimbus knows about a robot beyond its URDF."""
+
+    name: str
+    description: str = ""
+    pieces: tuple[Piece, ...]
+    arms: tuple[Manipulator, ...] = Field(min_length=1)
+    position: Vector = Field((0.0, 0.0, 0.0), description="where its base stands, seen from the scene's place [m]")
+    wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    locked: tuple[tuple[str, float], ...] = Field((), description="joints that stay at a position [rad, m]")
+    decompose: tuple[str, ...] = Field((), description="links whose collision meshes are cut into convex pieces")
+    cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tools'")
+
+    @property
+    def tool(self) -> Tool:
+        """Of the first arm."""
+        return self.arms[0].tool
+
+    @property
+    def arm(self) -> Arm:
+        """The first arm."""
+        return self.arms[0].arm
+
+    @property
+    def gripper(self) -> Gripper:
+        """Of the first arm."""
+        return self.arms[0].gripper
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """``("arm",)`` of a robot that has one."""
+        return tuple(arm.name for arm in self.arms)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Every joint that moves: arm by arm, the arm's joints before the gripper's."""
+        return tuple(name for one in self.arms for name in (*one.arm.joints, *one.gripper.joints))
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """What is commanded: arm by arm, the arm's joints [rad], then the first joint of its gripper [m, rad]."""
+        if len(self.arms) == 1:
+            return (*self.arm.joints, "gripper")
+        return tuple(name for one in self.arms for name in (*one.arm.joints, f"{one.name}_gripper"))
+
+    @property
+    def action_index(self) -> tuple[int, ...]:
+        """For every joint the entry of an action that it follows."""
+        index: list[int] = []
+        first = 0
+        for one in self.arms:
+            count = len(one.arm.joints)
+            index += [*range(first, first + count), *[first + count] * len(one.gripper.joints)]
+            first += count + 1
+        return tuple(index)
+
+    @property
+    def joint_ratios(self) -> tuple[float, ...]:
+        """For every joint its travel per travel of what it follows."""
+        return tuple(ratio for one in self.arms for ratio in (*[1.0] * len(one.arm.joints), *one.gripper.ratios))
+
+    @property
+    def home_action(self) -> tuple[float, ...]:
+        """Every arm at home, every gripper open."""
+        return tuple(value for one in self.arms for value in (*one.arm.home, one.gripper.open))
+
+    @property
+    def home_joints(self) -> tuple[float, ...]:
+        """Every joint at home."""
+        action = self.home_action
+        return tuple(action[at] * ratio for at, ratio in zip(self.action_index, self.joint_ratios, strict=True))
+
+    @property
+    def gripper_links(self) -> tuple[str, ...]:
+        """Links of all grippers."""
+        return tuple(link for one in self.arms for link in (*one.gripper.links, *one.gripper.fingers))
+
+    @property
+    def camera_links(self) -> tuple[str, ...]:
+        """Links that a camera can be fixed to."""
+        return (*(arm.tool.link for arm in self.arms), *self.cameras)
+
+    def with_arm(self, name: str) -> Robot:
+        """The same robot as if it had only this arm."""
+        return self.model_copy(update={"arms": tuple(arm for arm in self.arms if arm.name == name)})
+
+    def mounted(self, camera: Camera) -> Camera:
+        """The camera with its mount spelt out: ``hand`` is the tool's link, ``left_hand`` that of the arm ``left``."""
+        hands = {f"{arm.name}_hand": arm.tool.link for arm in self.arms} | {"hand": self.tool.link}
+        return replace(camera, mount=hands.get(camera.mount, camera.mount))
+
+
+def load_robot(name_or_path: str, *, where: str = "") -> Robot:
+    """Load a robot file by name or path.
+
+    Raises:
+        InputError: No such robot, the file is wrong, or what it names is not in its model.
+    """
+    from nimbus.datagen.robots.robot_file import read_robot
+
+    return read_robot(name_or_path, where=where)

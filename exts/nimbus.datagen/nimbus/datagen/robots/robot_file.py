@@ -1,0 +1,270 @@
+"""A robot file: what people write of a robot, completed from its URDF and from the robots that it borrows from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from nimbus.datagen.episode.layout import Vector
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.files import strict_yaml
+from nimbus.datagen.files.quantities import Radians
+from nimbus.datagen.files.scene_files import scene_file, seen_from
+from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel
+from nimbus.datagen.robots.defaults import completed
+from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
+from nimbus.datagen.robots.mesh_checks import check_mesh_files
+from nimbus.datagen.robots.model_checks import check_model
+from nimbus.datagen.robots.robot import ONLY_ARM, Arm, Gripper, Manipulator, Piece, Robot, Tool, load_robot
+from nimbus.datagen.robots.urdf import (
+    Element,
+    assemble,
+    lock_joints,
+    model_path,
+    piece_path,
+    range_of,
+    read_urdf,
+)
+from nimbus.datagen.transforms import multiply, rotation_about
+
+
+class Place(StrictModel):
+    """Where something stands or is mounted: turned about z, then x, then moved."""
+
+    position: Vector = Field(default=(0.0, 0.0, 0.0), description="x, y, z [m]")
+    turn: Radians = Field(default=0.0, description="About z.")
+    tilt: Radians = Field(default=0.0, description="About the turned x.")
+
+    @property
+    def wxyz(self) -> tuple[float, float, float, float]:
+        """Its orientation."""
+        if not (self.turn or self.tilt):
+            return 1.0, 0.0, 0.0, 0.0
+        return multiply(rotation_about((0, 0, 1), self.turn), rotation_about((1, 0, 0), self.tilt))
+
+
+class BorrowedHand(Place):
+    """The gripper of another robot, with its tool frame, fixed to a link of this one."""
+
+    of: str = Field(description="Robot whose gripper it is: a name from scenes/robots, or a path seen from this file.")
+    mount: str = Field(description="The link that it is fixed to.")
+
+
+class ArmEntry(StrictModel):
+    """One arm with its hand: a ``tool`` and a ``gripper``, or a borrowed ``hand``."""
+
+    arm: Arm | None = None
+    tool: Tool | None = None
+    gripper: Gripper | None = None
+    hand: BorrowedHand | None = None
+
+
+class WholeArm(ArmEntry):
+    """One of several arms; instead of its parts it can be another robot as a whole, ``of`` which it is."""
+
+    of: str = Field("", description="Another one-armed robot, as this arm.")
+    place: Place = Field(Place(), description="Where that robot stands.")
+
+
+class RobotFile(ArmEntry):
+    """What stands in a robot file."""
+
+    name: str
+    description: str = ""
+    package: str = Field("", description="Python package that carries the URDF; empty: urdf is a path seen from here.")
+    urdf: str = Field("", description="URDF or MJCF: path inside the package's data folder, or seen from this file.")
+    place: Place = Field(Place(), description="Where the robot's base stands, seen from the scene's place for robots.")
+    locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
+    arms: dict[str, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
+    decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
+    cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tool's")
+
+    @model_validator(mode="after")
+    def _one_arm_or_several(self) -> RobotFile:
+        if bool(self.arms) == (self.arm is not None):
+            raise ValueError("give either 'arm' or 'arms'")
+        entries = {**self.arms} if self.arms else {"": self}
+        for name, entry in entries.items():
+            at = f"arms.{name}: " if name else ""
+            if isinstance(entry, WholeArm) and entry.of:
+                if entry.arm or entry.tool or entry.gripper or entry.hand:
+                    raise ValueError(f"{at}an arm of another robot has no parts of its own")
+            elif entry.arm is None:
+                raise ValueError(f"{at}no 'arm'")
+            elif (entry.hand is None) == (entry.gripper is None):
+                raise ValueError(f"{at}give a 'tool' and a 'gripper', or a 'hand' of another robot")
+            elif entry.gripper and not entry.tool:
+                raise ValueError(f"{at}no 'tool', which a gripper needs")
+        if not self.urdf and not all(entry.of for entry in self.arms.values()):
+            raise ValueError("no 'urdf'")
+        if len(self.arms) == 1:
+            raise ValueError("'arms' has one entry: write 'arm' for a robot with one")
+        return self
+
+
+def read_robot(name_or_path: str, *, where: str = "") -> Robot:
+    """Read a robot file and complete it from its model.
+
+    Raises:
+        InputError: No such robot, the file is wrong, or what it names is not in its model.
+    """
+    path = scene_file("robots", name_or_path, kind="robot", where=where)
+    document = strict_yaml.read(path)
+    return _Completion(document, document.validate(RobotFile), path.parent).robot()
+
+
+@dataclass(frozen=True)
+class _Completion:
+    document: Document
+    file: RobotFile
+    folder: Path
+
+    def robot(self) -> Robot:
+        """The robot that the file describes."""
+        file = self.file
+        pieces: list[Piece] = []
+        if file.urdf:
+            urdf = file.urdf if file.package else str(self.folder / file.urdf)
+            pieces.append(Piece(package=file.package, urdf=urdf))
+            self._check_model(pieces[0])
+        arms: list[Manipulator] = []
+        for name, entry in (file.arms or {ONLY_ARM: file}).items():
+            arm, more = self._arm(name, entry)
+            arms.append(arm)
+            pieces += more
+        root = assemble(pieces, robot=file.name)
+        self._check_names(root, arms)
+        self._check_limits(root, arms)
+        locked = self._locked(root, arms)
+        lock_joints(root, locked)
+        check_masses(self.document, root)
+        return Robot(
+            name=file.name,
+            description=file.description,
+            pieces=tuple(pieces),
+            arms=tuple(completed(arm, root) for arm in arms),
+            position=file.place.position,
+            wxyz=file.place.wxyz,
+            locked=tuple(sorted(locked.items())),
+            decompose=file.decompose,
+            cameras=file.cameras,
+        )
+
+    def _check_model(self, piece: Piece) -> None:
+        try:
+            path, urdf = model_path(piece, robot=self.file.name), piece_path(piece, robot=self.file.name)
+        except InputError as error:
+            key = "package" if piece.package and "package '" in error.what and "is not in" not in error.what else "urdf"
+            raise self.document.error((key,), error.what, instead=error.instead) from None
+        check_model(read_urdf(urdf), path)
+        check_mesh_files(piece, robot=self.file.name)
+
+    def _at(self, name: str, *keys: str) -> Keys:
+        return keys if name == ONLY_ARM and not self.file.arms else ("arms", name, *keys)
+
+    def _borrowed(self, name: str, keys: Keys) -> Robot:
+        other = load_robot(seen_from(self.folder, name), where=self.document.where(keys))
+        if len(other.arms) > 1:
+            raise self.document.error(keys, f"robot '{other.name}' has several arms", instead="name one with one arm")
+        return other
+
+    def _arm(self, name: str, entry: ArmEntry) -> tuple[Manipulator, list[Piece]]:
+        """An arm, and what its model needs beside the file's own URDF."""
+        prefix = f"{name}_" if self.file.arms else ""
+        if isinstance(entry, WholeArm) and entry.of:
+            other = self._borrowed(entry.of, self._at(name, "of"))
+            place = {"position": entry.place.position, "wxyz": entry.place.wxyz}
+            pieces = [
+                piece.model_copy(
+                    update={"prefix": prefix + piece.prefix, "mount": prefix + piece.mount if piece.mount else ""}
+                    | ({} if piece.mount else place)
+                )
+                for piece in other.pieces
+            ]
+            arm = _prefixed(other.arms[0], prefix)
+            return arm.model_copy(update={"name": name}), pieces
+        assert entry.arm is not None
+        if (hand := entry.hand) is None:
+            assert entry.tool is not None and entry.gripper is not None
+            return Manipulator(name=name, tool=entry.tool, arm=entry.arm, gripper=entry.gripper), []
+        other = self._borrowed(hand.of, self._at(name, "hand", "of"))
+        source = other.pieces[-1]
+        piece = Piece(
+            package=source.package,
+            urdf=source.urdf,
+            root=other.tool.link.removeprefix(source.prefix),
+            prefix=prefix + source.prefix,
+            mount=hand.mount,
+            position=hand.position,
+            wxyz=hand.wxyz,
+        )
+        borrowed = _prefixed(other.arms[0], prefix)
+        return Manipulator(name=name, tool=borrowed.tool, arm=entry.arm, gripper=borrowed.gripper), [piece]
+
+    def _check_names(self, root: Element, arms: list[Manipulator]) -> None:
+        """Check that the links and joints that the file names are in its model."""
+        for arm in arms:
+            entry = self.file.arms.get(arm.name, self.file)
+            if isinstance(entry, WholeArm) and entry.of:
+                continue
+            self._check(root, "joint", arm.arm.joints, self._at(arm.name, "arm", "joints"))
+            if entry.hand is not None:
+                self._check(root, "link", (entry.hand.mount,), self._at(arm.name, "hand", "mount"))
+                continue
+            self._check(root, "link", (arm.tool.link,), self._at(arm.name, "tool", "link"))
+            self._check(root, "joint", arm.gripper.joints, self._at(arm.name, "gripper", "joints"))
+            self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))
+            self._check(root, "link", arm.gripper.fingers, self._at(arm.name, "gripper", "fingers"))
+        self._check(root, "link", self.file.cameras, ("cameras",))
+        self._check(root, "link", self.file.decompose, ("decompose",))
+        self._check(root, "joint", tuple(self.file.locked), ("locked",))
+
+    def _check_limits(self, root: Element, arms: list[Manipulator]) -> None:
+        """Check that its postures are within the limits of its model; borrowed parts are checked in their own file."""
+        joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
+        for one in arms:
+            entry = self.file.arms.get(one.name, self.file)
+            if entry.arm:
+                check_arm(self.document, one, joints, self._at(one.name, "arm"))
+            if entry.gripper:
+                check_gripper(self.document, one, joints, self._at(one.name, "gripper"))
+
+    def _check(self, root: Element, kind: str, names: tuple[str, ...], keys: Keys) -> None:
+        known = {element.get("name", "") for element in root.findall(kind)}
+        for index, name in enumerate(names):
+            if name in known:
+                continue
+            at = keys if len(names) == 1 or (*keys, index) not in self.document.values else (*keys, index)
+            raise self.document.error(at, f"its URDF has no {kind} '{name}'", instead=nearest(name, known))
+
+    def _locked(self, root: Element, arms: list[Manipulator]) -> dict[str, float]:
+        """Joints that can move, but are nobody's: they stay where the file says, or at rest."""
+        moved = {name for arm in arms for name in (*arm.arm.joints, *arm.gripper.joints)}
+        for name in sorted(moved & self.file.locked.keys()):
+            raise self.document.error(("locked", name), "a joint of an arm or a gripper cannot be locked")
+        kinds = {joint.get("name", ""): joint for joint in root.findall("joint") if joint.get("type") != "fixed"}
+        return {name: self.file.locked.get(name, _rest(joint)) for name, joint in kinds.items() if name not in moved}
+
+
+def _rest(joint: Element) -> float:
+    low, high = range_of(joint) or (0.0, 0.0)
+    return min(max(0.0, low), high) if low < high else 0.0
+
+
+def _prefixed(arm: Manipulator, prefix: str) -> Manipulator:
+    """The arm with a prefix before all names of its links and joints."""
+
+    def named(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(prefix + name for name in names)
+
+    gripper = {"joints": named(arm.gripper.joints), "links": named(arm.gripper.links)}
+    gripper["fingers"] = named(arm.gripper.fingers)
+    return arm.model_copy(
+        update={
+            "tool": arm.tool.model_copy(update={"link": prefix + arm.tool.link}),
+            "arm": arm.arm.model_copy(update={"joints": named(arm.arm.joints)}),
+            "gripper": arm.gripper.model_copy(update=gripper),
+        }
+    )

@@ -1,0 +1,296 @@
+"""URDF: reading it, what it says about its joints, and putting one together from several."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.robots.robot import Piece
+from nimbus.datagen.transforms import pose, rotation_about, to_matrix
+
+Float = NDArray[np.float64]
+Element = ElementTree.Element
+
+SPEED = {"revolute": 2.0, "prismatic": 0.2}
+"""[rad/s, m/s] Of a joint whose model does not say how fast it may move."""
+EFFORT = 50.0
+"""[N m, N] Of a joint whose model does not say how strong it is."""
+
+_LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
+
+
+@lru_cache(maxsize=16)
+def package_folder(package: str) -> Path:
+    """Folder of a package's shared data, which its URDFs name as ``package://<package>/``.
+
+    Raises:
+        InputError: The package is not installed, or carries no such folder.
+    """
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise InputError(
+            f"the package '{package}' is not installed", where="robot", instead=f"pip install {package}"
+        ) from None
+    marker = f"/share/{package}/"
+    for file in files:
+        text = file.as_posix()
+        if marker in text:
+            return Path(str(file.locate())).resolve().parents[len(text.split(marker)[1].split("/")) - 1]
+    raise InputError(f"the package '{package}' carries no share/{package} folder", where="robot")
+
+
+def piece_path(piece: Piece, *, robot: str) -> Path:
+    """The URDF file of a piece; of an MJCF file the one that it is converted to.
+
+    Raises:
+        InputError: There is none.
+    """
+    from nimbus.datagen.robots.mjcf import as_urdf, is_mjcf
+
+    path = model_path(piece, robot=robot)
+    return as_urdf(path) if is_mjcf(path) else path
+
+
+def model_path(piece: Piece, *, robot: str) -> Path:
+    """The URDF or MJCF file of a piece.
+
+    Raises:
+        InputError: There is none.
+    """
+    path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
+    if path.is_file():
+        return path
+    what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
+    raise InputError(what, where=f"robot {robot}: urdf")
+
+
+def read_urdf(path: Path) -> Element:
+    """The root element of a URDF.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
+        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="mend its XML") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a URDF: {error}", where=str(path)) from None
+    if root.tag != "robot" or root.find("link") is None:
+        raise InputError(f"not a URDF: its root is <{root.tag}>, with no links", where=str(path))
+    return root
+
+
+def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
+    """One URDF of all pieces, each fixed to a link of an earlier one, or to the base.
+
+    Mesh files are named absolutely, so that the result can lie anywhere.
+    """
+    pieces = tuple(pieces)
+    whole = Element("robot", name=re.sub(r"\W", "_", robot))
+    several_bases = sum(not piece.mount for piece in pieces) > 1
+    if several_bases:
+        whole.append(Element("link", name="base_of_all"))
+    for piece in pieces:
+        path = piece_path(piece, robot=robot)
+        part = _taken(read_urdf(path), piece, path)
+        if mount := piece.mount or ("base_of_all" if several_bases else ""):
+            names = [str(link.get("name")) for link in part.findall("link")]
+            children = {child_of(joint) for joint in part.findall("joint")}
+            root = next(name for name in names if name not in children)
+            whole.append(_fixed_joint(f"{mount}_to_{root}", mount, root, pose(piece.position, piece.wxyz)))
+        whole.extend(part)
+    return whole
+
+
+def _taken(root: Element, piece: Piece, path: Path) -> Element:
+    """What a piece takes of its URDF, with its prefix."""
+    root = copy.deepcopy(root)
+    children = {child_of(joint): joint for joint in root.findall("joint")}
+    if piece.root:
+        keep = {piece.root} | {link for link in children if is_below(link, piece.root, children)}
+        for element in list(root):
+            name = element.get("name")
+            link = child_of(element) if element.tag == "joint" else name
+            if element.tag in ("link", "joint") and (
+                link not in keep or (element.tag == "joint" and link == piece.root)
+            ):
+                root.remove(element)
+    for element in list(root):
+        if element.tag not in ("link", "joint", "material"):
+            root.remove(element)
+    for joint in root.findall("joint"):
+        if is_unlimited(joint):
+            _limit_turns(joint)
+    for mesh in root.iter("mesh"):
+        mesh.set("filename", str(mesh_path(mesh.get("filename", ""), piece, path)))
+    if piece.prefix:
+        for element in root:
+            element.set("name", piece.prefix + element.get("name", ""))
+            for child in element:
+                if attribute := _LINK_OF.get(child.tag) if element.tag == "joint" else None:
+                    child.set(attribute, piece.prefix + child.get(attribute, ""))
+        for material in root.iter("material"):
+            if material in list(root):
+                continue
+            material.set("name", piece.prefix + material.get("name", ""))
+    return root
+
+
+def is_unlimited(joint: Element) -> bool:
+    """Whether a joint turns, and the URDF does not say how far."""
+    return joint.get("type") == "continuous" or (joint.get("type") == "revolute" and range_of(joint) is None)
+
+
+def _limit_turns(joint: Element) -> None:
+    """A joint without limits gets two turns: planners need some."""
+    limit = joint.find("limit")
+    if limit is None:
+        limit = ElementTree.SubElement(joint, "limit")
+    joint.set("type", "revolute")
+    limit.set("lower", f"{-2 * np.pi}")
+    limit.set("upper", f"{2 * np.pi}")
+
+
+def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
+    """Whether a link hangs on another, given the joint above each link."""
+    while link in children:
+        link = parent_of(children[link])
+        if link == root:
+            return True
+    return False
+
+
+def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
+    """Where a mesh lies: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
+    name, _, inside = filename.removeprefix("package://").partition("/")
+    if not filename.startswith("package://"):
+        return urdf.parent / filename.removeprefix("file://")
+    if name == piece.package:
+        return package_folder(piece.package) / inside
+    around = next((folder for folder in urdf.resolve().parents if folder.name == name), urdf.parent / name)
+    return around / inside
+
+
+def _fixed_joint(name: str, parent: str, child: str, parent_T_child: Float) -> Element:
+    joint = Element("joint", name=name, type="fixed")
+    joint.append(Element("parent", link=parent))
+    joint.append(Element("child", link=child))
+    set_origin(joint, parent_T_child)
+    return joint
+
+
+def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
+    """Make joints rigid at a position [rad, m]."""
+    for joint in root.findall("joint"):
+        name = joint.get("name", "")
+        if name not in positions:
+            continue
+        at, axis, value = origin_of(joint), axis_of(joint), positions[name]
+        moved = np.eye(4)
+        if joint.get("type") == "prismatic":
+            moved[:3, 3] = axis * value
+        else:
+            moved[:3, :3] = to_matrix(rotation_about(axis, value))
+        joint.set("type", "fixed")
+        for tag in ("limit", "mimic", "axis", "dynamics", "safety_controller", "origin"):
+            for element in joint.findall(tag):
+                joint.remove(element)
+        set_origin(joint, at @ moved)
+
+
+def set_origin(element: Element, matrix: Float) -> None:
+    """Add an ``origin`` (4, 4); URDF turns about fixed x, y, z: the matrix is Rz Ry Rx."""
+    pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
+    if abs(matrix[2, 0]) < 1.0 - 1e-9:
+        roll, yaw = np.arctan2(matrix[2, 1], matrix[2, 2]), np.arctan2(matrix[1, 0], matrix[0, 0])
+    else:
+        roll, yaw = 0.0, np.arctan2(-matrix[0, 1], matrix[1, 1])
+    text = " ".join(f"{value:.12g}" for value in matrix[:3, 3])
+    element.append(Element("origin", xyz=text, rpy=f"{roll:.12g} {pitch:.12g} {yaw:.12g}"))
+
+
+def _numbers(text: str) -> Float:
+    return np.array([float(value) for value in text.split()])
+
+
+def origin_of(element: Element) -> Float:
+    """The (4, 4) pose of a URDF element."""
+    origin, matrix = element.find("origin"), np.eye(4)
+    if origin is not None:
+        roll, pitch, yaw = _numbers(origin.get("rpy", "0 0 0"))
+        turns = (
+            rotation_about(axis, angle) for axis, angle in (((0, 0, 1), yaw), ((0, 1, 0), pitch), ((1, 0, 0), roll))
+        )
+        for turn in turns:
+            matrix[:3, :3] = matrix[:3, :3] @ to_matrix(turn)
+        matrix[:3, 3] = _numbers(origin.get("xyz", "0 0 0"))
+    return matrix
+
+
+def axis_of(joint: Element) -> Float:
+    """The unit axis of a joint in its own frame."""
+    axis = joint.find("axis")
+    vector = _numbers(axis.get("xyz", "1 0 0")) if axis is not None else np.array([1.0, 0.0, 0.0])
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+
+def parent_of(joint: Element) -> str:
+    """The link that a joint hangs on."""
+    return _linked(joint, "parent")
+
+
+def child_of(joint: Element) -> str:
+    """The link that a joint moves."""
+    return _linked(joint, "child")
+
+
+def _linked(joint: Element, tag: str) -> str:
+    element = joint.find(tag)
+    link = None if element is None else element.get("link")
+    if not link:
+        raise InputError(f"not a URDF: joint '{joint.get('name')}' has no {tag} link", where="robot: urdf")
+    return link
+
+
+def limit_of(joint: Element, name: str) -> float | None:
+    """A joint's ``lower``, ``upper``, ``velocity`` or ``effort``, when the URDF gives it."""
+    limit = joint.find("limit")
+    text = None if limit is None else limit.get(name)
+    return None if text is None else float(text)
+
+
+def range_of(joint: Element) -> tuple[float, float] | None:
+    """Lowest and highest position of a joint [rad, m]; an end that the URDF leaves out is 0, as it says."""
+    lower, upper = limit_of(joint, "lower"), limit_of(joint, "upper")
+    return None if lower is None and upper is None else (lower or 0.0, upper or 0.0)
+
+
+def speed_of(joint: Element) -> float:
+    """How fast a joint may move [rad/s, m/s]."""
+    speed = limit_of(joint, "velocity")
+    return SPEED["prismatic" if joint.get("type") == "prismatic" else "revolute"] if speed is None else speed
+
+
+def effort_of(joint: Element) -> float:
+    """The largest torque or force of a joint [N m, N]."""
+    effort = limit_of(joint, "effort")
+    return EFFORT if effort is None else effort
+
+
+def ratio_of(joint: Element) -> float:
+    """Travel per travel of the joint that it mimics; 1 of a joint that mimics none."""
+    mimic = joint.find("mimic")
+    return 1.0 if mimic is None else float(mimic.get("multiplier", "1"))

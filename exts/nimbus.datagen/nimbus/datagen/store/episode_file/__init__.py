@@ -1,0 +1,1 @@
+"""Episode files: schema, encoding, decoding and content hashes."""

@@ -1,0 +1,113 @@
+"""Frames of a video by number, from a decoder that stays open."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.h264 import GROUP
+
+_QUICK = {"analyzeduration": "0", "probesize": "2048"}
+"""The header says all: without these, frames of a fragmented file are decoded to learn what they are."""
+_MEND = "restore this file from a copy, or delete it and run again"
+
+
+class VideoReader:
+    """Decodes frames in any order; those in a row cost least. One thread at a time may use it.
+
+    Args:
+        file: The video: a path, or an open file.
+        fps: Frames a second; frame ``k`` is at ``k / fps`` seconds.
+        where: Its name in errors; the path when not given.
+
+    Raises:
+        InputError: No such file, or no video; reading raises it too, where the file is damaged or too short.
+    """
+
+    def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
+        import av
+        from av.video.reformatter import VideoReformatter
+
+        self.where = where or str(file)
+        self._fps = fps
+        try:
+            source: Any = str(file) if isinstance(file, Path) else file
+            self._container: Any = av.open(source, options=_QUICK)
+            self._stream: Any = self._container.streams.video[0]
+        except FileNotFoundError:
+            what = "restore it from a copy, or run again"
+            raise InputError("no such file", where=self.where, instead=what) from None
+        except (OSError, ValueError, IndexError) as error:
+            raise self._unreadable(error) from None
+        self._stream.codec_context.thread_count = 1
+        # One for all frames: each of a frame's own sets up its tables anew.
+        self._reformatter: Any = VideoReformatter()
+        self._frames: Iterator[Any] = iter(())
+        self._next = -1
+        """Number of the frame that the decoder gives next at the earliest; -1 before the first seek."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self._stream.width, self._stream.height
+
+    def read(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Frames ``[start, stop)`` as (T, H, W, 3) sRGB images."""
+        width, height = self.size
+        images = np.empty((stop - start, height, width, 3), np.uint8)
+        for row, frame in enumerate(self._from(start, stop)):
+            images[row] = self._rgb(frame)
+        return images
+
+    def frame(self, number: int) -> NDArray[np.uint8]:
+        """One (H, W, 3) image."""
+        return self.read(number, number + 1)[0]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._container.close()
+
+    def _from(self, start: int, stop: int) -> Iterator[Any]:
+        """The frames of a range, one by one; fewer are an error."""
+        if start >= stop:
+            return
+        try:
+            # Behind these lies a keyframe that a seek would go to: nearer ones are reached by decoding on.
+            if not self._next <= start < self._next + GROUP or self._next < 0:
+                self._seek(start)
+            wanted = start
+            for frame in self._frames:
+                number = round(float(frame.pts * self._stream.time_base) * self._fps)
+                self._next = number + 1
+                if number < wanted:
+                    continue
+                if number > wanted:
+                    raise ValueError(f"frame {wanted} is missing")
+                yield frame
+                wanted += 1
+                if wanted == stop:
+                    return
+            raise ValueError(f"frame {wanted} is missing")
+        except (OSError, ValueError) as error:
+            self._next = -1
+            raise self._unreadable(error) from None
+
+    def _seek(self, number: int) -> None:
+        place = round(number / self._fps / self._stream.time_base)
+        self._container.seek(place, stream=self._stream, backward=True)
+        self._frames = self._container.decode(self._stream)
+        self._next = 0
+
+    def _rgb(self, frame: Any) -> NDArray[np.uint8]:
+        return self._reformatter.reformat(frame, format="rgb24").to_ndarray()
+
+    def _unreadable(self, error: Exception) -> InputError:
+        reason = "no video in it" if isinstance(error, IndexError) else f"{error}".split("\n")[0]
+        what = f"not a readable video: {reason}"
+        return InputError(what, where=self.where, instead=_MEND)

@@ -1,0 +1,306 @@
+"""One episode into one HDF5 file and its cameras' videos, chunk by chunk, hashed on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
+from nimbus.datagen.store.episode_file.content_hash import ContentHash
+from nimbus.datagen.store.episode_file.fault_tolerant_file import Sink
+from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, FORMAT_VERSION, Field, feature, field_of
+from nimbus.datagen.store.episode_file.videos import CameraVideo, VideoRecord
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.publish import storage_error
+
+_CHUNKED_BYTES = 1 << 16
+FAR = np.iinfo(np.uint16).max
+"""[mm] Depth beyond this is stored as this."""
+
+
+def millimetres(depth: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Depth [m] as it is stored, rounded to whole millimetres."""
+    return np.clip(np.rint(depth * np.float32(1000.0)), 0, FAR).astype(np.uint16)
+
+
+class EpisodeEncoder:
+    """Writes one episode; datasets over cameras grow with each chunk of observations.
+
+    Args:
+        path: The file to make; must not exist.
+        compression: Level of gzip, 1 (fast) to 9 (small).
+        lossless: Store sRGB images here, bit for bit.
+        video: Where the video of a camera goes, by its name; none is made when not given.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        compression: int = 1,
+        lossless: bool = True,
+        video: Callable[[str], Path] | None = None,
+    ) -> None:
+        self.hash = ContentHash()
+        self.features: dict[str, dict[str, Any]] = {}
+        self._compression = compression
+        self._next_step = 0
+        self._path = path
+        self._rate = 0.0
+        self._is_closed = False
+        self._lossless = lossless
+        self._video = video
+        self._videos: dict[str, CameraVideo] = {}
+        self._sink = Sink(path)
+        self._file = h5py.File(self._sink, "w")
+
+    def check(self) -> None:
+        """Ask whether all went well so far; after :meth:`close`, whether the file is good.
+
+        Raises:
+            StorageError: A write failed; the files are worthless.
+        """
+        if self._sink.error is not None:
+            raise storage_error(self._sink.error, self._path)
+        for video in self._videos.values():
+            video.check()
+
+    def discard(self) -> None:
+        """Close, and remove all files; a second time does nothing."""
+        self.close()
+        for video in self._videos.values():
+            video.discard()
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Flush and sync; raises no write error, :meth:`check` does."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with suppress(*((OSError, RuntimeError) if self._sink.error else ())):
+            self._file.close()
+        self._sink.close()
+
+    def episode(self, layout: Layout, trajectory: Trajectory, labels: Labels | None, provenance: Provenance) -> None:
+        """Write everything but the images."""
+        self._rate = trajectory.rate
+        self._attributes(layout, trajectory)
+        self._trajectory(trajectory)
+        self._skills(trajectory.segments, trajectory.step_count)
+        if labels is not None:
+            self._labels(labels)
+        self._text("instruction", layout.visual.instruction)
+        self._text("layout", to_json(_without_defaults(asdict(layout))))
+        self._text("provenance", to_json(asdict(provenance)))
+
+    def attribute(self, name: str, value: str | int) -> None:
+        """One more attribute; it enters no hash."""
+        self._file.attrs[name] = value
+
+    def observation(self, observation: Observation, *, step_count: int) -> None:
+        """Append a chunk of consecutive steps.
+
+        Args:
+            observation: The steps after the last ones written.
+            step_count: Number of steps of the whole episode.
+        """
+        if observation.start != self._next_step:
+            raise ValueError(f"observations start at step {observation.start}, expected {self._next_step}")
+        self._next_step += observation.step_count
+        for name, frames in observation.cameras.items():
+            if self._video is not None:
+                self._film(name, frames, self._video)
+            for group, values in _camera_arrays(frames).items():
+                path = f"observations/{group}/{name}"
+                if group == "images" and not self._lossless:
+                    continue
+                if "T" in CAMERA_FIELDS[group].dims:
+                    self._rows(path, observation.start, values, step_count)
+                elif observation.start == 0:
+                    self._array(path, values)
+
+    def finish(self, *, step_count: int) -> dict[str, VideoRecord]:
+        """End the videos; the file is yet to be closed.
+
+        Returns:
+            What is known of each camera's video.
+
+        Raises:
+            ValueError: The images do not cover the whole episode; one without cameras has none.
+        """
+        if self._next_step not in (0, step_count):
+            raise ValueError(f"observations cover {self._next_step} of {step_count} steps")
+        records = {name: video.finish() for name, video in self._videos.items()}
+        for name, record in records.items():
+            self._text(f"observations/video/{name}", to_json(asdict(record)))
+            self._array(f"observations/histogram/{name}", self._videos[name].histogram)
+        return records
+
+    def _film(self, name: str, frames: CameraFrames, place: Callable[[str], Path]) -> None:
+        if name not in self._videos:
+            height, width = frames.rgb.shape[1:3]
+            self._videos[name] = CameraVideo(place(name), name, rate=self._rate, size=(width, height))
+        self._videos[name].write(frames.rgb)
+
+    def _attributes(self, layout: Layout, trajectory: Trajectory) -> None:
+        key = layout.key
+        self._file.attrs.update(
+            {
+                "sim": True,
+                "nimbus_format": FORMAT_VERSION,
+                "episode_id": key.id,
+                "plan_id": key.plan_id,
+                "task": key.task,
+                "seed": key.seed,
+                "index": key.index,
+                "variant": key.variant,
+                "rate": trajectory.rate,
+                "success": trajectory.outcome.success,
+            }
+        )
+
+    def _trajectory(self, trajectory: Trajectory) -> None:
+        self._array("action", trajectory.actions)
+        self._array("time", trajectory.time)
+        self._array("observations/qpos", trajectory.joint_positions)
+        self._array("observations/qvel", trajectory.joint_velocities)
+        self._array("observations/body_positions", trajectory.body_positions)
+        self._array("observations/body_wxyz", trajectory.body_wxyz)
+        self._texts("names/joints", trajectory.joint_names)
+        self._texts("names/actions", trajectory.action_names)
+        self._texts("names/bodies", trajectory.body_names)
+        self._array("start/joint_positions", trajectory.start.joint_positions)
+        self._array("start/joint_velocities", trajectory.start.joint_velocities)
+        for group in ("contacts", "plan_statistics"):
+            self._file.create_group(group)
+            for name, values in sorted(getattr(trajectory, group).items()):
+                self._array(f"{group}/{name}", values)
+        self._text("outcome", to_json(asdict(trajectory.outcome)))
+
+    def _skills(self, segments: tuple[SkillSegment, ...], step_count: int) -> None:
+        step = np.full(step_count, -1, dtype=np.int32)
+        for row, segment in enumerate(segments):
+            step[segment.start : segment.stop] = row
+        self._array("skills/step", step)
+        self._array("skills/start", np.array([segment.start for segment in segments], dtype=np.int64))
+        self._array("skills/stop", np.array([segment.stop for segment in segments], dtype=np.int64))
+        for column in ("skill", "target", "phase"):
+            self._texts(f"skills/{column}", [getattr(segment, column) for segment in segments])
+
+    def _labels(self, labels: Labels) -> None:
+        self._texts("labels/instance_names", labels.instance_names)
+        self._texts("labels/instance_bodies", labels.instance_bodies)
+        self._array("labels/instance_semantics", labels.instance_semantics)
+        self._texts("labels/semantic_names", labels.semantic_names)
+        self._array("labels/boxes_3d", labels.boxes_3d)
+
+    def _text(self, path: str, text: str) -> None:
+        self.hash.texts(path, [text])
+        self._create(path, data=np.bytes_(text.encode()), dtype=_text_type([text]))
+
+    def _texts(self, path: str, texts: Iterable[str]) -> None:
+        texts = list(texts)
+        self.hash.texts(path, texts)
+        data = np.array([text.encode() for text in texts], dtype=_text_type(texts))
+        self._create(path, data=data, dtype=data.dtype)
+
+    def _array(self, path: str, values: NDArray[Any]) -> None:
+        values = np.ascontiguousarray(values, dtype=_field(path).dtype)
+        self.hash.array(path, values)
+        compressed = values.nbytes > _CHUNKED_BYTES
+        options: dict[str, Any] = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compressed else {}
+        self._create(path, data=values, **options)
+
+    def _rows(self, path: str, start: int, values: NDArray[Any], step_count: int) -> None:
+        """Append rows to a dataset over all steps; images are compressed a frame a chunk, outside of HDF5's lock."""
+        values = np.ascontiguousarray(values, dtype=_field(path).dtype)
+        is_image = "H" in _field(path).dims
+        if start == 0:
+            shape = (step_count, *values.shape[1:])
+            self.hash.begin(path, str(values.dtype), shape)
+            chunk = (1, *shape[1:]) if is_image else None
+            filters = {"chunks": chunk, "compression": "gzip", "compression_opts": self._compression}
+            self._create(path, shape=shape, dtype=values.dtype, **(filters if is_image else {}))
+        self.hash.extend(path, values)
+        dataset = self._file[path]
+        assert isinstance(dataset, h5py.Dataset)
+        if not is_image:
+            dataset[start : start + len(values)] = values
+            return
+        for row, frame in enumerate(values, start=start):
+            offset = (row,) + (0,) * frame.ndim
+            dataset.id.write_direct_chunk(offset, zlib.compress(frame.data, self._compression))
+
+    def _create(self, path: str, **options: Any) -> None:
+        dataset = self._file.create_dataset(path, track_times=False, **options)
+        field = _field(path)
+        dataset.attrs["description"] = field.description
+        dataset.attrs["units"] = field.units
+        self.features[path] = feature(field, dataset.shape)
+
+
+def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
+    """The layout without what is as it always was: a further field does not change what is stored of a layout."""
+    for item in layout["physical"]["objects"]:
+        _drop(item, PlacedObject)
+    _drop(layout["physical"], PhysicalLayout)
+    for camera in layout["visual"]["cameras"]:
+        _drop(camera, Camera)
+    if layout["visual"]["dome"] is None:
+        del layout["visual"]["dome"]
+    return layout
+
+
+_ALWAYS = ("scale", "drawn")
+"""Are told whatever they are."""
+
+
+def _drop(values: dict[str, Any], kind: type[Any]) -> None:
+    """Remove the fields that have their default."""
+    for field in dataclasses.fields(kind):
+        if field.name not in _ALWAYS and values[field.name] == _plain_default(field):
+            del values[field.name]
+
+
+def _plain_default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return asdict(field.default) if dataclasses.is_dataclass(field.default) else field.default  # type: ignore[arg-type]
+
+
+def _field(path: str) -> Field:
+    field = field_of(path)
+    if field is None:
+        raise ValueError(f"'{path}' has no row in the schema")
+    return field
+
+
+def _text_type(texts: list[str]) -> Any:
+    return h5py.string_dtype("utf-8", max((len(text.encode()) for text in texts), default=0) or 1)
+
+
+def _camera_arrays(frames: CameraFrames) -> dict[str, NDArray[Any]]:
+    asked = {} if frames.flow is None else {"flow": frames.flow}
+    return asked | {
+        "images": frames.rgb,
+        "depth": millimetres(frames.depth),
+        "instance": frames.instance,
+        "semantic": frames.semantic,
+        "normals": frames.normals,
+        "boxes_2d": frames.boxes_2d,
+        "visibility": frames.visibility,
+        "intrinsics": frames.intrinsics,
+        "world_T_camera": frames.world_T_camera,
+    }

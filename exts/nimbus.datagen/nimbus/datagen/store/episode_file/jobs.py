@@ -1,0 +1,170 @@
+"""One episode on its way into its files: the jobs that encode, stage and commit it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.stages import Rendered, named_errors
+from nimbus.datagen.store.background import AtOnce, Background
+from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.dataset_inference import learned
+from nimbus.datagen.store.episode_file.encode import EpisodeEncoder
+from nimbus.datagen.store.episode_file.videos import VideoRecord, staged_path, stored_video, video_path
+from nimbus.datagen.store.episode_sink import Shelf
+from nimbus.datagen.store.info import DatasetInfo, merge
+from nimbus.datagen.store.ledger.attempt import Attempt, Written, attempt_of
+from nimbus.datagen.store.publish import disk
+
+Images = Literal["lossless", "video", "both"]
+"""How sRGB images are stored: bit for bit in the HDF5 file, as H.264 beside it, or both."""
+
+
+class EpisodeJobs:
+    """Writes one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and has it committed.
+
+    Videos of its cameras are ``stage/<episode_id>.<camera>.<lease>.<pid>.tmp``. A job that fails removes the files, and
+    those behind it are skipped.
+
+    Args:
+        item: The attempt; its observations come through :meth:`observe`.
+        shelf: Where it goes.
+        io: Runs the jobs.
+        compression: Level of gzip.
+        images: How sRGB images are stored.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+
+    def __init__(
+        self,
+        item: Rendered,
+        shelf: Shelf,
+        io: Background | AtOnce,
+        *,
+        compression: int,
+        images: Images = "lossless",
+    ) -> None:
+        self._item = item
+        self._shelf = shelf
+        self._io = io
+        self._started = time.time()
+        self._wait_time = 0.0
+        self._cpu_time = 0.0
+        self._is_open = True
+        key = item.layout.key
+        self._lease = shelf.lease_of(key.index, key.variant)
+        self._path = shelf.stage / f"{key.id}.{self._lease}.{os.getpid()}.tmp"
+        self._videos: dict[str, VideoRecord] = {}
+        with disk(self._path):
+            self._encoder = EpisodeEncoder(
+                self._path,
+                compression=compression,
+                lossless=images != "video",
+                video=self._staged_video if images != "lossless" else None,
+            )
+
+    def begin(self) -> None:
+        """Queue everything but the images."""
+        item = self._item
+        job = partial(self._encoder.episode, item.layout, item.trajectory, item.labels, item.scene.provenance)
+        self._io.put(partial(self._run, job))
+
+    def observe(self, observation: Observation) -> None:
+        """Queue a chunk of observations; raises what an earlier job raised."""
+        job = partial(self._run, self._encoder.observation, observation, step_count=self._item.trajectory.step_count)
+        self._wait_time += self._io.put(job, large=True)
+        self._encoder.check()
+
+    def end(self, *, render_time: float, cpu_time: float) -> list[Attempt]:
+        """Stage the file and commit it; see :meth:`Shelf.commit`.
+
+        Args:
+            render_time: [s] CPU that its observations took.
+            cpu_time: [s] CPU that the caller took beside.
+        """
+        self._io.put(partial(self._run, self._seal))
+        self._wait_time += self._io.wait()
+        return self._commit(render_time, self._beside(cpu_time))
+
+    def end_behind(self, *, render_time: float, cpu_time: float) -> None:
+        """The same as one last job, for which nobody waits."""
+        beside = self._beside(cpu_time)
+        self._io.put(partial(self._run, self._seal_and_commit, render_time, beside))
+
+    def abandon(self) -> None:
+        """Remove the file after an error; no job runs any more when this returns."""
+        self._io.end_with(self._discard)
+
+    def _run(self, job: Callable[..., object], *args: Any, **options: Any) -> None:
+        if not self._is_open:
+            return
+        begin = time.thread_time()
+        try:
+            with named_errors("store", self._item):
+                job(*args, **options)
+        except BaseException:
+            self._discard()
+            raise
+        finally:
+            self._cpu_time += time.thread_time() - begin
+
+    def _seal_and_commit(self, render_time: float, cpu_time: float) -> None:
+        begin = time.thread_time()
+        self._seal()
+        self._commit(render_time, cpu_time + time.thread_time() - begin)
+
+    def _seal(self) -> None:
+        """Close and sync the files."""
+        self._videos = self._encoder.finish(step_count=self._item.trajectory.step_count)
+        self._is_open = False
+        self._encoder.close()
+        self._encoder.check()
+
+    def _commit(self, render_time: float, cpu_time: float) -> list[Attempt]:
+        item, name = self._item, self._item.layout.key.id
+        times = item.times | {
+            "render": item.times.get("render", 0.0) + render_time,
+            "store": self._cpu_time + cpu_time,
+            "store_wait": self._wait_time,
+        }
+        attempt = attempt_of(
+            item.layout,
+            item.trajectory,
+            attempt=item.attempt,
+            final=item.final,
+            times=times,
+            started=self._started,
+            written=Written(
+                path=f"episodes/{name}.hdf5",
+                byte_count=self._path.stat().st_size,
+                sha256=self._encoder.hash.hexdigest(),
+                videos=tuple(stored_video(video, episode=name, camera=at) for at, video in self._videos.items()),
+            ),
+        )
+        staged = Staged(attempt=attempt, path=self._path, lease=self._lease, learned=self._learned())
+        return self._shelf.commit([staged])
+
+    def _learned(self) -> DatasetInfo | None:
+        item, known = self._item, self._shelf.info
+        told = learned(known, item.layout, item.trajectory, item.labels, self._encoder.features)
+        return None if merge(known, told) == known else told
+
+    def _discard(self) -> None:
+        """Close and remove the files; a second time does nothing."""
+        self._is_open = False
+        self._encoder.discard()
+
+    def _staged_video(self, camera: str) -> Path:
+        name = self._item.layout.key.id
+        return staged_path(self._path, name, video_path(name, camera))
+
+    def _beside(self, cpu_time: float) -> float:
+        """What the caller took beside the jobs that ran in its own thread."""
+        return cpu_time - self._cpu_time if isinstance(self._io, AtOnce) else cpu_time

@@ -1,0 +1,276 @@
+"""Reading an episode back: the same trajectory, layout and labels that were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, StartState, Trajectory
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.stages import StoredPlan
+from nimbus.datagen.store.byte_range import Span
+from nimbus.datagen.store.episode_file.decode import VideoReader
+from nimbus.datagen.store.episode_file.links import check_own
+from nimbus.datagen.store.episode_file.videos import VideoRecord
+from nimbus.datagen.store.json_text import from_json
+
+T = TypeVar("T")
+
+_MEND = "restore this file from a copy, or delete it and run again"
+
+
+class EpisodeFile:
+    """One stored episode; nothing is read before it is asked for.
+
+    Args:
+        path: An episode's HDF5 file, or where it lies in a shard.
+        videos: By camera, where its video lies in a shard; beside the file when not given.
+
+    Raises:
+        InputError: No such file, or not an episode; reading raises it too, where the file is damaged.
+    """
+
+    def __init__(self, path: Path | str | Span, *, videos: Mapping[str, Span] | None = None) -> None:
+        self.path = path.path if isinstance(path, Span) else Path(path)
+        self._spans = videos or {}
+        self._readers: dict[str, VideoReader] = {}
+        try:
+            self.file = h5py.File(path.open() if isinstance(path, Span) else self.path, "r")
+        except FileNotFoundError:
+            raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again") from None
+        except OSError as error:
+            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=_MEND) from None
+        if "nimbus_format" not in self.file.attrs:
+            self.file.close()
+            raise InputError("not an episode of Nimbus", where=str(path), instead="give an episode of a dataset")
+
+    @property
+    def episode_id(self) -> str:
+        """Its id."""
+        with self._reading("episode_id"):
+            return str(self.file.attrs["episode_id"])
+
+    @property
+    def rate(self) -> float:
+        """[Hz] steps a second."""
+        with self._reading("rate"):
+            return float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
+
+    @property
+    def step_count(self) -> int:
+        """T, the number of steps."""
+        return self["time"].shape[0]
+
+    @property
+    def instruction(self) -> str:
+        """What the robot is told."""
+        return self.text("instruction")
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """Names of its cameras, sorted."""
+        return tuple(sorted({*self.members("observations/images"), *self.members("observations/video")}))
+
+    @cached_property
+    def videos(self) -> dict[str, VideoRecord]:
+        """What is known of the video of each camera, where images are stored so."""
+        names = self.members("observations/video")
+        return {name: self._json(VideoRecord, f"observations/video/{name}") for name in names}
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the attempt ended."""
+        return self._json(Outcome, "outcome")
+
+    @property
+    def segments(self) -> tuple[SkillSegment, ...]:
+        """The skill steps."""
+        columns = [self.texts(f"skills/{column}") for column in ("skill", "target", "phase")]
+        rows = zip(self.array("skills/start"), self.array("skills/stop"), *columns, strict=True)
+        return tuple(
+            SkillSegment(start=int(start), stop=int(stop), skill=skill, target=target, phase=phase)
+            for start, stop, skill, target, phase in rows
+        )
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """How it was made."""
+        return self._json(Provenance, "provenance")
+
+    @cached_property
+    def labels(self) -> Labels | None:
+        """What the masks mean; None when the episode has no images."""
+        if "labels" not in self.file:
+            return None
+        return Labels(
+            instance_names=self.texts("labels/instance_names"),
+            instance_bodies=self.texts("labels/instance_bodies"),
+            instance_semantics=self.array("labels/instance_semantics"),
+            semantic_names=self.texts("labels/semantic_names"),
+            boxes_3d=self.array("labels/boxes_3d"),
+        )
+
+    def layout(self) -> Layout:
+        """Everything that was drawn."""
+        return self._json(Layout, "layout")
+
+    def trajectory(self) -> Trajectory:
+        """The executed attempt, bit for bit as it was recorded."""
+        return Trajectory(
+            rate=self.rate,
+            time=self.array("time"),
+            joint_names=self.texts("names/joints"),
+            joint_positions=self.array("observations/qpos"),
+            joint_velocities=self.array("observations/qvel"),
+            action_names=self.texts("names/actions"),
+            actions=self.array("action"),
+            body_names=self.texts("names/bodies"),
+            body_positions=self.array("observations/body_positions"),
+            body_wxyz=self.array("observations/body_wxyz"),
+            segments=self.segments,
+            outcome=self.outcome,
+            start=StartState(
+                joint_positions=self.array("start/joint_positions"),
+                joint_velocities=self.array("start/joint_velocities"),
+            ),
+            contacts={name: self.array(f"contacts/{name}") for name in self.members("contacts")},
+            plan_statistics={name: self.array(f"plan_statistics/{name}") for name in self.members("plan_statistics")},
+        )
+
+    def frames(self, camera: str, start: int, stop: int) -> CameraFrames:
+        """What a camera saw in steps ``[start, stop)``; depth in metres, as rounded when stored."""
+
+        def rows(group: str) -> NDArray[Any]:
+            return self.rows(f"observations/{group}/{camera}", slice(start, stop))
+
+        return CameraFrames(
+            rgb=rows("images"),
+            depth=rows("depth").astype(np.float32) / np.float32(1000.0),
+            instance=rows("instance"),
+            semantic=rows("semantic"),
+            normals=rows("normals"),
+            boxes_2d=rows("boxes_2d"),
+            visibility=rows("visibility"),
+            intrinsics=self.array(f"observations/intrinsics/{camera}"),
+            world_T_camera=rows("world_T_camera"),
+            flow=rows("flow") if camera in self.members("observations/flow") else None,
+        )
+
+    def __getitem__(self, path: str) -> h5py.Dataset:
+        with self._reading(path):
+            check_own(self.file, path)
+            dataset = self.file[path]
+            if not isinstance(dataset, h5py.Dataset):
+                raise KeyError(f"'{path}' is a group")
+            return dataset
+
+    def rows(self, path: str, which: slice | int) -> NDArray[Any]:
+        """Some rows of a dataset, or one; images that are stored as video are decoded."""
+        if self._is_video(path):
+            return self._decoded(path.rpartition("/")[2], which)
+        with self._reading(path):
+            return self[path][which]
+
+    def shape(self, path: str) -> tuple[int, ...]:
+        """Shape of a dataset, or of images that are stored as video."""
+        if self._is_video(path):
+            record = self.videos[path.rpartition("/")[2]]
+            return record.frame_count, record.height, record.width, 3
+        return self[path].shape
+
+    def array(self, path: str) -> NDArray[Any]:
+        """A whole dataset."""
+        with self._reading(path):
+            return self[path][()]
+
+    def text(self, path: str) -> str:
+        """A dataset that is one text."""
+        with self._reading(path):
+            return self[path][()].decode()
+
+    def texts(self, path: str) -> tuple[str, ...]:
+        """A dataset of texts."""
+        with self._reading(path):
+            return tuple(value.decode() for value in self[path][()])
+
+    def members(self, path: str) -> list[str]:
+        """Names in a group, sorted; none when there is no such group."""
+        with self._reading(path):
+            check_own(self.file, path)
+        group = self.file.get(path)
+        return sorted(group) if isinstance(group, h5py.Group) else []
+
+    def paths(self) -> Iterator[str]:
+        """The path of every dataset, sorted."""
+        found: list[str] = []
+        with self._reading("its datasets"):
+            self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
+        return iter(sorted(found))
+
+    def video_file(self, camera: str) -> Path:
+        """The MP4 that holds what a camera saw."""
+        return self.path.with_name(f"{self.path.stem}.{camera}.mp4")
+
+    def _is_video(self, path: str) -> bool:
+        group, _, camera = path.rpartition("/")
+        return group == "observations/images" and camera in self.videos and path not in self.file
+
+    def _decoded(self, camera: str, which: slice | int) -> NDArray[Any]:
+        count = self.videos[camera].frame_count
+        rows = range(count)[which]
+        reader = self._reader(camera)
+        if isinstance(rows, int):
+            return reader.frame(rows)
+        if rows.step == 1:
+            return reader.read(rows.start, max(rows.start, rows.stop))
+        return np.stack([reader.frame(row) for row in rows]) if rows else reader.read(0, 0)
+
+    def _reader(self, camera: str) -> VideoReader:
+        if camera not in self._readers:
+            span, fps = self._spans.get(camera), self.videos[camera].fps
+            place = (span.open(), str(span)) if span else (self.video_file(camera), "")
+            self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
+        return self._readers[camera]
+
+    def _json(self, kind: type[T], path: str) -> T:
+        with self._reading(path):
+            return from_json(kind, self.text(path))
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, RuntimeError, KeyError, ValueError, AttributeError) as error:
+            what = f"cannot be read: {path}: {error}".split("\n")[0]
+            raise InputError(what, where=str(self.path), instead=_MEND) from error
+
+    def close(self) -> None:
+        """Close its files."""
+        while self._readers:
+            self._readers.popitem()[1].close()
+        self.file.close()
+
+    def __enter__(self) -> EpisodeFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def stored_plan(path: Path, *, attempt: int) -> StoredPlan | None:
+    """The plan that a stored episode shows; None where no readable episode is in the file: it is planned again then."""
+    try:
+        with EpisodeFile(path) as episode:
+            return StoredPlan(physical=episode.layout().physical, trajectory=episode.trajectory(), attempt=attempt)
+    except InputError:
+        return None

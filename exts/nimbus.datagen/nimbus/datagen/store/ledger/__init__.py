@@ -1,0 +1,1 @@
+"""The ledger: tables, records and consistency checks of every attempt."""

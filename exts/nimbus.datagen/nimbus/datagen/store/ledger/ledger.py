@@ -1,0 +1,276 @@
+"""The ledger: every attempt, where every episode stands, every fault, what workers did, and every run, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Run, Span, State
+from nimbus.datagen.store.ledger.sqlite import open_to_read, open_to_write, reading, writing
+from nimbus.datagen.store.ledger.tables import ATTEMPTS, EPISODES, FAULTS, RUNS, SPANS, TABLES, Table
+
+FILE_NAME = "ledger.sqlite"
+
+Row = Attempt | EpisodeState | Fault | Span | Run
+T = TypeVar("T")
+_TABLE_OF = {table.row: table for table in TABLES}
+_FINISHED = """
+SELECT variant, success FROM attempts WHERE idx = :idx AND (path != '' OR (final AND NOT success))
+UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND state = 'QUARANTINED'
+"""
+
+_TOUCHED = """
+SELECT idx FROM attempts WHERE idx < :episodes AND (path != '' OR (final AND NOT success))
+UNION SELECT idx FROM episodes WHERE idx < :episodes AND state = 'QUARANTINED'
+"""
+_KNOWN = """
+SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last
+UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last
+"""
+_NO_INDEX = 1 << 62
+"""Above all indices and variants."""
+_STORED_COUNT = """
+SELECT COUNT(*) FROM (SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < ? AND variant < ?)
+"""
+
+
+class Ledger:
+    """What is known of a dataset. One process writes, its threads one at a time; any process may read.
+
+    Args:
+        folder: The dataset's folder.
+        read_only: Open for reading; works while a run writes, and on a disk that is mounted read-only.
+
+    Raises:
+        InputError: There is no ledger to read, or the file is not one.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.path = folder / FILE_NAME
+        self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
+        self._lock = threading.RLock()
+        self._in_batch = False
+        self._deferred: list[Row] = []
+        self._deferred_states: dict[tuple[int, int], EpisodeState] = {}
+        self._open: dict[tuple[int, int], EpisodeState] = {}
+        """Where episodes stand that are not settled, as far as this process wrote of them."""
+        self._last = (_NO_INDEX, 0) if read_only else (self._last_index(), _NO_INDEX)
+        """No index and variant beyond this one has a row: what is new need not be looked up."""
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """One transaction: all that is written inside, and all that was deferred, is durable at its end, or nothing is.
+
+        A batch inside a batch joins it.
+
+        Raises:
+            StorageError: The disk is full; what was deferred waits for the next batch.
+        """
+        with self._lock:
+            if self._in_batch:
+                yield
+                return
+            self._in_batch = True
+            rows, states = list(self._deferred), dict(self._deferred_states)
+            self._deferred_states = {}
+            try:
+                with writing(self.path):
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    self._insert([*rows, *states.values()])
+                yield
+                with writing(self.path):
+                    self._connection.execute("COMMIT")
+                del self._deferred[: len(rows)]
+            except BaseException:
+                self._deferred_states = states | self._deferred_states
+                self._open = dict(self._deferred_states)
+                raise
+            finally:
+                self._in_batch = False
+                if self._connection.in_transaction:
+                    with suppress(sqlite3.Error):  # what led here is on its way up
+                        self._connection.execute("ROLLBACK")
+
+    def record(self, *rows: Row) -> None:
+        """Add rows of any table, durable at the end of the batch; an attempt, state or run known before is replaced.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with self.batch(), writing(self.path):
+            self._insert(rows)
+            self._remember(rows)
+
+    def defer(self, *rows: Row) -> None:
+        """Add rows with the next batch, before what it writes itself; :meth:`episode` knows of them at once."""
+        with self._lock:
+            for row in rows:
+                if isinstance(row, EpisodeState):
+                    self._deferred_states[row.idx, row.variant] = row
+                else:
+                    self._deferred.append(row)
+            self._remember(rows)
+
+    def flush(self) -> None:
+        """Write what was deferred.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with self._lock:
+            if self._deferred or self._deferred_states:
+                with self.batch():
+                    pass
+
+    def forget(self, attempts: Iterable[Attempt]) -> None:
+        """Take out attempts, so that they are made again: their episodes are pending.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with self.batch(), writing(self.path):
+            for attempt in attempts:
+                key = (attempt.episode_id, attempt.attempt)
+                self._connection.execute("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", key)
+                place = (attempt.idx, attempt.variant)
+                self._open.pop(place, None)
+                self._connection.execute("DELETE FROM episodes WHERE idx = ? AND variant = ?", place)
+
+    def start_run(
+        self,
+        *,
+        mode: str,
+        cores: int = 0,
+        workers: str = "",
+        settings: Mapping[str, Any] | None = None,
+        started: float = 0.0,
+    ) -> Run:
+        """Enter a run that begins now, or began at ``started`` [s since 1970].
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        last = max((run.id for run in self.runs()), default=0)
+        values = dict(settings or {})
+        begun = started or time.time()
+        run = Run(id=last + 1, started=begun, mode=mode, cores=cores, workers=workers, settings=values)
+        self.record(run)
+        return run
+
+    def end_run(self, run: Run, *, state: str, wall_seconds: float, startup_seconds: float = 0.0) -> None:
+        """Enter how a run ended.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        ended = replace(run, ended=time.time(), state=state, wall_seconds=wall_seconds, startup_seconds=startup_seconds)
+        self.record(ended)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read several tables as they stood at one moment, while a run writes."""
+        with self._lock:
+            with reading(self.path):
+                self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def attempts(self, index: int | None = None) -> list[Attempt]:
+        """Every attempt, at one episode or at all, by index, variant and attempt."""
+        which, values = ("", ()) if index is None else ("WHERE idx = ?", (index,))
+        return self._read(ATTEMPTS, f"{which} ORDER BY seed, idx, variant, attempt", *values)
+
+    def stored(self, index: int | None = None) -> list[Attempt]:
+        """The attempts that have a file, of one episode or of all, by index and variant."""
+        return [attempt for attempt in self.attempts(index) if attempt.path]
+
+    def stored_count(self, *, episodes: int, variants: int) -> int:
+        """How many of the first episodes are stored, their first variants counted."""
+        with self._lock, reading(self.path):
+            return self._connection.execute(_STORED_COUNT, (episodes, variants)).fetchone()[0]
+
+    def touched(self, *, episodes: int) -> list[int]:
+        """Those of the first episodes of which a variant at least needs no more work, in order."""
+        with self._lock, reading(self.path):
+            return [row[0] for row in self._connection.execute(f"{_TOUCHED} ORDER BY idx", {"episodes": episodes})]
+
+    def known(self, begin: int, end: int) -> set[int]:
+        """Those indices in ``range(begin, end)`` that have a row of an attempt or of where they stand."""
+        bounds = {"begin": begin, "last": end - 1}
+        with self._lock, reading(self.path):
+            return {row[0] for row in self._connection.execute(_KNOWN, bounds)} | {
+                index for index, _ in self._deferred_states if begin <= index < end
+            }
+
+    def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
+        """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""
+        with self._lock, reading(self.path):
+            rows = self._connection.execute(_FINISHED, {"idx": index}).fetchall()
+        if any(not success for _, success in rows):
+            return variants
+        return tuple(variant for variant in variants if variant in {row[0] for row in rows})
+
+    def episode(self, index: int, variant: int = 0) -> EpisodeState | None:
+        """Where an episode stands; None when nothing is known of it."""
+        with self._lock:
+            key = (index, variant)
+            if known := self._deferred_states.get(key) or self._open.get(key):
+                return known
+            if key > self._last:
+                return None
+            return next(iter(self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)), None)
+
+    def episodes(self, *states: State) -> list[EpisodeState]:
+        """Where episodes stand, those in some states or all that have a row, by index and variant."""
+        marks = ", ".join("?" for _ in states)
+        which = f"WHERE state IN ({marks})" if states else ""
+        return self._read(EPISODES, f"{which} ORDER BY idx, variant", *states)
+
+    def faults(self) -> list[Fault]:
+        """Every fault, in order of time."""
+        return self._read(FAULTS, "ORDER BY time")
+
+    def spans(self, run: int | None = None) -> list[Span]:
+        """What workers did, in one run or in all, by run, worker and time."""
+        which, values = ("", ()) if run is None else ("WHERE run = ?", (run,))
+        return self._read(SPANS, f"{which} ORDER BY run, worker, begin", *values)
+
+    def runs(self) -> list[Run]:
+        """Every run, in order."""
+        return self._read(RUNS, "ORDER BY id")
+
+    def close(self) -> None:
+        """Close; a writer's last close leaves one plain file. What is deferred and not flushed is lost."""
+        self._connection.close()
+
+    def _remember(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if isinstance(row, EpisodeState):
+                self._last = max(self._last, (row.idx, row.variant))
+                if row.state in (State.PENDING, State.LEASED, State.INTENT):
+                    self._open[row.idx, row.variant] = row
+                else:
+                    self._open.pop((row.idx, row.variant), None)
+
+    def _last_index(self) -> int:
+        with reading(self.path):
+            return self._connection.execute("SELECT COALESCE(MAX(idx), -1) FROM episodes").fetchone()[0]
+
+    def _read(self, table: Table[T], rest: str, *values: str | int) -> list[T]:
+        with self._lock, reading(self.path):
+            return [table.parse(row) for row in self._connection.execute(f"{table.select} {rest}", values)]
+
+    def _insert(self, rows: Iterable[Row]) -> None:
+        for kind, same in groupby(rows, type):
+            table = _TABLE_OF[kind]
+            self._connection.executemany(table.insert, map(table.values, same))

@@ -1,0 +1,104 @@
+"""Rows of the ledger beside attempts: what becomes of episodes, faults, the workers' time, runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from nimbus.datagen.store.ledger.attempt import Attempt
+
+
+class State(StrEnum):
+    """Where an episode stands; one without a row is pending."""
+
+    PENDING = "PENDING"
+    LEASED = "LEASED"
+    """A worker has it."""
+    INTENT = "INTENT"
+    """Its file is staged and synced, and about to get its name."""
+    DONE = "DONE"
+    REJECTED = "REJECTED"
+    """Its last attempt failed; ``detail`` is the reason."""
+    QUARANTINED = "QUARANTINED"
+    """It kills workers; ``detail`` is the evidence as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeState:
+    """Where one episode stands, by index and variant."""
+
+    idx: int
+    variant: int
+    state: State
+    episode_id: str = ""
+    """Empty until an attempt at it is known."""
+    lease: int = 0
+    """How often it was handed out; never enters content."""
+    owner: str = ""
+    """Worker that has it."""
+    stage: str = ""
+    """Staged file, relative to the dataset, while its intent stands."""
+    sha256: str = ""
+    byte_count: int = 0
+    detail: str = ""
+    """Depends on the state; of an intent the attempt as JSON."""
+
+
+def state_of(attempt: Attempt, state: State, **values: Any) -> EpisodeState:
+    """Where the episode of an attempt stands."""
+    return EpisodeState(idx=attempt.idx, variant=attempt.variant, state=state, episode_id=attempt.episode_id, **values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A worker that died, hung or raised: never the result of an attempt."""
+
+    time: float
+    """[s since 1970]"""
+    run: int
+    worker: str
+    kind: str
+    """``killed``, ``hang``, ``exception``, …"""
+    phase: str = ""
+    idx: int = -1
+    """Index of the episode; -1 for none."""
+    lease: int = 0
+    detail: str = ""
+    incident: str = ""
+    """Folder of the incident, relative to the dataset."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """What a worker did for a while."""
+
+    run: int
+    worker: str
+    stage: str
+    idx: int
+    """Index of the episode; -1 for none."""
+    begin: float
+    """[s since 1970]"""
+    end: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run into the dataset."""
+
+    id: int
+    started: float
+    """[s since 1970]"""
+    ended: float = 0.0
+    """0 while it runs, and for ever when it was killed."""
+    state: str = "running"
+    """How it ended."""
+    mode: str = ""
+    """``serial``, ``coupled`` or ``cell``"""
+    cores: int = 0
+    workers: str = ""
+    """Split it started with, for example ``1x1``."""
+    wall_seconds: float = 0.0
+    startup_seconds: float = 0.0
+    settings: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,126 @@
+"""Opening the ledger's SQLite file, and its errors in one line."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.ledger.tables import TABLES, Table
+
+
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """Open for the one process that writes, and look at every page once.
+
+    Raises:
+        InputError: The file is not a ledger, or damaged.
+        StorageError: The disk is full.
+    """
+    # Several threads of a run use it, one at a time.
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    try:
+        with writing(path):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        with reading(path):
+            _check_pages(connection)
+        with writing(path):
+            _create(connection)
+        with reading(path):
+            _check_columns(connection)
+    except InputError:
+        connection.close()
+        raise
+    return connection
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open for reading, also while a run writes, and on a disk that is mounted read-only.
+
+    Raises:
+        InputError: There is no ledger, or the file is not one.
+    """
+    if not path.is_file():
+        raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
+    # A WAL reader leaves files behind and cannot read from a read-only disk: without a writer, read the file as it is.
+    live = path.with_name(path.name + "-wal").exists()
+    error: sqlite3.Error | None = None
+    for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
+        address = f"{path.absolute().as_uri()}?{options}"
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+        try:
+            _complete(connection)
+            _check_columns(connection)
+        except sqlite3.Error as failure:
+            connection.close()
+            error = failure
+        else:
+            return connection
+    assert error
+    raise _damaged(path, error)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say in one line that what is read is damaged."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in one line that the disk is full, or the file damaged."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StorageError(f"cannot write: {error}", where=str(path), instead="make room on this disk") from error
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for table in TABLES:
+            for statement in table.create.split(";"):
+                connection.execute(statement)
+            for name, value in _lacking(connection, table).items():
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {name} TEXT NOT NULL DEFAULT {value}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    """Let a ledger of an earlier version be read like one of today, without writing to its file."""
+    for table in TABLES:
+        if lacking := _lacking(connection, table):
+            columns = ", ".join(f"{value} AS {name}" for name, value in lacking.items())
+            connection.execute(f"CREATE TEMP VIEW {table.name} AS SELECT *, {columns} FROM main.{table.name}")
+
+
+def _lacking(connection: sqlite3.Connection, table: Table[Any]) -> dict[str, str]:
+    there = {row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")}
+    return {name: value for name, value in table.later.items() if there and name not in there}
+
+
+def _check_pages(connection: sqlite3.Connection) -> None:
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found.splitlines()[-1])  # the first one names the database
+
+
+def _check_columns(connection: sqlite3.Connection) -> None:
+    for table in TABLES:
+        connection.execute(f"{table.select} LIMIT 1").fetchone()
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    what = f"not a ledger: {error}".split("\n")[0]
+    return InputError(what, where=str(path), instead="restore this file from a copy")

@@ -1,0 +1,98 @@
+"""The ledger's tables, each made of the dataclass that is its row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from pydantic_core import to_json as json_bytes
+
+from nimbus.datagen.store.json_text import from_plain, parse_json
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Run, Span, State
+
+T = TypeVar("T")
+_EMPTY = {tuple: "[]", list: "[]", dict: "{}", type(None): "null"}
+_TYPES = {str: "TEXT", State: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
+
+
+@dataclass(frozen=True)
+class Table(Generic[T]):
+    """A table; columns are the fields of its row, what SQLite has no type for is JSON."""
+
+    name: str
+    row: type[T]
+    key: tuple[str, ...] = ()
+    index: str = ""
+    """Column to find rows by."""
+    later: dict[str, str] = field(default_factory=dict)
+    """Columns that ledgers of earlier versions lack, with the SQL of what they would hold."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(item.name for item in fields(self.row))  # pyright: ignore[reportArgumentType]
+
+    @cached_property
+    def _json(self) -> frozenset[str]:
+        types = get_type_hints(self.row)
+        return frozenset(name for name in self.columns if types[name] not in _TYPES)
+
+    @cached_property
+    def _json_places(self) -> tuple[int, ...]:
+        return tuple(place for place, name in enumerate(self.columns) if name in self._json)
+
+    @cached_property
+    def _values(self) -> attrgetter[tuple[Any, ...]]:
+        return attrgetter(*self.columns)
+
+    @property
+    def create(self) -> str:
+        """Statements that make it."""
+        types = get_type_hints(self.row)
+        columns = [f"{name} {_TYPES.get(types[name], 'TEXT')} NOT NULL" for name in self.columns]
+        key = [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
+        made = f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(columns + key)})"
+        made += " WITHOUT ROWID" if self.key else ""
+        if not self.index:
+            return made
+        return f"{made}; CREATE INDEX IF NOT EXISTS {self.name}_by_{self.index} ON {self.name} ({self.index})"
+
+    @cached_property
+    def insert(self) -> str:
+        """Statement that adds a row; one of the same key is replaced."""
+        marks = ", ".join("?" for _ in self.columns)
+        return f"INSERT OR REPLACE INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"
+
+    @cached_property
+    def select(self) -> str:
+        """Start of a statement that reads rows."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"
+
+    def values(self, row: T) -> list[Any]:
+        """What :attr:`insert` takes."""
+        values = list(self._values(row))
+        for place in self._json_places:
+            values[place] = json_bytes(values[place]).decode() if values[place] else _EMPTY[type(values[place])]
+        return values
+
+    def parse(self, values: tuple[Any, ...]) -> T:
+        """The row of a tuple of columns; ``ValueError`` when it is none."""
+        named: dict[str, Any] = dict(zip(self.columns, values, strict=True))
+        return from_plain(self.row, named | {name: parse_json(named[name]) for name in self._json})
+
+
+ATTEMPTS = Table(
+    "attempts",
+    Attempt,
+    key=("episode_id", "attempt"),
+    index="idx",
+    later={"videos": "'[]'", "drawn": "'{}'", "steps": "'[]'", "grasps": "'[]'", "failure": "'null'"},
+)
+EPISODES = Table("episodes", EpisodeState, key=("idx", "variant"))
+FAULTS = Table("faults", Fault)
+SPANS = Table("spans", Span)
+RUNS = Table("runs", Run, key=("id",))
+TABLES: tuple[Table[Any], ...] = (ATTEMPTS, EPISODES, FAULTS, SPANS, RUNS)

@@ -1,0 +1,134 @@
+"""The writer of the store stage: episodes as HDF5 files, encoded by one thread while the next images are rendered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from nimbus.datagen.episode.trajectory import Trajectory
+from nimbus.datagen.registry import register
+from nimbus.datagen.stages import OnDemand, Rendered, Stored, Writer
+from nimbus.datagen.store.background import AtOnce, Background
+from nimbus.datagen.store.episode_file.jobs import EpisodeJobs, Images
+from nimbus.datagen.store.episode_sink import Shelf
+from nimbus.datagen.store.failures import keep_failure
+from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure, attempt_of
+
+
+@register("store", "hdf5")
+class Hdf5Writer(Writer):
+    """Stages successful attempts, has them committed, and records the failed ones.
+
+    Args:
+        dataset: The open dataset, or what speaks to it; the writer does not close it.
+        compression: Level of gzip, 1 (fast) to 9 (small).
+        queue_length: Chunks of observations that may wait for the disk; more waiting holds the renderer up.
+        overlap: Let the end of an episode (its last chunks, syncing, the commit) go on while the next one renders:
+            :meth:`process` then yields nothing for it, and an error is raised by the next call.
+        images: Store sRGB images bit for bit in the episode's file, as H.264 in an MP4 for each camera, or both.
+        synchronous: Encode each chunk before the next one is rendered, without a thread.
+        keep_failures: Store failed attempts too, apart from the episodes.
+    """
+
+    def __init__(
+        self,
+        dataset: Shelf,
+        *,
+        compression: int = 1,
+        queue_length: int = 2,
+        overlap: bool = False,
+        images: Images = "lossless",
+        synchronous: bool = False,
+        keep_failures: bool = False,
+    ) -> None:
+        self.dataset = dataset
+        self._images: Images = images
+        self._compression = compression
+        self._overlap = overlap
+        self._keep_failures = keep_failures
+        self._io = AtOnce() if synchronous else Background(length=queue_length)
+
+    def process(self, item: Rendered) -> Iterator[Stored]:
+        """Store one attempt.
+
+        Raises:
+            StorageError: The disk is full; nothing of this episode stays.
+        """
+        self._io.is_busy()
+        taken = self._write(item) if item.trajectory.outcome.success else self._fail(item)
+        for attempt in taken:
+            yield _stored(item, attempt)
+
+    def pending(self) -> bool:
+        """Whether the end of an episode is still under way; raises what went wrong there."""
+        return self._io.is_busy()
+
+    def close(self) -> None:
+        """Finish what is under way and stop the I/O thread."""
+        self._io.close()
+
+    def _write(self, item: Rendered) -> list[Attempt]:
+        begin, shown = time.thread_time(), OnDemand(item)
+        jobs = EpisodeJobs(item, self.dataset, self._io, compression=self._compression, images=self._images)
+        try:
+            jobs.begin()
+            for observation in shown:
+                jobs.observe(observation)
+            cpu_time = time.thread_time() - begin - shown.cpu_time
+            if self._overlap:
+                jobs.end_behind(render_time=shown.cpu_time, cpu_time=cpu_time)
+                return []
+            return jobs.end(render_time=shown.cpu_time, cpu_time=cpu_time)
+        except BaseException:
+            jobs.abandon()
+            raise
+
+    def keeps(self, trajectory: Trajectory) -> bool:
+        """Whether a failed attempt is to be stored: that is asked for, and anything was done in it."""
+        return self._keep_failures and trajectory.step_count > 0
+
+    def keep(self, item: Rendered, shown: OnDemand) -> KeptFailure | None:
+        """Store a failed attempt where it is to be; record nothing.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        if not self.keeps(item.trajectory):
+            return None
+        return keep_failure(item, shown, stage=self.dataset.stage, compression=self._compression)
+
+    def _fail(self, item: Rendered) -> list[Attempt]:
+        """Record a failed attempt; images of it that are rendered and not kept are thrown away."""
+        started, begin, shown = time.time(), time.thread_time(), OnDemand(item)
+        kept = self.keep(item, shown)
+        for _ in shown:
+            pass
+        times = dict(item.times)
+        times["render"] = times.get("render", 0.0) + shown.cpu_time
+        times["store"] = time.thread_time() - begin - shown.cpu_time
+        attempt = attempt_of(
+            item.layout,
+            item.trajectory,
+            attempt=item.attempt,
+            final=item.final,
+            times=times,
+            started=started,
+            failure=kept,
+        )
+        self.dataset.record([attempt])
+        return [attempt]
+
+
+def _stored(item: Rendered, attempt: Attempt) -> Stored:
+    return Stored(
+        episode_id=attempt.episode_id,
+        index=attempt.idx,
+        variant=attempt.variant,
+        attempt=attempt.attempt,
+        outcome=item.trajectory.outcome,
+        final=attempt.final,
+        path=attempt.path,
+        step_count=attempt.step_count,
+        byte_count=attempt.stored_bytes,
+        times=attempt.times,
+    )

@@ -1,0 +1,1 @@
+"""The task language: task files, steps, references, plug-ins."""

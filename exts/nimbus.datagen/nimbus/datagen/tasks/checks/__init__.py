@@ -1,0 +1,1 @@
+"""Checks of a task before anything runs: names, references, object kinds, contradictions."""

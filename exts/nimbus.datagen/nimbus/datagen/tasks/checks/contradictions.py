@@ -1,0 +1,121 @@
+"""Steps that contradict each other: what can be seen without physics, and is wrong in every episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.tasks.references import Expression, Member, Name, parse_reference
+from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.tasks.steps import Composite, Step, Steps
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class _Holding:
+    """What is in the gripper: the text of a reference, or empty."""
+
+    text: str
+
+
+_Hand = _Holding | None
+"""None where nobody knows."""
+_EMPTY = _Holding("")
+
+
+def check_contradictions(task: Task) -> None:
+    """Follow what the gripper holds through a task's steps.
+
+    Only what is certain counts: after a branch, a loop or a skill that does not say what it does with the gripper,
+    nothing is known unless all ways lead to the same.
+
+    Raises:
+        InputError: The first step that cannot be done after those before it, or that names one thing twice.
+    """
+    _Follower(task).follow(task.steps, _EMPTY, {name: name for name in task.objects})
+
+
+class _Follower:
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def follow(self, steps: Steps, hand: _Hand, groups: Mapping[str, str]) -> _Hand:
+        """What is in the gripper after some steps."""
+        for step in steps:
+            if isinstance(step, Composite):
+                hand = self._composite(step, hand, groups)
+            elif isinstance(step.statement, Skill):
+                hand = self._skill(step, step.statement, hand, groups)
+        return hand
+
+    def _composite(self, step: Composite, hand: _Hand, groups: Mapping[str, str]) -> _Hand:
+        inside = {**groups, step.variable: step.group} if step.variable else groups
+        if step.flow in ("branches", "guarded"):
+            start = hand if step.flow == "branches" else None
+            return _join(*(self.follow(block, start, inside) for block in step.blocks()))
+        if step.flow == "loop":
+            for block in step.blocks():
+                hand = _join(hand, self.follow(block, hand, inside))  # after the first round
+                hand = _join(hand, self.follow(block, hand, inside))  # after any
+            # A name that the loop gives means nothing after it.
+            return None if hand and hand.text and step.variable else hand
+        for block in step.blocks():
+            self.follow(block, None, inside)
+        return None
+
+    def _skill(self, step: Step, skill: Skill, hand: _Hand, groups: Mapping[str, str]) -> _Hand:
+        if skill.hand == "keeps":
+            return hand
+        if not skill.hand or getattr(skill, "arm", None) is not None:
+            return None
+        field = type(skill).main
+        text = str(getattr(skill, field))
+        self._check_once(step, skill, text)
+        if skill.hand == "takes":
+            if hand and hand.text:
+                what = f"the gripper still holds '{hand.text}' here"
+                raise self._task.error((*step.keys, field), what, instead="place it before another one is picked")
+            return _Holding(text)
+        if hand == _EMPTY:
+            raise self._task.error((*step.keys, field), "the gripper holds nothing here", instead=f"pick: {text} first")
+        if hand and _differ(hand.text, text, groups):
+            what = f"the gripper holds '{hand.text}' here, not '{text}'"
+            raise self._task.error((*step.keys, field), what, instead=f"pick: {text} first, or name '{hand.text}'")
+        return _EMPTY
+
+    def _check_once(self, step: Step, skill: Skill, text: str) -> None:
+        """That what is handled is not also where it is put."""
+        for field in skill.references():
+            if field != type(skill).main and getattr(skill, field) == text:
+                raise self._task.error((*step.keys, field), f"'{text}' cannot be put to itself", instead="name another")
+
+
+def _join(*hands: _Hand) -> _Hand:
+    """What is known when it is not known which of the ways was gone."""
+    first, *others = hands
+    return first if all(hand == first for hand in others) else None
+
+
+def _differ(one: str, other: str, groups: Mapping[str, str]) -> bool:
+    """Whether two references surely lead to different objects."""
+    (one_group, one_index), (other_group, other_index) = (
+        _place(parse_reference(text), groups) for text in (one, other)
+    )
+    if one_group is None or other_group is None:
+        return False
+    if one_group != other_group:
+        return True
+    return one_index is not None and other_index is not None and one_index != other_index
+
+
+def _place(expression: Expression, groups: Mapping[str, str]) -> tuple[str | None, int | None]:
+    """The group that a reference leads into and the number there, as far as the text tells."""
+    match expression:
+        case Name(name):
+            return groups.get(name), None
+        case Member(Name(name), int(index)):
+            return groups.get(name), index
+    return None, None

@@ -1,0 +1,174 @@
+"""Whether what a task names exists: within its file, and in the scene, the robot and the object libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nimbus.datagen.errors import nearest
+from nimbus.datagen.tasks.checks.contradictions import check_contradictions
+from nimbus.datagen.tasks.checks.object_kinds import check_kinds
+from nimbus.datagen.tasks.checks.references import check_references
+from nimbus.datagen.tasks.control_flow.choose_one import chosen_names
+from nimbus.datagen.tasks.steps import composites, walk
+from nimbus.datagen.tasks.wording import wording_fields
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
+
+
+class Stage(Protocol):
+    """What a check needs of a scene; ``usd.stage.StageInfo`` has it."""
+
+    @property
+    def fixtures(self) -> Mapping[str, Any]:
+        """By name; each has ``name``, ``group`` and ``object_class``."""
+        ...
+
+    @property
+    def surfaces(self) -> Mapping[str, Any]:
+        """By name; each has ``lower`` and ``upper`` corners in the world frame [m]."""
+        ...
+
+
+class Library(Protocol):
+    """What a check needs of an object library."""
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """Names of its kinds."""
+        ...
+
+    def kind(self, name: str) -> Any:
+        """A kind's record, which has ``object_class``."""
+        ...
+
+
+def check_names(task: Task) -> None:
+    """Check what the file alone can tell: names, references, loops, wordings.
+
+    Raises:
+        InputError: The first mistake, with its place in the file.
+    """
+    for name in task.regions:
+        if name in task.objects:
+            raise task.error(("regions", name), f"'{name}' also names a group of objects", instead="rename one")
+    for index, (name, group) in enumerate(task.objects.items()):
+        if group.region not in (known := [*task.regions, *list(task.objects)[:index]]):
+            hint = nearest(group.region, known)
+            raise task.error(("objects", name, "region"), f"unknown region '{group.region}'", instead=hint)
+    check_references(task)
+    check_contradictions(task)
+    _check_instructions(task)
+
+
+def check_task(
+    task: Task,
+    stage: Stage,
+    links: Collection[str],
+    libraries: Mapping[str, Library],
+    *,
+    arms: Collection[str] = ("arm",),
+) -> None:
+    """Check a task against the scene, the robot and the libraries that it names.
+
+    Args:
+        task: The task.
+        stage: Its scene.
+        links: Names of the robot's links that a camera can be fixed to.
+        libraries: The object libraries by the name that the task gives them.
+        arms: Names of the robot's arms.
+
+    Raises:
+        InputError: The first mistake, with its place in the file.
+    """
+    _check_arms(task, arms)
+    for name in task.regions:
+        _check_region(task, name, stage)
+        if name in stage.fixtures:
+            raise task.error(("regions", name), f"'{name}' also names a fixture of the scene", instead="rename it")
+    for name in task.objects:
+        _check_objects(task, name, stage, libraries)
+    for name, camera in task.cameras.items():
+        if camera.mount and camera.mount not in (*links, "hand"):
+            hint = nearest(camera.mount, (*links, "hand"))
+            raise task.error(("cameras", name, "mount"), f"the robot has no link '{camera.mount}'", instead=hint)
+        if not camera.mount and (inside := _solid_around(camera.position, stage)):
+            top = stage.surfaces[inside].upper[2]
+            instead = f"write a height above {round(top, 2) + 0.0:g} m"
+            raise task.error(("cameras", name, "position"), f"it is inside '{inside}'", instead=instead)
+    for name, settings in task.randomize.items():
+        check = getattr(settings, "complaint", None)
+        if found := check and check(task.regions, libraries):
+            field, what, instead = found
+            raise task.error(("randomize", name, field), what, instead=instead)
+    check_kinds(task, task.steps, stage, libraries)
+    check_kinds(task, task.success, stage, libraries)
+
+
+def _solid_around(point: Sequence[float], stage: Stage) -> str:
+    """The surface that a point is inside of, where it sees nothing; empty for none."""
+    for name, surface in stage.surfaces.items():
+        if all(low < value < high for low, value, high in zip(surface.lower, point, surface.upper, strict=True)):
+            return name
+    return ""
+
+
+def _check_arms(task: Task, arms: Collection[str]) -> None:
+    instead = "a robot with one arm does one step after another" if len(arms) == 1 else f"known: {', '.join(arms)}"
+    for composite in composites(task.steps):
+        for arm in composite.arms:
+            if arm not in arms:
+                raise task.error((*composite.keys, arm), f"the robot has no arm '{arm}'", instead=instead, at_key=True)
+    for step, _ in (*walk(task.steps), *walk(task.success)):
+        arm = getattr(step.statement, "arm", None)
+        if isinstance(arm, str) and arm not in arms:
+            raise task.error((*step.keys, "arm"), f"the robot has no arm '{arm}'", instead=instead)
+
+
+def _check_instructions(task: Task) -> None:
+    known = (*task.objects, *chosen_names((*task.steps, *task.success)))
+    for index, text in enumerate(task.instructions):
+        keys = ("instructions", index)
+        if not text.strip():
+            raise task.error(keys, "an empty wording", instead="write what the robot is to do, in a sentence")
+        try:
+            fields = wording_fields(text)
+        except ValueError as error:
+            raise task.error(keys, f"malformed wording: {error}", instead="write {{ and }} for braces") from None
+        for field in fields:
+            if field.name not in known:
+                raise task.error(keys, f"unknown field '{field.text}'", instead=nearest(field.name, known))
+            if not field.is_plain:
+                what = f"'{field.text}' is more than a name in braces"
+                raise task.error(keys, what, instead=f"write {{{field.name}}}")
+
+
+def _check_region(task: Task, name: str, stage: Stage) -> None:
+    region = task.regions[name]
+    if region.on not in stage.surfaces:
+        hint = nearest(region.on, stage.surfaces)
+        raise task.error(("regions", name, "on"), f"the scene has no surface '{region.on}'", instead=hint)
+    surface = stage.surfaces[region.on]
+    for axis, label in enumerate("xy"):
+        low, high = (region.center[axis] + sign * region.size[axis] / 2 for sign in (-1, 1))
+        if low < surface.lower[axis] - 1e-6 or high > surface.upper[axis] + 1e-6:
+            what = f"{label} from {low:g} to {high:g} m reaches beyond '{region.on}'"
+            instead = f"keep it within {surface.lower[axis]:g} to {surface.upper[axis]:g} m"
+            raise task.error(("regions", name), what, instead=instead)
+
+
+def _check_objects(task: Task, name: str, stage: Stage, libraries: Mapping[str, Library]) -> None:
+    group, keys = task.objects[name], ("objects", name)
+    if name in stage.fixtures or name in {fixture.group for fixture in stage.fixtures.values()}:
+        raise task.error(keys, f"'{name}' also names something in the scene", instead="rename the group")
+    if group.library not in libraries:
+        hint = nearest(group.library, libraries)
+        raise task.error((*keys, "library"), f"unknown object library '{group.library}'", instead=hint)
+    known = libraries[group.library].kinds
+    for index, kind in enumerate(() if group.kinds == "all" else group.kinds):
+        if kind not in known:
+            raise task.error((*keys, "kinds", index), f"unknown kind '{kind}'", instead=nearest(kind, known))
+    if group.distinct and group.count[1] > len(known):
+        what = f"impossible count: up to {group.count[1]} distinct kinds, '{group.library}' has {len(known)}"
+        raise task.error((*keys, "count"), what)

@@ -1,0 +1,104 @@
+"""Whether every kind of object that may be drawn has what the steps and conditions need of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.execute.named_points import features, known_features
+from nimbus.datagen.tasks.checks.references import A, needed, points_of, references_of
+from nimbus.datagen.tasks.references import Expression, Group, Place, environment, evaluate, names_in, resolve
+from nimbus.datagen.tasks.statements import Reference
+from nimbus.datagen.tasks.steps import Step, Steps, walk
+
+if TYPE_CHECKING:
+    from nimbus.datagen.files.strict_yaml import Keys
+    from nimbus.datagen.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """An object as it might be drawn."""
+
+    name: str
+    group: str
+    kind: str
+    object_class: str
+
+
+def _samples(task: Task, name: str, libraries: Mapping[str, Any]) -> list[_Sample]:
+    """One object of every kind that the group may draw."""
+    group = task.objects[name]
+    library = libraries[group.library]
+    kinds = library.kinds if group.kinds == "all" else group.kinds
+    return [_Sample(f"{name}_0", name, kind, library.kind(kind).object_class) for kind in kinds]
+
+
+def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, Any]) -> None:
+    """Resolve every reference for every kind of object that may be drawn.
+
+    Args:
+        task: The task.
+        steps: Its steps or its conditions.
+        stage: Its scene, with ``fixtures``.
+        libraries: Its object libraries by the name that it gives them.
+
+    Raises:
+        InputError: One leads to nothing, or to a kind that lacks what is needed.
+    """
+    samples = {name: _samples(task, name, libraries) for name in task.objects}
+    scene = environment(fixtures=stage.fixtures.values(), regions=task.regions)
+    scene |= {name: _stand_in(task, name, kinds[0]) for name, kinds in samples.items()}
+    for step, loops in walk(steps):
+        groups = {name: name for name in task.objects} | {loop.variable: loop.group for loop in loops}
+        for keys, mark, expression in references_of(task, step):
+            drawn = sorted(names_in(expression) & groups.keys())
+            for chosen in itertools.product(*(samples[groups[name]] for name in drawn)):
+                things = {name: _stand_in(task, name, sample) for name, sample in zip(drawn, chosen, strict=True)}
+                thing = _check_leads(task, keys, mark, expression, scene | things)
+                if isinstance(thing, _Sample):
+                    _check_parts(task, keys, mark, step, libraries[task.objects[thing.group].library], thing)
+
+
+def _stand_in(task: Task, name: str, sample: _Sample) -> Any:
+    return Group(name, (sample,) * task.objects[name].count[1]) if name in task.objects else sample
+
+
+def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression, names: Mapping[str, Any]) -> Any:
+    """What a reference leads to."""
+    try:
+        thing = evaluate(expression, names)
+        if isinstance(thing, Group) and mark.many:
+            return thing
+        thing = resolve(expression, names)
+    except InputError as error:
+        raise task.error(keys, error.what, instead=error.instead) from None
+    kind = "object" if isinstance(thing, _Sample) else "region" if isinstance(thing, Place) else "fixture"
+    if kind not in mark.kinds:
+        raise task.error(keys, f"'{thing.name}' is {A[kind]}, {needed(mark)} is needed")
+    return thing
+
+
+def _check_parts(task: Task, keys: Keys, mark: Reference, step: Step, library: Any, thing: _Sample) -> None:
+    """That the kind has the moving part, or the point, that the step needs."""
+    if mark.jointed:
+        parts = [part.name for part in library.model(thing.kind, 0).parts]
+        if not parts:
+            raise task.error(keys, f"a {_said(thing.kind)} has no moving part", instead="choose kinds that have one")
+        joint = getattr(step.statement, "joint", None)
+        if joint is not None and joint not in parts:
+            place = (*step.keys, "joint")
+            raise task.error(place, f"a {_said(thing.kind)} has no part '{joint}'", instead=nearest(joint, parts))
+    for field, point in points_of(step):
+        if (*step.keys, field) == keys and point.feature not in ("center", "top"):
+            known = known_features(features(library.model(thing.kind, 0)))
+            if point.feature not in known:
+                what = f"a {_said(thing.kind)} has no point '{point.feature}'"
+                raise task.error(keys, what, instead=nearest(point.feature, known))
+
+
+def _said(kind: str) -> str:
+    return kind.replace("_", " ")

@@ -1,0 +1,140 @@
+"""Whether what steps and conditions refer to exists in their task file, and is of the right sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.tasks.points import Point, is_tool, parse_pose, points_in
+from nimbus.datagen.tasks.references import ATTRIBUTES, Attribute, Expression, Member, Name, names_in, parse_reference
+from nimbus.datagen.tasks.statements import Reference
+from nimbus.datagen.tasks.steps import Composite, Step, walk
+
+if TYPE_CHECKING:
+    from nimbus.datagen.files.strict_yaml import Keys
+    from nimbus.datagen.tasks.task import Task
+
+
+def check_references(task: Task) -> None:
+    """Check every reference of a task's steps and conditions.
+
+    Raises:
+        InputError: The first that leads to nothing, or to a thing of the wrong sort.
+    """
+    for steps in (task.steps, task.success):
+        for step, loops in walk(steps):
+            scope = _scope(task, loops)
+            for keys, mark, expression in references_of(task, step):
+                try:
+                    _check_kind(expression, mark, scope, task)
+                except InputError as error:
+                    raise task.error(keys, error.what, instead=error.instead) from None
+
+
+def references_of(task: Task, step: Step) -> Iterator[tuple[Keys, Reference, Expression]]:
+    """Everything that a step refers to: where, what it may name, and the reference."""
+    for field, mark in step.statement.references().items():
+        value, keys = getattr(step.statement, field), (*step.keys, field)
+        entries = {keys: value} if isinstance(value, str) else {(*keys, i): text for i, text in enumerate(value or ())}
+        for place, text in entries.items():
+            try:
+                yield place, mark, parse_reference(text)
+            except InputError as error:
+                raise task.error(place, error.what, instead=error.instead) from None
+    for field, point in points_of(step):
+        if not is_tool(point.thing, task.objects):
+            yield (*step.keys, field), _POINT, point.thing
+
+
+def points_of(step: Step) -> Iterator[tuple[str, Point]]:
+    """Every point of a thing that a step's points in words begin with, by parameter."""
+    for field in step.statement.poses():
+        if isinstance(value := getattr(step.statement, field), str):
+            yield from ((field, point) for point in points_in(parse_pose(value)))
+
+
+_POINT = Reference(("object", "fixture", "region"))
+"""What a point can be of."""
+
+
+def _scope(task: Task, loops: tuple[Composite, ...]) -> dict[str, str]:
+    """What kind of thing each name stands for: ``object``, ``objects`` or ``region``."""
+    scope = dict.fromkeys(task.regions, "region")
+    scope |= {name: "object" if group.count == (1, 1) else "objects" for name, group in task.objects.items()}
+    for loop in loops:
+        if loop.group not in task.objects:
+            hint = nearest(loop.group, task.objects)
+            raise task.error(loop.keys, f"unknown group of objects '{loop.group}'", instead=hint, at_key=True)
+        if loop.variable in scope:
+            what = f"the loop variable '{loop.variable}' is already the name of something"
+            instead = f"rename it; taken: {', '.join(sorted(scope))}"
+            raise task.error(loop.keys, what, instead=instead, at_key=True)
+        scope[loop.variable] = "object"
+    return scope
+
+
+A = {
+    "object": "an object",
+    "objects": "a group of objects",
+    "fixture": "a fixture",
+    "region": "a region",
+    "text": "a text",
+}
+
+
+def needed(mark: Reference) -> str:
+    """What a reference may name, in words."""
+    return " or ".join(A[kind] for kind in mark.kinds)
+
+
+def _check_kind(expression: Expression, mark: Reference, scope: Mapping[str, str], task: Task) -> None:
+    kind = _kind(expression, scope, task)
+    if kind is None and "fixture" not in mark.kinds:
+        known = [name for name, thing in scope.items() if thing.removesuffix("s") in mark.kinds]
+        name = sorted(names_in(expression))[0]
+        raise InputError(f"unknown {' or '.join(mark.kinds)} '{name}'", instead=nearest(name, known))
+    if kind == "objects" and mark.many and isinstance(expression, Name):
+        return
+    if kind == "objects" and "object" in mark.kinds and isinstance(expression, Name):
+        name = expression.name
+        raise InputError(f"'{name}' is a group of objects, one is needed", instead=f"loop with 'for item in {name}:'")
+    if kind is not None and kind not in mark.kinds:
+        raise InputError(f"this names {A[kind]}, {needed(mark)} is needed")
+
+
+def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str | None:
+    """The kind of thing a reference leads to; None where only the scene can tell."""
+    match expression:
+        case Name(name):
+            return scope.get(name)
+        case Attribute(base, name):
+            if name not in ATTRIBUTES:
+                raise InputError(f"unknown attribute '{name}'", instead=nearest(name, ATTRIBUTES))
+            kind = _kind(base, scope, task)
+            if kind is None and isinstance(base, Name):
+                raise InputError(f"unknown name '{base.name}'", instead=nearest(base.name, scope))
+            if kind in ("objects", "region", "text"):
+                raise InputError(f"'.{name}' needs one object before it, this is {A[kind]}")
+            return "text"
+        case Member(base, index):
+            if not isinstance(index, (str, int)):
+                _check_index(index, scope, task)
+            if isinstance(base, Name) and base.name in task.objects:
+                certain = task.objects[base.name].count[0]
+                if not isinstance(index, int) or index >= certain:
+                    what = f"'{base.name}' surely has only {certain} objects"
+                    raise InputError(what, instead=f"write {base.name}[0], or loop with 'for item in {base.name}:'")
+                return "object"
+            if _kind(base, scope, task) is not None:
+                raise InputError("brackets choose from a group, this is one thing")
+            return None
+
+
+def _check_index(index: Expression, scope: Mapping[str, str], task: Task) -> None:
+    kind = _kind(index, scope, task)
+    if kind is None:
+        name = sorted(names_in(index))[0]
+        raise InputError(f"unknown name '{name}'", instead=nearest(name, scope))
+    if kind != "text":
+        raise InputError("a class is needed inside the brackets", instead="write for example [item.class]")

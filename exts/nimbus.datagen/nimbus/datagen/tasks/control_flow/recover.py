@@ -1,0 +1,198 @@
+"""``try:`` does steps, and when one fails recovers with others, a bounded number of times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import nearest
+from nimbus.datagen.execute.failures import GivenUp, SkillFailure
+from nimbus.datagen.execute.interpreter import Performer
+from nimbus.datagen.files.strict_yaml import Keys
+from nimbus.datagen.registry import register
+from nimbus.datagen.tasks.scope import Scope
+from nimbus.datagen.tasks.steps import Composite, Reader, Steps
+
+_REASONS = [str(reason) for reason in Reason if reason is not Reason.NONE]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Steps that follow a failure, of any reason or of some."""
+
+    reasons: tuple[str, ...]
+    steps: Steps
+
+    def canonical(self) -> Any:
+        """Plain data."""
+        on = {"on": list(self.reasons)} if self.reasons else {}
+        return on | {"do": [step.canonical() for step in self.steps]}
+
+
+@register("composite", "try")
+@dataclass(frozen=True)
+class Try(Composite):
+    """Steps, and what to do when a skill in them fails.
+
+    The first failure is followed by the first recovery that is meant for its reason, a further one by the next, and so
+    on in a circle. When a recovery ends well, so does the whole. ``retry`` in a recovery does the tried steps again.
+
+    ```yaml
+    - try: {pick: cup}
+      recover: [home, retry]
+    - try: [pick: cup, place: {object: cup, into: tray}]
+      recover:
+        - {on: [missed_grasp, slipped_at_lift], do: [home, retry]}
+        - give_up
+      at_most: 3
+    ```
+    """
+
+    words: ClassVar[tuple[str, ...]] = ("try", "recover", "at_most")
+    body: Steps
+    recoveries: tuple[Recovery, ...]
+    count: int
+    keys: Keys
+
+    @classmethod
+    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+        """Read it."""
+        reader.fields(keys, entry, cls.words, needed=["recover"])
+        body = reader.block((*keys, "try"), entry["try"])
+        inside, data = (*keys, "recover"), entry["recover"]
+        recovering = replace(reader, recovering=True)
+        if isinstance(data, tuple) and any(isinstance(part, tuple) or _is_selective(part) for part in data):
+            recoveries = tuple(_recovery(recovering, (*inside, index), part) for index, part in enumerate(data))
+        else:
+            recoveries = (_recovery(recovering, inside, data),)
+        count = reader.count((*keys, "at_most"), entry["at_most"]) if "at_most" in entry else len(recoveries)
+        return cls(body, recoveries, count, (*keys, "try"))
+
+    @classmethod
+    def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+        """Three keys."""
+        reason = {"enum": _REASONS}
+        reasons = {"anyOf": [reason, {"type": "array", "minItems": 1, "items": reason}]}
+        selective = {
+            "type": "object",
+            "properties": {"on": reasons, "do": block},
+            "required": ["do"],
+            "additionalProperties": False,
+        }
+        several = {"type": "array", "minItems": 1, "items": {"anyOf": [block, selective]}}
+        return {
+            "type": "object",
+            "properties": {
+                "try": block,
+                "recover": {"anyOf": [block, selective, several], "description": "Done after a failure."},
+                "at_most": {"type": "integer", "minimum": 1, "maximum": 100},
+            },
+            "required": ["try", "recover"],
+            "additionalProperties": False,
+        }
+
+    def canonical(self) -> Any:
+        """Plain data."""
+        return {
+            "try": [step.canonical() for step in self.body],
+            "recover": [recovery.canonical() for recovery in self.recoveries],
+            "at_most": self.count,
+        }
+
+    def blocks(self) -> tuple[Steps, ...]:
+        """Body and recoveries."""
+        return self.body, *(recovery.steps for recovery in self.recoveries)
+
+    def perform(self, performer: Performer, scope: Scope) -> None:
+        """The body; after each failure a recovery."""
+        failure, turn = performer.attempt(self.body, scope), 0
+        for _ in range(self.count):
+            if failure is None:
+                return
+            circle = (*self.recoveries[turn:], *self.recoveries[:turn])
+            fit = [recovery for recovery in circle if not recovery.reasons or failure.reason in recovery.reasons]
+            if not fit:
+                break
+            turn = self.recoveries.index(fit[0]) + 1
+            performer.cell.regain()
+            failure = performer.attempt(fit[0].steps, replace(scope, tried=self.body, reason=failure))
+        if failure is not None:
+            raise failure
+
+
+def _is_selective(part: Any) -> bool:
+    return isinstance(part, dict) and "do" in part
+
+
+def _recovery(reader: Reader, keys: Keys, data: Any) -> Recovery:
+    if not _is_selective(data):
+        return Recovery((), reader.block(keys, data))
+    reader.fields(keys, data, ("on", "do"), needed=())
+    reasons = data.get("on", ())
+    reasons = reasons if isinstance(reasons, tuple) else (reasons,)
+    for reason in reasons:
+        if reason not in _REASONS:
+            raise reader.error((*keys, "on"), f"unknown reason '{reason}'", instead=nearest(str(reason), _REASONS))
+    return Recovery(reasons, reader.block((*keys, "do"), data["do"]))
+
+
+class _Word(Composite):
+    """One word alone."""
+
+    @classmethod
+    def claims(cls, entry: Any) -> bool:
+        """Whether it is the word."""
+        return entry == cls.words[0]
+
+    @classmethod
+    def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+        """The word."""
+        return {"const": cls.words[0]}
+
+    def canonical(self) -> Any:
+        """Plain data."""
+        return self.words[0]
+
+    def blocks(self) -> tuple[Steps, ...]:
+        """None."""
+        return ()
+
+
+@register("composite", "retry")
+@dataclass(frozen=True)
+class Retry(_Word):
+    """In a recovery: do the tried steps again."""
+
+    words: ClassVar[tuple[str, ...]] = ("retry",)
+    keys: Keys
+
+    @classmethod
+    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+        """Read it."""
+        if not reader.recovering:
+            raise reader.error(keys, "'retry' stands in 'recover:' only")
+        return cls(keys)
+
+    def perform(self, performer: Performer, scope: Scope) -> None:
+        """The tried steps."""
+        performer.do(scope.tried, scope)
+
+
+@register("composite", "give_up")
+@dataclass(frozen=True)
+class GiveUp(_Word):
+    """End the attempt, in a recovery with the failure that led there."""
+
+    words: ClassVar[tuple[str, ...]] = ("give_up",)
+    keys: Keys
+
+    @classmethod
+    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+        """Read it."""
+        return cls(keys)
+
+    def perform(self, performer: Performer, scope: Scope) -> None:
+        """Nobody recovers from this."""
+        last: SkillFailure | None = scope.reason
+        raise GivenUp(last.reason if last else Reason.GIVEN_UP, last.detail if last else "as the steps say")

@@ -1,0 +1,108 @@
+"""The JSON Schema of a task file, so that editors complete and check it while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen import registry
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.presets import presets
+from nimbus.datagen.tasks.statements import Statement
+from nimbus.datagen.tasks.task_file import TaskFile
+
+
+def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a task file, with every registered skill, predicate and randomizer."""
+    discover(skill_folders)
+    schema = TaskFile.model_json_schema()
+    definitions: dict[str, Any] = schema.setdefault("$defs", {})
+    properties = schema["properties"]
+    for kind in ("skill", "predicate"):
+        _define_entry(kind, definitions)
+    properties["steps"] |= _list("skill")
+    properties["success"] |= _list("predicate")
+    properties["randomize"] = _randomizers(properties["randomize"], definitions)
+    properties["cameras"] = _cameras(properties["cameras"])
+    schema["title"] = "Nimbus task"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
+
+
+def _list(kind: str) -> dict[str, Any]:
+    return {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{kind}"}}
+
+
+def _block(kind: str) -> dict[str, Any]:
+    """A list, or one entry alone."""
+    return {"anyOf": [{"$ref": f"#/$defs/{kind}"}, _list(kind)]}
+
+
+def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
+    """A statement of a kind, or a composite of such statements."""
+    composites = [registry.lookup("composite", name) for name in registry.names("composite")]
+    models = {name: registry.lookup(kind, name) for name in registry.names(kind)}
+    bare = [name for name, model in models.items() if not any(f.is_required() for f in model.model_fields.values())]
+    entries = {name: _define(f"{kind}.{name}", model, definitions) for name, model in models.items()}
+    definitions[kind] = {
+        "anyOf": [
+            {"enum": bare},
+            {
+                "type": "object",
+                "properties": {name: _forms(model, entries[name], definitions) for name, model in models.items()},
+                "additionalProperties": False,
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+            *(
+                composite.schema(_block(kind), _block("predicate"))
+                for composite in composites
+                if kind in composite.kinds
+            ),
+        ]
+    }
+
+
+def _cameras(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Names of presets, or cameras by name."""
+    known = sorted(presets("cameras"))
+    one, own = {"enum": known}, mapping["additionalProperties"]
+    some = "|".join(known)
+    return _with_presets(
+        mapping | {"additionalProperties": {"anyOf": [own, one]}},
+        {"type": "string", "pattern": rf"^\s*({some})(\s*\+\s*({some}))*\s*$"},
+        {"type": "array", "minItems": 1, "items": one},
+    )
+
+
+def _with_presets(mapping: dict[str, Any], *forms: dict[str, Any]) -> dict[str, Any]:
+    said = {name: mapping[name] for name in ("description", "default") if name in mapping}
+    return said | {"anyOf": [mapping, *forms]}
+
+
+def _randomizers(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The name of a preset, or settings by randomizer."""
+    known = registry.names("randomizer")
+    entries = {name: _define(f"randomizer.{name}", registry.lookup("randomizer", name), definitions) for name in known}
+    properties = {name: {"anyOf": [{"type": "null"}, entry]} for name, entry in entries.items()}
+    own = mapping | {"type": "object", "properties": properties, "additionalProperties": False}
+    return _with_presets(own, {"enum": sorted(presets("randomizations"))})
+
+
+def _forms(model: type[Statement], entry: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The parameters by name, or the main one alone."""
+    summary = {"description": model.summary()}
+    if not model.main:
+        return entry | summary
+    main = definitions[entry["$ref"].rsplit("/", 1)[1]]["properties"][model.main]
+    return {"anyOf": [main, entry]} | summary
+
+
+def _define(name: str, model: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Put a model's schema among the definitions, under a name of its own."""
+    template = f"#/$defs/{name}.{{model}}"
+    schema = model.model_json_schema(ref_template=template)
+    for inner, definition in schema.pop("$defs", {}).items():
+        definitions[f"{name}.{inner}"] = definition
+    definitions[name] = schema
+    return {"$ref": f"#/$defs/{name}"}

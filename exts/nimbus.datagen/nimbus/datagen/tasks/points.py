@@ -1,0 +1,227 @@
+"""Points in words: ``cup + [0, 0, 10 cm]``, ``above(cup, 10 cm)``, ``between(a, b)``, ``start.center``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic_core import PydanticCustomError
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.quantities import LENGTH, RATIO, Quantity
+from nimbus.datagen.tasks.references import ATTRIBUTES, Attribute, Expression, Member, Name, ReferenceParser
+
+Float = NDArray[np.float64]
+Vector = tuple[float, float, float]
+Locate = Callable[[Expression, str], Float]
+"""Where a point (3,) of a thing is in the world [m], by the reference to the thing and the name of the point."""
+
+TOOL = "tool"
+"""What stands for the robot's tool where nothing of the task has that name."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a thing: its ``center`` when nothing is said, its ``top``, or a keypoint or frame of it."""
+
+    thing: Expression
+    feature: str = "center"
+
+    def __str__(self) -> str:
+        return written(self.thing) + ("" if self.feature == "center" else f".{self.feature}")
+
+    def at(self, locate: Locate) -> Float:
+        """Where it is (3,) [m]."""
+        return locate(self.thing, self.feature)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A point and a way from it, along the axes of the world."""
+
+    start: PoseExpression
+    way: Vector
+
+    def __str__(self) -> str:
+        return f"{self.start} + [{', '.join(f'{value:.9g}' for value in self.way)}]"
+
+    def at(self, locate: Locate) -> Float:
+        """Where it is (3,) [m]."""
+        return self.start.at(locate) + self.way
+
+
+@dataclass(frozen=True)
+class Above:
+    """Straight above the top of a thing."""
+
+    thing: Expression
+    height: float
+
+    def __str__(self) -> str:
+        return f"above({written(self.thing)}, {self.height:.9g})"
+
+    def at(self, locate: Locate) -> Float:
+        """Where it is (3,) [m]."""
+        return locate(self.thing, "top") + (0.0, 0.0, self.height)
+
+
+@dataclass(frozen=True)
+class Between:
+    """On the line between two points; the share is counted from the first."""
+
+    one: PoseExpression
+    other: PoseExpression
+    share: float = 0.5
+
+    def __str__(self) -> str:
+        share = "" if self.share == 0.5 else f", {self.share:.9g}"
+        return f"between({self.one}, {self.other}{share})"
+
+    def at(self, locate: Locate) -> Float:
+        """Where it is (3,) [m]."""
+        one, other = self.one.at(locate), self.other.at(locate)
+        return one + self.share * (other - one)
+
+
+PoseExpression: TypeAlias = Point | Shifted | Above | Between
+
+
+def parse_pose(text: str) -> PoseExpression:
+    """Parse a point in words.
+
+    Raises:
+        InputError: The text is none.
+    """
+    return _PoseParser(text).pose()
+
+
+def normal_form(text: str) -> str:
+    """The same for every way of writing a point, for models of parameters."""
+    try:
+        return str(parse_pose(text))
+    except InputError as error:
+        raise PydanticCustomError("pose", "{what}", {"what": error.what, "instead": error.instead}) from None
+
+
+def points_in(expression: PoseExpression) -> Iterator[Point]:
+    """Every point of a thing that an expression begins with."""
+    match expression:
+        case Point():
+            yield expression
+        case Shifted(start, _):
+            yield from points_in(start)
+        case Above(thing, _):
+            yield Point(thing, "top")
+        case Between(one, other, _):
+            yield from points_in(one)
+            yield from points_in(other)
+
+
+def written(expression: Expression | str | int) -> str:
+    """A reference as it is written."""
+    match expression:
+        case Name(name):
+            return name
+        case Attribute(base, name):
+            return f"{written(base)}.{name}"
+        case Member(base, index):
+            return f"{written(base)}[{_quoted(index) if isinstance(index, str) else written(index)}]"
+    return str(expression)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if "'" in text else f"'{text}'"
+
+
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*(?:%|[A-Za-z]+)?)")
+_FUNCTION = re.compile(r"\s*(above|between)\s*\(")
+
+
+class _PoseParser(ReferenceParser):
+    """Reads a point, then any number of ``+ [x, y, z]`` and ``- [x, y, z]``."""
+
+    def pose(self) -> PoseExpression:
+        """The whole text."""
+        expression = self._sum()
+        if self.text[self.at :].strip():
+            raise self._error()
+        return expression
+
+    def _sum(self) -> PoseExpression:
+        expression = self._term()
+        while (sign := self._next()) in ("+", "-"):
+            self._pass(sign)
+            way = self._vector()
+            x, y, z = way if sign == "+" else tuple(0.0 - value for value in way)
+            if isinstance(expression, Shifted):  # so that every way of writing a sum is the same
+                expression, (x, y, z) = expression.start, np.round(np.add(expression.way, (x, y, z)), 9).tolist()
+            expression = Shifted(expression, (x, y, z))
+        return expression
+
+    def _term(self) -> PoseExpression:
+        if match := _FUNCTION.match(self.text, self.at):
+            self.at = match.end()
+            return self._above() if match[1] == "above" else self._between()
+        expression = self.expression()
+        if isinstance(expression, Attribute) and expression.name not in ATTRIBUTES:
+            return Point(expression.base, expression.name)
+        return Point(expression)
+
+    def _above(self) -> Above:
+        thing = self.expression()
+        self._pass(",")
+        height = self._number(LENGTH)
+        self._pass(")")
+        return Above(thing, height)
+
+    def _between(self) -> Between:
+        one = self._sum()
+        self._pass(",")
+        other, share = self._sum(), 0.5
+        if self._next() == ",":
+            self._pass(",")
+            share = self._number(RATIO)
+        self._pass(")")
+        return Between(one, other, share)
+
+    def _vector(self) -> Vector:
+        values = []
+        for before in "[,,":
+            self._pass(before)
+            values.append(self._number(LENGTH))
+        self._pass("]")
+        x, y, z = values
+        return x, y, z
+
+    def _number(self, quantity: Quantity) -> float:
+        if (match := _NUMBER.match(self.text, self.at)) is None:
+            raise self._error()
+        self.at = match.end()
+        text = match[1].strip()
+        try:
+            return float(quantity.parse(text if text[-1].isalpha() or text[-1] == "%" else float(text)))
+        except PydanticCustomError as error:
+            raise InputError(f"'{text}' in '{self.text}': {error.message()}") from None
+
+    def _next(self) -> str:
+        return self.text[self.at :].lstrip()[:1]
+
+    def _pass(self, letter: str) -> None:
+        if self._next() != letter:
+            raise self._error()
+        self.at = self.text.index(letter, self.at) + 1
+
+    def _error(self) -> InputError:
+        what, text = f"'{self.text}' is not a point", self.text
+        if text.count("(") > text.count(")") or text.count("[") > text.count("]"):
+            return InputError(what, instead="between { and } put it in quotes: {at: 'above(cup, 10 cm)'}")
+        return InputError(what, instead="write one like cup + [0, 0, 10 cm], above(cup, 10 cm) or between(a, b)")
+
+
+def is_tool(thing: Expression, names: Any) -> bool:
+    """Whether a reference stands for the robot's tool."""
+    return thing == Name(TOOL) and TOOL not in names

@@ -1,0 +1,171 @@
+"""What a task file's ``steps:`` and ``success:`` are made of.
+
+A skill is one file in ``skills/``:
+
+```python
+@register("skill", "pick")
+class Pick(Skill):
+    \"\"\"Grasp an object and lift it.\"\"\"
+
+    main = "object"
+    object: ObjectReference = Field(description="What to pick.")
+    lift: Metres = Field(0.1, description="How far to lift it.")
+
+    def run(self, arm: Arm) -> None: ...
+```
+
+Loader, JSON Schema, documentation and editor read the parameters from the class.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
+
+from pydantic import AfterValidator
+
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.files.quantities import Metres
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.tasks.points import normal_form
+
+Arm: TypeAlias = Any
+"""What a skill moves."""
+World: TypeAlias = Any
+"""What a condition judges: the state of physics at the end of an attempt."""
+Mark = TypeVar("Mark")
+
+_HANDS = ("keeps", "takes", "puts", "")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Marks a text parameter as a reference, and says what kinds of thing it may name."""
+
+    kinds: tuple[str, ...]
+    """Of ``object``, ``fixture`` and ``region``."""
+    many: bool = False
+    """One thing, a group or a list of things: names in a tuple when the statement is carried out."""
+    jointed: bool = False
+    """It must have moving parts."""
+
+
+@dataclass(frozen=True)
+class PoseMark:
+    """Marks a parameter as a point, which may be given in words."""
+
+
+ObjectReference = Annotated[str, Reference(("object",))]
+"""One movable object: ``item``, ``items[0]``."""
+FixtureReference = Annotated[str, Reference(("fixture",))]
+"""One thing that stands in the scene: ``tray``, ``bins[item.class]``."""
+RegionReference = Annotated[str, Reference(("region",))]
+"""A region of the task file."""
+PlaceReference = Annotated[str, Reference(("fixture", "region"))]
+"""Where an object can be put: a fixture or a region."""
+ContainerReference = Annotated[str, Reference(("object", "fixture"))]
+"""What can contain something, or be touched: an object or a fixture."""
+SupportReference = Annotated[str, Reference(("object", "fixture", "region"))]
+"""What something can lie on: an object, a fixture or a region."""
+ObjectsReference = Annotated[str | tuple[str, ...], Reference(("object",), many=True)]
+"""One object, a group or a list of objects: ``item``, ``items``, ``[items[0], items[1]]``; a tuple of names when the
+statement is carried out."""
+JointedReference = Annotated[str, Reference(("object",), jointed=True)]
+"""An object with moving parts."""
+PoseReference = Annotated[tuple[Metres, Metres, Metres] | Annotated[str, AfterValidator(normal_form)], PoseMark()]
+"""A point: ``[0.4, 0, 10 cm]`` in the world frame, or in words: ``cup + [0, 0, 10 cm]``, ``above(cup, 10 cm)``,
+``between(a, b)``, ``start.center``. When the statement is carried out it is x, y, z in the world frame [m]."""
+
+
+def _mark(parts: Iterable[Any], kind: type[Mark]) -> Mark | None:
+    """The mark among a field's annotations, also inside ``… | None``."""
+    for part in parts:
+        if isinstance(part, kind):
+            return part
+        if mark := _mark((*getattr(part, "__metadata__", ()), *get_args(part)), kind):
+            return mark
+    return None
+
+
+def each(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names that an ``ObjectsReference`` led to."""
+    return (names,) if isinstance(names, str) else names
+
+
+class Statement(StrictModel, ABC):
+    """One entry of ``steps:`` or ``success:``; its fields are its parameters."""
+
+    main: ClassVar[str] = ""
+    """The parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Refuse a class whose main parameter does not exist."""
+        if cls.main and cls.main not in cls.model_fields:
+            raise TypeError(f"{cls.__name__}.main is '{cls.main}', which is none of its fields")
+
+    @classmethod
+    def references(cls) -> dict[str, Reference]:
+        """The parameters that name things, and what they may name."""
+        return cls._marked(Reference)
+
+    @classmethod
+    def poses(cls) -> dict[str, PoseMark]:
+        """The parameters that are points."""
+        return cls._marked(PoseMark)
+
+    @classmethod
+    def _marked(cls, kind: type[Mark]) -> dict[str, Mark]:
+        fields = cls.model_fields.items()
+        marks = {name: _mark((*field.metadata, field.annotation), kind) for name, field in fields}
+        return {name: mark for name, mark in marks.items() if mark}
+
+    @classmethod
+    def reasons(cls) -> list[str]:
+        """The reasons of failure that its docstring names, in its order."""
+        named = re.findall(r"``(\w+)``", cls.__doc__ or "")
+        return [name for name in dict.fromkeys(named) if name in set(Reason)]
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of its docstring."""
+        return (cls.__doc__ or "").strip().split("\n")[0]
+
+
+class Skill(Statement):
+    """Something a robot does. References in its parameters are names of the scene's things when it runs."""
+
+    hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
+    """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
+    which must be in it. Empty: nobody knows. Steps that contradict each other are found by this before a run."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        """Refuse a class that says something else of the gripper."""
+        super().__pydantic_init_subclass__(**settings)
+        if cls.hand not in _HANDS:
+            raise TypeError(f"{cls.__name__}.hand is {cls.hand!r}; write {', '.join(filter(None, _HANDS))} or ''")
+
+    @abstractmethod
+    def run(self, arm: Arm) -> None:
+        """Do it, in physics."""
+
+
+class Predicate(Statement):
+    """A condition of success, judged from physics at the end of an attempt."""
+
+    @abstractmethod
+    def failure(self, world: World) -> Outcome | None:
+        """Why the condition does not hold, or None when it does."""
+
+
+class Randomization(StrictModel):
+    """Settings of one randomizer: an entry of ``randomize:``, registered as kind ``randomizer``."""
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same with relative paths, which begin at the task's folder, seen from the working directory."""
+        return self

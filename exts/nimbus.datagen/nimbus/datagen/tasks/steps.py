@@ -1,0 +1,224 @@
+"""The little language of ``steps:`` and ``success:``: statements, and composites of them such as loops.
+
+A composite is one file in ``composites/``: what its keys mean, and how it is carried out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+
+from nimbus.datagen import registry
+from nimbus.datagen.episode.trajectory import Outcome
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.files.strict_yaml import Document, Keys
+from nimbus.datagen.tasks.scope import Scope
+from nimbus.datagen.tasks.statements import Statement
+
+if TYPE_CHECKING:
+    from nimbus.datagen.execute.interpreter import Performer
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement, and where it stands in the file."""
+
+    name: str
+    statement: Any
+    """A ``Skill`` or a ``Predicate``."""
+    keys: Keys
+    kind: str
+    """As what it is registered: ``skill`` or ``predicate``."""
+
+    @property
+    def target(self) -> str:
+        """What it is about, where that is one thing."""
+        main = type(self.statement).main
+        value = getattr(self.statement, main) if main else ""
+        return value if isinstance(value, str) else ""
+
+    def canonical(self) -> Any:
+        """Plain data, the same for every way of writing it."""
+        # A parameter that a later version of Nimbus adds has None as its default, and changes no task that lacks it.
+        return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
+
+
+class Composite(ABC):
+    """Steps or conditions put together; registered as kind ``composite``."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("skill",)
+    """What it is made of in the file: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
+    words: ClassVar[tuple[str, ...]] = ()
+    """Its keys, the first one first."""
+    flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
+    """How its lists are done: again and again, one of them, one of them in its own circumstances, or nobody knows.
+    Contradictions are found by this."""
+    variable: str = ""
+    """The name that it gives to a member of ``group``, where it does."""
+    group: str = ""
+    arms: tuple[str, ...] = ()
+    """Names of the robot's arms that it needs."""
+    keys: Keys
+
+    @classmethod
+    def claims(cls, entry: Any) -> bool:
+        """Whether an entry of the file is one of these."""
+        return isinstance(entry, dict) and next(iter(entry), None) == cls.words[0]
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+        """Read an entry that stands at ``keys``."""
+
+    @classmethod
+    @abstractmethod
+    def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+        """JSON Schema of an entry, from those of a step or a list of steps, and of a condition or a list of them."""
+
+    @abstractmethod
+    def canonical(self) -> Any:
+        """Plain data, the same for every way of writing it."""
+
+    @abstractmethod
+    def blocks(self) -> tuple[Steps, ...]:
+        """The lists inside."""
+
+    def draws(self, scope: Scope) -> tuple[str, list[float]] | None:
+        """What must be drawn for an episode: the address in ``scope.choices``, and the weights."""
+        return None
+
+    def scopes(self, scope: Scope) -> Iterator[Scope]:
+        """What names stand for inside, once for each time that the inside is done in a row."""
+        yield scope
+
+    def perform(self, performer: Performer, scope: Scope) -> None:
+        """Do its steps; of those whose ``kinds`` have ``skill``."""
+        raise TypeError(f"{type(self).__name__} stands among conditions only")
+
+    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+        """Why it does not hold, or None when it does; of those whose ``kinds`` have ``predicate``."""
+        raise TypeError(f"{type(self).__name__} stands among steps only")
+
+
+Steps: TypeAlias = tuple[Step | Composite, ...]
+
+
+def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Steps:
+    """Read a list of statements.
+
+    Args:
+        document: The task file.
+        keys: Where the list stands in it.
+        data: The list.
+        kind: What the names are registered as: ``skill`` or ``predicate``.
+
+    Raises:
+        InputError: An unknown name, a wrong parameter, a list that is none.
+    """
+    return Reader(document, kind).steps(keys, data)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads steps or conditions of a task file."""
+
+    document: Document
+    kind: str
+    recovering: bool = False
+    """Within ``recover:``."""
+
+    def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
+        """An error about one field of the file, ready to raise."""
+        return self.document.error(keys, what, instead=instead, at_key=at_key)
+
+    def steps(self, keys: Keys, data: Any) -> Steps:
+        """A list."""
+        if not isinstance(data, tuple) or not data:
+            instead = f"begin each with '- ' and the name of a {self.kind}"
+            raise self.error(keys, "expected a list of steps", instead=instead)
+        return tuple(self._entry((*keys, index), entry) for index, entry in enumerate(data))
+
+    def block(self, keys: Keys, data: Any) -> Steps:
+        """A list, or one entry alone."""
+        return self.steps(keys, data) if isinstance(data, tuple) else (self._entry(keys, data),)
+
+    def fields(self, keys: Keys, entry: dict[str, Any], known: Collection[str], *, needed: Collection[str]) -> None:
+        """Check the keys of a composite."""
+        for key in entry:
+            if key not in known:
+                raise self.error((*keys, key), f"unknown key '{key}'", instead=nearest(key, known), at_key=True)
+        for key in needed:
+            if key not in entry:
+                first = next(iter(entry))
+                raise self.error((*keys, first), f"'{key}' is missing", instead=f"add '{key}: …'", at_key=True)
+
+    def count(self, keys: Keys, value: Any) -> int:
+        """How many times something is done."""
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
+            raise self.error(keys, f"expected a whole number from 1 to 100, found {value!r}")
+        return value
+
+    def _entry(self, keys: Keys, entry: Any) -> Step | Composite:
+        for name in registry.names("composite"):
+            composite: type[Composite] = registry.lookup("composite", name)
+            if not composite.claims(entry):
+                continue
+            if self.kind not in composite.kinds:
+                place = "steps" if self.kind == "predicate" else "conditions"
+                raise self.error(keys, f"'{composite.words[0]}' stands among {place} only")
+            return composite.parse(self, keys, entry)
+        if isinstance(entry, str):
+            return Step(entry, self._statement(keys, entry, {}), keys, self.kind)
+        if not isinstance(entry, dict) or len(entry) != 1:
+            what = "expected one name, or one 'name: parameters'"
+            # YAML has cut a text in flow style at its comma: {move: above(cup, 10 cm)}
+            cut = isinstance(entry, dict) and any(
+                value is None and key[-1:] in (")", "]") for key, value in entry.items()
+            )
+            instead = "put text with commas or brackets in quotes" if cut else "begin every step with its own '- '"
+            raise self.error(keys, what, instead=instead)
+        (key, value), *_ = entry.items()
+        inside = (*keys, key)
+        if key.split()[0:1] == ["for"]:
+            raise self.error(inside, f"'{key}' is not a loop", instead="write 'for item in items:'", at_key=True)
+        return Step(key, self._statement(inside, key, value), inside, self.kind)
+
+    def _statement(self, keys: Keys, name: str, value: Any) -> Statement:
+        if name not in registry.names(self.kind):
+            known = (*registry.names(self.kind), *_words(self.kind))
+            raise self.error(keys, f"unknown {self.kind} '{name}'", instead=nearest(name, known), at_key=True)
+        model: type[Statement] = registry.lookup(self.kind, name)
+        if not isinstance(value, dict):
+            if not model.main:
+                what = f"'{name}' takes no value" if not model.model_fields else f"'{name}' needs named parameters"
+                raise self.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
+            # A wrong value of the short form stands where the statement's own value stands.
+            value = {model.main: value}
+        return self.document.validate(model, data=value, at=keys)
+
+
+def _words(kind: str) -> list[str]:
+    """First words of the composites."""
+    composites = [registry.lookup("composite", name) for name in registry.names("composite")]
+    return [composite.words[0] for composite in composites if kind in composite.kinds and composite.words]
+
+
+def composites(steps: Steps) -> Iterator[Composite]:
+    """Every composite, outer ones first."""
+    for step in steps:
+        if isinstance(step, Composite):
+            yield step
+            for block in step.blocks():
+                yield from composites(block)
+
+
+def walk(steps: Steps, *, loops: tuple[Composite, ...] = ()) -> Iterator[tuple[Step, tuple[Composite, ...]]]:
+    """Every step and condition with the composites around it that name a member of a group, outermost first."""
+    for step in steps:
+        if isinstance(step, Step):
+            yield step, loops
+            continue
+        for block in step.blocks():
+            yield from walk(block, loops=(*loops, step) if step.variable else loops)

@@ -1,0 +1,147 @@
+"""A task: what a robot does, with what, in which scene, and what varies. Loaded from a short, strictly read file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from nimbus.datagen import registry
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.files.scene_files import scene_file, scene_names, seen_from
+from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
+from nimbus.datagen.tasks.checks.names import check_names
+from nimbus.datagen.tasks.plugins import discover
+from nimbus.datagen.tasks.statements import Randomization
+from nimbus.datagen.tasks.steps import Steps, parse_steps
+from nimbus.datagen.tasks.task_file import CameraSettings, ObjectGroup, Region, TaskFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A validated task file.
+
+    What it names by a relative path (robot, scene, pipeline, libraries) is seen from its folder; here such a path is
+    seen from the working directory.
+    """
+
+    name: str
+    path: str
+    content_hash: str
+    """Of what the file says: comments and formatting do not change it. The order of names does, it orders the draws."""
+    family: str
+    """What kind of task it is, for people; empty when the file does not say."""
+    robot: str
+    scene: str
+    pipeline: str
+    rate: float
+    """Recorded steps per second [Hz]."""
+    regions: Mapping[str, Region]
+    objects: Mapping[str, ObjectGroup]
+    steps: Steps
+    success: Steps
+    cameras: Mapping[str, CameraSettings]
+    randomize: Mapping[str, Randomization]
+    """Settings by the name of a registered randomizer."""
+    instructions: tuple[str, ...]
+    document: Document = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The file as it was written."""
+        return self.document.text
+
+    def where(self, *keys: str | int) -> str:
+        """Where a field stands in the file, for errors: ``where("objects", "items", "count")``."""
+        return self.document.where(keys)
+
+    def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
+        """An error about one field of the file, ready to raise."""
+        return self.document.error(keys, what, instead=instead, at_key=at_key)
+
+
+def task_names() -> list[str]:
+    """Names of the tasks that come with Nimbus."""
+    return scene_names("tasks")
+
+
+def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task:
+    """Load a task by name or path, and validate all that can be said without robot, scene and libraries.
+
+    Args:
+        name_or_path: A name from ``scenes/tasks`` or the path of a file.
+        skill_folders: Folders with skills of one's own.
+
+    Raises:
+        InputError: No such task, or the first mistake in it: one line with its place.
+    """
+    path = scene_file("tasks", name_or_path, kind="task")
+    discover(skill_folders)
+    return _task(read(path), path.stem, folder=path.parent)
+
+
+def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
+    """Validate the text of a task file, for example one that an episode carries, or that is being edited.
+
+    Args:
+        text: The text.
+        name: What the task and the file in errors are called.
+        folder: From where relative paths in it are seen.
+    """
+    discover()
+    return _task(parse(text, f"{name}.yaml"), name, folder=folder)
+
+
+def _task(document: Document, name: str, *, folder: Path) -> Task:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        what = f"'{name}' cannot name a task, its episodes' files carry it"
+        raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
+    file = document.validate(TaskFile)
+    steps = parse_steps(document, ("steps",), file.steps, kind="skill")
+    success = parse_steps(document, ("success",), file.success, kind="predicate")
+    randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
+    task = Task(
+        name=name,
+        path=document.name,
+        content_hash=_content_hash(file, steps, success, randomize),
+        family=file.family,
+        robot=seen_from(folder, file.robot),
+        scene=seen_from(folder, file.scene),
+        pipeline=seen_from(folder, file.pipeline),
+        rate=file.rate,
+        regions=file.regions,
+        objects={
+            name: group.model_copy(update={"library": seen_from(folder, group.library)})
+            for name, group in file.objects.items()
+        },
+        steps=steps,
+        success=success,
+        cameras=file.cameras,
+        randomize={entry: settings.seen_from(folder) for entry, settings in randomize.items()},
+        instructions=file.instructions,
+        document=document,
+    )
+    check_names(task)
+    return task
+
+
+def _settings(document: Document, name: str, value: object) -> Randomization:
+    keys = ("randomize", name)
+    known = registry.names("randomizer")
+    if name not in known:
+        raise document.error(keys, f"unknown randomizer '{name}'", instead=nearest(name, known), at_key=True)
+    return document.validate(registry.lookup("randomizer", name), data={} if value is None else value, at=keys)
+
+
+def _content_hash(file: TaskFile, steps: Steps, success: Steps, randomize: Mapping[str, BaseModel]) -> str:
+    content = file.model_dump(mode="json") | {
+        "steps": [step.canonical() for step in steps],
+        "success": [step.canonical() for step in success],
+        "randomize": {name: randomize[name].model_dump(mode="json") for name in sorted(randomize)},
+    }
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -1,0 +1,174 @@
+"""What stands in a task file, apart from its steps: the models it is validated against."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from nimbus.datagen.episode.layout import Camera, Quaternion, Vector
+from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.tasks.presets import expand_cameras, expand_randomization
+from nimbus.datagen.transforms import look_at
+
+Length = Annotated[Metres, Field(gt=0, le=100)]
+Coordinate = Annotated[Metres, Field(ge=-100, le=100)]
+Point = tuple[Coordinate, Coordinate, Coordinate]
+Value = TypeVar("Value")
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", text):
+        what = "'{name}' is not a name: lower-case letters, digits and _, a letter first"
+        raise PydanticCustomError("name", what, {"name": text})
+    return text
+
+
+Named = dict[Annotated[str, AfterValidator(_name)], Value]
+
+
+def _unique(entries: Any) -> Any:
+    for index, entry in enumerate(entries):
+        if entry in entries[:index]:
+            raise PydanticCustomError("twice", "'{entry}' is listed twice", {"entry": entry})
+    return entries
+
+
+class _Growing(StrictModel):
+    """A field that a later version of Nimbus adds has None as its default: it changes no task that lacks it."""
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+
+class Region(_Growing):
+    """A rectangle on a surface, where objects start or are put."""
+
+    on: str = Field("table", description="Surface of the scene that it lies on.")
+    center: tuple[Coordinate, Coordinate] = Field(description="x, y of its middle in the world frame [m].")
+    size: tuple[Length, Length] = Field(description="Extent along x and y [m].")
+
+
+def _count(count: tuple[int, int]) -> tuple[int, int]:
+    low, high = count
+    if low < 0 or high < 1 or high > 64:
+        context = {"low": low, "high": high, "instead": "at least one object must be possible, at most 64"}
+        raise PydanticCustomError("count", "impossible count: {low} to {high} objects", context)
+    return count
+
+
+class ObjectGroup(_Growing):
+    """Objects drawn from a library for every episode, under one name."""
+
+    library: str = Field(description="Object library, a name from scenes/objects, or a path seen from this file.")
+    kinds: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
+        "all", description="Kinds to draw from: a list, or 'all'."
+    )
+    count: Annotated[Range[int], AfterValidator(_count)] = Field(
+        (1, 1), description="How many objects: a number, or [low, high] with both included."
+    )
+    distinct: bool = Field(False, description="No kind twice in one episode.")
+    region: str = Field(description="Region where they start, or a group before this one: inside its first object.")
+    yaw: Literal["any"] | Range[Radians] = Field("any", description="Heading about the vertical [rad].")
+    lying: Annotated[Ratio, Field(ge=0, le=1)] = Field(
+        0.0, description="Share of the objects that lie, of those that can also stand."
+    )
+    scale: Range[Annotated[Ratio, Field(ge=0.2, le=5)]] | None = Field(
+        None, description="Times their size; mass goes with its cube. Left out: as in the library."
+    )
+    anchored: bool | None = Field(None, description="Fixed where they stand; left out: as the library says.")
+    joints: dict[str, Range[Annotated[Ratio, Field(ge=0, le=1)]]] | None = Field(
+        None, description="Where parts start, by name, as shares of their range: {door: [0 %, 30 %]}; left out: at 0."
+    )
+
+    @model_validator(mode="after")
+    def _enough_kinds(self) -> ObjectGroup:
+        if self.distinct and self.kinds != "all" and self.count[1] > len(self.kinds):
+            context = {"count": self.count[1], "kinds": len(self.kinds)}
+            what = "impossible count: up to {count} distinct kinds from a list of {kinds}"
+            raise PydanticCustomError("count", what, context)
+        return self
+
+
+class CameraSettings(StrictModel):
+    """A pinhole camera before it is randomized."""
+
+    mount: str = Field("", description="Robot link it is fixed to, 'hand' for the one with the tool; empty: the world.")
+    position: Point = Field(description="In the frame of the mount [m].")
+    look_at: Point | None = Field(None, description="Point it looks at, in the frame of the mount [m].")
+    wxyz: Quaternion | None = Field(
+        None, description="Instead of look_at: mount_T_camera rotation, OpenGL axes (looks along -z, y up)."
+    )
+    up: Vector = Field((0.0, 0.0, 1.0), description="Direction that is up in the picture, with look_at.")
+    vertical_fov: Annotated[Radians, Field(ge=0.01, lt=3.0)] = Field(description="Vertical field of view [rad].")
+    size: tuple[Annotated[int, Field(ge=8, le=4096)], Annotated[int, Field(ge=8, le=4096)]] = Field(
+        (320, 240), description="Width and height [px]."
+    )
+
+    @model_validator(mode="after")
+    def _has_direction(self) -> CameraSettings:
+        if (self.look_at is None) == (self.wxyz is None):
+            raise PydanticCustomError("camera", "give either look_at or wxyz, one of them")
+        if self.wxyz is not None and abs(np.linalg.norm(self.wxyz) - 1) > 1e-3:
+            raise PydanticCustomError("camera", "wxyz is not a unit quaternion")
+        if self.look_at is not None:
+            sight = np.subtract(self.look_at, self.position)
+            if np.linalg.norm(np.cross(sight, self.up)) < 1e-6 * max(1.0, float(np.linalg.norm(sight))):
+                what = "the camera looks along its up direction, or at itself"
+                raise PydanticCustomError("camera", what, {"instead": "move look_at, or give another up"})
+        return self
+
+    def camera(self, name: str) -> Camera:
+        """The camera as it is before randomization."""
+        width, height = self.size
+        wxyz = self.wxyz or look_at(self.position, self.look_at or self.position, up=self.up)
+        return Camera(
+            name=name,
+            mount=self.mount,
+            position=self.position,
+            wxyz=wxyz,
+            vertical_fov=self.vertical_fov,
+            width=width,
+            height=height,
+        )
+
+
+class TaskFile(_Growing):
+    """A task: a robot, a scene, what to do, and what to vary."""
+
+    family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
+    robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
+    scene: str = Field(description="USD stage, a name from scenes/stages, or a path seen from this file.")
+    pipeline: str = Field("manipulation", description="Pipeline, a name or a path seen from this file.")
+    rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(15.0, description="Recorded steps per second [Hz].")
+    regions: Named[Region] = Field({}, description="Named rectangles on surfaces.")
+    objects: Named[ObjectGroup] = Field(description="Named groups of objects, drawn for every episode.")
+    steps: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
+        description="What the robot does: skills, and loops 'for item in items:' over them."
+    )
+    success: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
+        description="Conditions that must hold at the end, judged from physics."
+    )
+    cameras: Annotated[Named[CameraSettings], Field(min_length=1), BeforeValidator(expand_cameras)] = Field(
+        "front+wrist",
+        description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own.",
+        validate_default=True,
+    )
+    randomize: Annotated[dict[str, Any], BeforeValidator(expand_randomization)] = Field(
+        {}, description="How much varies: small, medium or large, or settings by randomizer."
+    )
+    instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
+        description="Wordings of the task; {items} stands for the objects of the group 'items'."
+    )

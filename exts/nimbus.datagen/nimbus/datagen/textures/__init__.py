@@ -1,0 +1,1 @@
+"""Procedural textures, environment maps and color spaces."""

@@ -1,0 +1,274 @@
+"""Procedural textures by name and seed, which tile without seams, and pictures of one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.random_streams import stream
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowFile
+
+Image = NDArray[Any]
+
+SIZE = 384
+"""[px] Side of every texture."""
+_LEAST = 8
+"""[px] A picture of less along a side is a mistake."""
+
+_PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
+"""[m] Length after which a texture repeats on a part of the room; about what one view shows of it."""
+_PERIOD = 0.3
+"""[m] The same on things."""
+
+_rows, _columns = np.meshgrid(np.arange(SIZE) / SIZE, np.arange(SIZE) / SIZE, indexing="ij")
+
+
+def texture_period(instance: str) -> float:
+    """[m] Length after which a texture repeats on a part of the room or on a thing."""
+    return _PERIODS.get(instance, _PERIOD)
+
+
+def texture_names() -> tuple[str, ...]:
+    """The textures there are."""
+    return tuple(sorted(_PAINTERS))
+
+
+@lru_cache(maxsize=32)
+def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
+    """A texture (H, W, 3) sRGB; shared, so never written to.
+
+    Raises:
+        InputError: No texture of that name.
+    """
+    if name not in _PAINTERS:
+        raise InputError(f"unknown texture '{name}'", instead=nearest(name, texture_names()))
+    image = _PAINTERS[name](stream(seed, "texture", name))
+    pixels = np.rint(np.clip(image, 0.0, 1.0) * 255.0).astype(np.uint8)
+    pixels.setflags(write=False)
+    return pixels
+
+
+def surface_image(surface: Surface) -> NDArray[np.uint8] | None:
+    """The image (H, W, 3) sRGB that a surface wears instead of its own; None for its own.
+
+    Raises:
+        InputError: No texture of that name, or its picture is gone, changed or broken.
+    """
+    if surface.picture:
+        return read_picture(Path(surface.picture), surface.picture_hash)
+    return procedural_texture(surface.texture, surface.texture_seed) if surface.texture else None
+
+
+@lru_cache(maxsize=128)
+def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
+    """A picture (H, W, 3) sRGB as a texture, at most :data:`SIZE` pixels wide and high; shared, so never written to.
+
+    Raises:
+        InputError: It cannot be read, or its content is not that of the hash.
+    """
+    from PIL import Image as PillowImage
+
+    if picture_hash(path) != content:
+        what = "the picture changed since it was drawn"
+        raise InputError(what, where=str(path), instead="restore it, or draw the episode anew")
+    try:
+        with warnings.catch_warnings(action="ignore"), PillowImage.open(path) as opened:
+            opened.draft("RGB", (SIZE, SIZE))
+            picture = _in_colour(opened, path)
+    except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
+        raise InputError(f"not a picture that can be read: {error}", where=str(path)) from None
+    if min(picture.size) < _LEAST:
+        what = f"{picture.width} x {picture.height} pixels are no texture"
+        raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
+    width, height = picture.size
+    picture.thumbnail((SIZE, SIZE))
+    if min(picture.size) < _LEAST:
+        what = f"{width} x {height} pixels are too narrow for a texture"
+        raise InputError(what, where=str(path), instead=f"cut it to at most {SIZE // _LEAST} times as long as wide")
+    pixels = np.asarray(picture)
+    pixels.setflags(write=False)
+    return pixels
+
+
+def _in_colour(picture: PillowFile, path: Path) -> PillowFile:
+    """With 8 bits a colour; Pillow alone would cut off what more bits hold.
+
+    Raises:
+        InputError: Nothing says which of its numbers is white.
+    """
+    from PIL import Image as PillowImage
+
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
+        return PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).astype(np.uint8)).convert("RGB")
+    if picture.mode in ("I", "F"):
+        what = f"a picture of 32-bit {'numbers' if picture.mode == 'F' else 'whole numbers'} has no known white"
+        raise InputError(what, where=str(path), instead="save it with 8 or 16 bits a colour")
+    return picture.convert("RGB")
+
+
+def picture_hash(path: Path) -> str:
+    """Of a picture's content.
+
+    Raises:
+        InputError: No such file.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+
+
+def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> Image:
+    """Seamless noise of mean 0 and deviation 1, with features of ``size`` of the side.
+
+    Args:
+        rng: Its stream.
+        size: Largest features, share of the side.
+        roughness: Falloff of finer features: 0.5 is sandy, 2 is smooth.
+        stretch: Features are this many times longer along the rows.
+    """
+    fy = np.fft.fftfreq(SIZE)[:, None] * SIZE
+    fx = np.fft.rfftfreq(SIZE)[None] * SIZE * stretch
+    frequency = np.sqrt(fx * fx + fy * fy)
+    weight = 1.0 / (1.0 + (frequency * size) ** 2) ** (0.5 * (roughness + 0.5))
+    weight[0, 0] = 0.0
+    values = np.fft.irfft2(np.fft.rfft2(rng.standard_normal((SIZE, SIZE))) * weight, s=(SIZE, SIZE))
+    return (values / values.std()).astype(np.float32)
+
+
+def _shift(values: Image, rows: Image) -> Image:
+    """Move each texel's sample along the rows by a share of the side."""
+    index = np.rint((_rows + rows) * SIZE).astype(int) % SIZE
+    return values[index, np.arange(SIZE)[None]]
+
+
+def _between(share: Image, low: NDArray, high: NDArray) -> Image:
+    share = np.clip(share, 0.0, 1.0)[..., None]
+    return (low * (1.0 - share) + high * share).astype(np.float32)
+
+
+def _pick(rng: np.random.Generator, *palette: tuple[float, float, float], spread: float = 0.04) -> NDArray:
+    """One of the colours, a little off."""
+    chosen = np.array(palette[int(rng.integers(len(palette)))])
+    return np.clip(chosen + rng.uniform(-spread, spread) + rng.uniform(-spread, spread, 3) * 0.5, 0.0, 1.0)
+
+
+def _wood(rng: np.random.Generator) -> Image:
+    base = _pick(
+        rng, (0.72, 0.55, 0.37), (0.56, 0.38, 0.24), (0.82, 0.69, 0.51), (0.42, 0.28, 0.19), (0.66, 0.47, 0.33)
+    )
+    planks = int(rng.integers(4, 8))
+    plank = np.floor(_rows * planks).astype(int) % planks
+    slide = rng.uniform(size=planks)[plank]
+    grain = _noise(rng, size=0.03, roughness=1.1, stretch=0.08)
+    rings = _noise(rng, size=0.16, roughness=2.2, stretch=0.14)
+    columns = np.rint((_columns + slide) * SIZE).astype(int) % SIZE
+    rows = np.broadcast_to(np.arange(SIZE)[:, None], columns.shape)
+    grain, rings = grain[rows, columns], rings[rows, columns]
+    figure = 0.5 + 0.5 * np.sin(14.0 * rings)
+    shade = 0.62 + 0.16 * figure + 0.07 * grain
+    image = _between(shade, base * 0.55, np.minimum(base * 1.15, 1.0))
+    image *= rng.uniform(0.88, 1.08, planks)[plank][..., None]
+    seam = np.minimum((_rows * planks) % 1.0, 1.0 - (_rows * planks) % 1.0) < 0.5 * planks / SIZE
+    return np.where(seam[..., None], image * 0.55, image)
+
+
+def _marble(rng: np.random.Generator) -> Image:
+    base = _pick(rng, (0.9, 0.89, 0.87), (0.82, 0.8, 0.76), (0.3, 0.33, 0.33), (0.86, 0.8, 0.72), spread=0.03)
+    vein = base * 0.5 if base.mean() > 0.5 else np.minimum(base * 2.4, 0.9)
+    warp = 0.02 * _noise(rng, size=0.4, roughness=2.2)
+    field = _shift(_noise(rng, size=0.35, roughness=1.8), warp)
+    fine = _shift(_noise(rng, size=0.15, roughness=1.4), warp)
+    share = 0.65 * np.exp(-((field / 0.07) ** 2)) + 0.3 * np.exp(-((fine / 0.05) ** 2))
+    cloud = 0.05 * _noise(rng, size=0.3, roughness=1.4)
+    return _between(share, base, vein) + cloud[..., None] * 0.6
+
+
+def _concrete(rng: np.random.Generator) -> Image:
+    base = _pick(rng, (0.6, 0.6, 0.58), (0.5, 0.51, 0.52), (0.68, 0.66, 0.62))
+    mottle = 0.024 * _noise(rng, size=0.25, roughness=1.1) + 0.025 * _noise(rng, size=0.01, roughness=0.6)
+    pores = _noise(rng, size=0.012, roughness=1.5) > 2.6
+    image = base + mottle[..., None]
+    return np.where(pores[..., None], image * 0.72, image).astype(np.float32)
+
+
+def _fabric(rng: np.random.Generator) -> Image:
+    base = _pick(rng, (0.45, 0.5, 0.58), (0.62, 0.57, 0.5), (0.55, 0.34, 0.32), (0.35, 0.42, 0.37), (0.72, 0.71, 0.68))
+    threads = int(rng.integers(40, 64))
+    weave = np.sin(2 * np.pi * threads * _rows) * np.sin(2 * np.pi * threads * _columns)
+    slub = _noise(rng, size=0.02, roughness=0.8, stretch=0.1) + _noise(rng, size=0.02, roughness=0.8, stretch=0.1).T
+    shade = 1.0 + 0.09 * weave + 0.035 * slub + 0.03 * _noise(rng, size=0.3)
+    image = base * shade[..., None]
+    if rng.uniform() < 0.4:
+        stripes, other = int(rng.integers(3, 9)), _pick(rng, (0.85, 0.83, 0.78), (0.25, 0.28, 0.34), (0.7, 0.6, 0.42))
+        inside = ((_columns * stripes) % 1.0) < rng.uniform(0.15, 0.4)
+        image = np.where(inside[..., None], other * shade[..., None], image)
+    return image.astype(np.float32)
+
+
+def _tiles(rng: np.random.Generator) -> Image:
+    base = _pick(rng, (0.8, 0.79, 0.75), (0.58, 0.55, 0.5), (0.62, 0.68, 0.7), (0.7, 0.52, 0.42))
+    other = base if rng.uniform() < 0.6 else np.clip(base * rng.uniform(0.7, 0.9), 0.0, 1.0)
+    count = int(rng.integers(4, 9))
+    row, column = (np.floor(axis * count).astype(int) % count for axis in (_rows, _columns))
+    alternate = ((row + column) % 2)[..., None] if count % 2 == 0 else np.zeros((SIZE, SIZE, 1))
+    tone = rng.uniform(0.94, 1.05, (count, count))[row, column]
+    stone = 0.02 * _noise(rng, size=0.1, roughness=1.0)
+    image = (base * (1 - alternate) + other * alternate) * (tone + stone)[..., None]
+    edge = np.minimum.reduce(
+        [np.minimum((axis * count) % 1.0, 1.0 - (axis * count) % 1.0) for axis in (_rows, _columns)]
+    )
+    grout = np.clip(1.0 - edge / (1.6 * count / SIZE), 0.0, 1.0)
+    return _between(grout * 0.9, image, np.full(3, base.mean() * 0.62))
+
+
+def _paint(rng: np.random.Generator) -> Image:
+    base = _pick(
+        rng,
+        (0.87, 0.86, 0.83),
+        (0.78, 0.81, 0.82),
+        (0.83, 0.79, 0.71),
+        (0.66, 0.72, 0.7),
+        (0.62, 0.66, 0.74),
+        (0.74, 0.62, 0.57),
+    )
+    roller = 0.012 * _noise(rng, size=0.012, roughness=0.9) + 0.012 * _noise(rng, size=0.5, roughness=1.5)
+    return (base + roller[..., None]).astype(np.float32)
+
+
+def _plaster(rng: np.random.Generator) -> Image:
+    base = _pick(rng, (0.84, 0.81, 0.75), (0.78, 0.76, 0.73), (0.8, 0.72, 0.62))
+    strokes = _shift(_noise(rng, size=0.03, roughness=1.2, stretch=0.5), 0.02 * _noise(rng, size=0.3, roughness=1.6))
+    relief = (np.roll(strokes, -1, axis=0) - np.roll(strokes, 1, axis=0)) * 1.5
+    return (base * (1.0 + 0.035 * relief + 0.02 * strokes)[..., None]).astype(np.float32)
+
+
+def _laminate(rng: np.random.Generator) -> Image:
+    base = _pick(rng, (0.88, 0.87, 0.85), (0.7, 0.7, 0.7), (0.32, 0.33, 0.35), (0.78, 0.72, 0.63), (0.55, 0.62, 0.66))
+    speckle = _noise(rng, size=0.006, roughness=1.2)
+    light, dark = (speckle > 1.9).astype(np.float32), (speckle < -1.9).astype(np.float32)
+    shade = 1.0 + 0.1 * light - 0.14 * dark + 0.012 * _noise(rng, size=0.3)
+    return (base * shade[..., None]).astype(np.float32)
+
+
+_PAINTERS: dict[str, Callable[[np.random.Generator], Image]] = {
+    "concrete": _concrete,
+    "fabric": _fabric,
+    "laminate": _laminate,
+    "marble": _marble,
+    "paint": _paint,
+    "plaster": _plaster,
+    "tiles": _tiles,
+    "wood": _wood,
+}

@@ -1,0 +1,68 @@
+"""Unit quaternions, wxyz, as plain tuples; matrices are ``a_T_b``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nimbus.datagen.episode.layout import Quaternion
+
+Float = NDArray[np.float64]
+
+
+def multiply(one: Quaternion, other: Quaternion) -> Quaternion:
+    """Product ``one * other``: first turn by ``other``, then by ``one``."""
+    w1, x1, y1, z1 = one
+    w2, x2, y2, z2 = other
+    return (
+        w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2,
+        w1 * x2 + x1 * w2 + y1 * z2 - z1 * y2,
+        w1 * y2 - x1 * z2 + y1 * w2 + z1 * x2,
+        w1 * z2 + x1 * y2 - y1 * x2 + z1 * w2,
+    )
+
+
+def rotation_about(axis: ArrayLike, angle: float) -> Quaternion:
+    """Quaternion of a turn by ``angle`` [rad] about an axis of any length."""
+    x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    sine = math.sin(angle / 2)
+    return math.cos(angle / 2), float(x * sine), float(y * sine), float(z * sine)
+
+
+def to_matrix(wxyz: ArrayLike) -> Float:
+    """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
+    w, x, y, z = np.moveaxis(np.asarray(wxyz, dtype=float), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def from_matrix(rotation: ArrayLike) -> Quaternion:
+    """Unit quaternion of a rotation matrix (3, 3), w >= 0."""
+    import mujoco  # which is not in Isaac Sim's Python: the rest of this file is used there
+
+    wxyz = np.empty(4)
+    mujoco.mju_mat2Quat(wxyz, np.ascontiguousarray(rotation, dtype=float).ravel())
+    w, x, y, z = (float(value) for value in wxyz * (1.0 if wxyz[0] >= 0 else -1.0))
+    return w, x, y, z
+
+
+def pose(position: ArrayLike, wxyz: ArrayLike) -> Float:
+    """Homogeneous matrix (4, 4)."""
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = to_matrix(wxyz), position
+    return matrix
+
+
+def look_at(position: ArrayLike, target: ArrayLike, *, up: ArrayLike = (0.0, 0.0, 1.0)) -> Quaternion:
+    """Orientation of a camera with OpenGL axes (looks along -Z, +Y up) that looks at a point."""
+    backward = np.subtract(position, target).astype(float)
+    backward /= np.linalg.norm(backward)
+    right = np.cross(np.asarray(up, dtype=float), backward)
+    right /= np.linalg.norm(right)
+    return from_matrix(np.stack([right, np.cross(backward, right), backward], axis=1))

@@ -1,0 +1,265 @@
+"""Writes a layout, or a whole episode, as one USD stage that any USD program opens: scene, robot, objects, cameras."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Camera, Layout, PlacedObject, part_label
+from nimbus.datagen.objects.articulated.pose import object_T_part
+from nimbus.datagen.objects.articulated.usd import BASE
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.transforms import from_matrix, pose
+from nimbus.datagen.usd.materials import dress
+from nimbus.datagen.usd.physics_schemas import adapt_robot, remove_articulation_root, use_own_friction
+from nimbus.datagen.usd.stacked_stage import add_light, define_camera, refer, set_pose
+from nimbus.datagen.usd.stage import StageInfo
+
+Float = NDArray[np.float64]
+
+SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
+_FAR = 100.0
+"""[m] Far clip of the cameras."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Motion:
+    """Where all bodies are, at one time or at several."""
+
+    names: Sequence[str]
+    positions: Float
+    """(T, B, 3) [m], world frame"""
+    wxyz: Float
+    """(T, B, 4)"""
+    rate: float = 0.0
+    """[Hz]; unused when T is 1"""
+
+
+def write_laid_out_stage(
+    path: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: Motion | None = None
+) -> None:
+    """Write a stage with physics: bodies, masses, friction, drives and their targets.
+
+    Args:
+        path: The file, which no stage in this process has open.
+        stage: The scene.
+        robot: The robot.
+        layout: Objects, cameras and light.
+        motion: Poses of all bodies; several times are an animation, which physics leaves alone. Without, the robot
+            stands as its file says.
+    """
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written: Any = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageMetersPerUnit(written, 1.0)
+    UsdGeom.SetStageUpAxis(written, UsdGeom.Tokens.z)
+    UsdPhysics.SetStageKilogramsPerUnit(written, 1.0)
+    written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
+    scene = UsdPhysics.Scene.Define(written, "/PhysicsScene")  # where Isaac Sim looks, or makes another
+    _add_things(written, path, stage, robot, layout.physical.objects)
+    materials = [prim for prim in Usd.PrimRange(written.GetPrimAtPath(OBJECTS)) if prim.HasAPI(UsdPhysics.MaterialAPI)]
+    use_own_friction(scene.GetPrim(), materials)
+    _dress(written, path, stage, layout)
+    bodies = body_prims(written, stage)
+    _set_drives(written, robot)
+    if motion is not None:
+        _move(written, bodies, motion)
+        if len(motion.positions) > 1:
+            leave_to_the_animation(written)
+    for camera in layout.visual.cameras:
+        _add_camera(written, camera, bodies)
+    add_light(written, layout.visual.light, layout.visual.dome)
+    written.GetRootLayer().Save()
+
+
+def body_prims(stage: Any, info: StageInfo) -> dict[str, Any]:
+    """The prim of every body of a laid-out stage, by the name that trajectories give it."""
+    from pxr import UsdPhysics
+
+    found = {}
+    for prim in stage.Traverse():
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            found[_body_name(str(prim.GetPath()))] = prim
+    for name, fixture in info.fixtures.items():
+        below = fixture.prim_path.split("/", 2)
+        found[name] = stage.GetPrimAtPath(f"{SCENE}/{below[2]}")
+    return found
+
+
+def _body_name(path: str) -> str:
+    """Of a link, a fixture or an object its own name; of the bodies of an articulated object as trajectories say it."""
+    *above, leaf = path.split("/")
+    if "/".join(above[:-1]) != OBJECTS:
+        return leaf
+    return above[-1] if leaf == BASE else part_label(above[-1], leaf)
+
+
+def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, objects: Sequence[PlacedObject]) -> None:
+    from pxr import UsdGeom
+
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.usd.robot import base_pose, robot_usd
+
+    refer(written, SCENE, stage.path, path)
+    usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+    set_pose(refer(written, ROBOT, usd, path), *base_pose(stage, robot))
+    UsdGeom.Scope.Define(written, OBJECTS)
+    for item in objects:
+        usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant, item.scale)
+        prim = refer(written, f"{OBJECTS}/{item.name}", usd, path)
+        set_pose(prim, item.position, item.wxyz)
+        _set_physics(prim, item)
+        _set_joints(written, prim, item)
+
+
+def _dress(written: Any, path: Path, stage: StageInfo, layout: Layout) -> None:
+    """Tints and textures of the layout; their pictures lie in a folder beside the file."""
+    surfaces, folder = layout.visual.surfaces, path.with_name(f"{path.stem}_textures")
+    for name, look in surfaces.items():
+        fixture = stage.fixtures.get(name)
+        places = (fixture.prim_path,) if fixture else stage.roles.get(name, ())
+        wanted = [f"{SCENE}/{place.split('/', 2)[2]}" for place in places] or [f"{OBJECTS}/{name}"]
+        for place in wanted:
+            if prim := written.GetPrimAtPath(place):
+                dress(prim, look, textures=folder, role=name)
+
+
+def _set_physics(prim: Any, item: PlacedObject) -> None:
+    """Mass and friction of this episode; the inertia grows with the mass."""
+    from pxr import Usd, UsdPhysics
+
+    masses: list[Any] = [UsdPhysics.MassAPI(below) for below in Usd.PrimRange(prim) if below.HasAPI(UsdPhysics.MassAPI)]
+    ratio = item.mass / sum(mass.GetMassAttr().Get() for mass in masses)
+    for mass in masses:
+        mass.GetMassAttr().Set(mass.GetMassAttr().Get() * ratio if len(masses) > 1 else item.mass)
+        mass.GetDiagonalInertiaAttr().Set(mass.GetDiagonalInertiaAttr().Get() * ratio)
+    for below in Usd.PrimRange(prim):
+        if below.HasAPI(UsdPhysics.MaterialAPI):
+            material: Any = UsdPhysics.MaterialAPI(below)
+            material.GetStaticFrictionAttr().Set(item.friction)
+            material.GetDynamicFrictionAttr().Set(item.friction)
+
+
+def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
+    """Parts where this episode has them at the start, and what is anchored fixed to the world."""
+    from pxr import Gf, UsdPhysics
+
+    from nimbus.datagen.objects.library import ObjectLibrary
+
+    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    for part in model.parts:
+        place = object_T_part(part, item.joints.get(part.name, 0.0))
+        set_pose(written.GetPrimAtPath(f"{prim.GetPath()}/{part.name}"), place[:3, 3], from_matrix(place[:3, :3]))
+    if item.anchored:
+        body = f"{prim.GetPath()}/{BASE}" if model.parts else str(prim.GetPath())
+        anchor: Any = UsdPhysics.FixedJoint.Define(written, f"{prim.GetPath()}/anchor")
+        anchor.CreateBody1Rel().SetTargets([body])
+        anchor.CreateLocalPos0Attr(item.position)
+        anchor.CreateLocalRot0Attr(Gf.Quatf(*item.wxyz))
+
+
+def _set_drives(written: Any, robot: Robot) -> None:
+    """Position controllers at the home posture; USD counts angles in degrees."""
+    from pxr import UsdPhysics
+
+    gains: dict[str, tuple[float, float, float, float]] = {}
+    armatures: dict[str, float] = {}
+    for one in robot.arms:
+        arm, gripper = one.arm, one.gripper
+        gains |= {
+            name: (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.home[place])
+            for place, name in enumerate(arm.joints)
+        }
+        gains |= {
+            name: (gripper.stiffness, gripper.damping, gripper.effort_limit, ratio * gripper.open)
+            for name, ratio in zip(gripper.joints, gripper.ratios, strict=True)
+        }
+        armatures |= dict.fromkeys(arm.joints, arm.armature) | dict.fromkeys(gripper.joints, gripper.armature)
+    adapt_robot(written.GetPrimAtPath(ROBOT), armatures)
+    for prim in written.Traverse():
+        if prim.GetName() not in gains or not prim.IsA(UsdPhysics.Joint):
+            continue
+        stiffness, damping, effort, target = gains[prim.GetName()]
+        turns = prim.IsA(UsdPhysics.RevoluteJoint)
+        unit = math.degrees(1.0) if turns else 1.0
+        drive = UsdPhysics.DriveAPI.Apply(prim, "angular" if turns else "linear")
+        drive.CreateTypeAttr(UsdPhysics.Tokens.force)
+        drive.CreateStiffnessAttr(stiffness / unit)
+        drive.CreateDampingAttr(damping / unit)
+        drive.CreateMaxForceAttr(effort)
+        drive.CreateTargetPositionAttr(target * unit)
+
+
+def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
+    """Give every body its pose in the frame of what it hangs on."""
+    from pxr import Usd, UsdGeom
+
+    times = [Usd.TimeCode.Default()]
+    if len(motion.positions) > 1:
+        times = [Usd.TimeCode(step) for step in range(len(motion.positions))]
+        written.SetTimeCodesPerSecond(motion.rate)
+        written.SetStartTimeCode(0)
+        written.SetEndTimeCode(len(times) - 1)
+    rows = {name: row for row, name in enumerate(motion.names) if name in bodies}
+    owner = {bodies[name].GetPath(): name for name in rows}
+    still: Any = UsdGeom.XformCache()
+    hung = {name: _hangs_on(bodies[name], owner, still) for name in rows}
+    matrices = {
+        name: [pose(motion.positions[t, row], motion.wxyz[t, row]) for t in range(len(times))]
+        for name, row in rows.items()
+    }
+    for name in rows:
+        base, base_T_parent = hung[name]
+        for t, time in enumerate(times):
+            parent = (matrices[base][t] if base else np.eye(4)) @ base_T_parent
+            local = np.linalg.inv(parent) @ matrices[name][t]
+            set_pose(bodies[name], local[:3, 3], from_matrix(local[:3, :3]), time=time)
+
+
+def leave_to_the_animation(written: Any) -> None:
+    """Switch physics off for all that moves: it would pass over the time samples of dynamic bodies.
+
+    Joints are inactive and not only disabled, as USD allows none between bodies that are disabled.
+    """
+    from pxr import UsdPhysics
+
+    prims = list(written.Traverse())
+    for prim in prims:
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            UsdPhysics.RigidBodyAPI(prim).CreateRigidBodyEnabledAttr(False)
+        remove_articulation_root(prim)
+    for path in [prim.GetPath() for prim in prims if prim.IsA(UsdPhysics.Joint)]:
+        if joint := written.GetPrimAtPath(path):  # gone already where it stood below another one
+            joint.SetActive(False)
+
+
+def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, Float]:
+    """The nearest body above a prim, or none, and where the prim's parent is in its frame."""
+    parent = prim.GetParent()
+    above = parent
+    while above and not above.IsPseudoRoot():
+        if above.GetPath() in owner:
+            matrix, _ = still.ComputeRelativeTransform(parent, above) if parent != above else (None, None)
+            return owner[above.GetPath()], np.eye(4) if matrix is None else np.array(matrix).T
+        above = above.GetParent()
+    return "", np.array(still.GetLocalToWorldTransform(parent)).T
+
+
+def _add_camera(written: Any, camera: Camera, bodies: Mapping[str, Any]) -> None:
+    from pxr import UsdGeom
+
+    if camera.mount:
+        place = f"{bodies[camera.mount].GetPath()}/camera_{camera.name}"
+    else:
+        UsdGeom.Scope.Define(written, "/World/cameras")
+        place = f"/World/cameras/{camera.name}"
+    set_pose(define_camera(written, place, camera, far=_FAR), camera.position, camera.wxyz)

@@ -1,0 +1,241 @@
+"""Surfaces of a layout on the prims of a stage: tints of their materials, and textures in place of them.
+
+Materials are UsdPreviewSurface, which every renderer of USD has; of materials in MDL the tint of OmniPBR is set.
+"""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.textures.color import linear
+from nimbus.datagen.textures.procedural import surface_image, texture_period
+
+Float = NDArray[np.float64]
+
+_LOOKS = "dressed"
+"""Name of the prim that holds what is added, below the thing it is for."""
+_GREY = (0.5, 0.5, 0.5)
+_WHITEST = 0.92
+"""sRGB; the default renderer lets nothing give back all the light."""
+_ROUGHNESS = 0.7
+
+
+def dress(root: Any, surface: Surface, *, textures: Path, role: str = "") -> None:
+    """Let everything below a prim look as a layout says; its material prims must lie below it too.
+
+    What has a plain colour and no material gets one, so that the colour is the one that the default renderer shows.
+
+    Args:
+        root: A thing: an object, a fixture, a part of the room. It is edited where the stage's edit target is.
+        surface: How it looks.
+        textures: A folder for pictures.
+        role: What the texture's period depends on: ``table``, ``floor``, ``backdrop``.
+    """
+    painter = _Painter(root, surface, textures, period=texture_period(role))
+    for prim in list(_bindable(root)):
+        painter.paint(prim)
+
+
+def _bindable(root: Any) -> Iterator[Any]:
+    from pxr import Usd, UsdGeom
+
+    for prim in Usd.PrimRange(root):
+        if prim.IsA(UsdGeom.Gprim) and UsdGeom.Imageable(prim).ComputePurpose() in (
+            UsdGeom.Tokens.default_,
+            UsdGeom.Tokens.render,
+        ):
+            yield prim
+            yield from (below for below in prim.GetChildren() if below.IsA(UsdGeom.Subset))
+
+
+class _Painter:
+    """Makes each material once, and tints each once."""
+
+    def __init__(self, root: Any, surface: Surface, textures: Path, *, period: float) -> None:
+        self._root, self._surface, self._textures, self._period = root, surface, textures, period
+        self._stage = root.GetStage()
+        self._image = surface_image(surface)
+        self._tint = np.asarray(surface.color, dtype=float)
+        self._made: dict[Any, Any] = {}
+        self._tinted: set[Any] = set()
+
+    def paint(self, prim: Any) -> None:
+        """One mesh, shape or subset."""
+        from pxr import UsdGeom, UsdShade
+
+        found: Any = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+        bound = found[0]
+        if self._image is not None:
+            if prim.IsA(UsdGeom.Mesh):
+                project(prim, period=self._period)
+                self._bind(prim, self._textured())
+            elif prim.IsA(UsdGeom.Subset):
+                self._bind(prim, self._textured())
+            else:  # a shape has no texture coordinates
+                mean = self._image.reshape(-1, 3).mean(axis=0) / 255.0
+                self._bind(prim, self._plain(mean * self._tint))
+        elif not bound:
+            if prim.IsA(UsdGeom.Gprim):
+                self._bind(prim, self._plain(np.minimum(_color(prim), _WHITEST) * self._tint))
+        elif bound.GetPath().HasPrefix(self._root.GetPath()) and bound.GetPath() not in self._tinted:
+            self._tinted.add(bound.GetPath())
+            if self._surface.color != (1.0, 1.0, 1.0):
+                _tint(bound, linear(self._tint))
+
+    def _bind(self, prim: Any, material: Any) -> None:
+        from pxr import UsdShade
+
+        UsdShade.MaterialBindingAPI.Apply(prim).Bind(material)
+
+    def _plain(self, srgb: Float) -> Any:
+        """A material of one colour."""
+        key = tuple(np.round(srgb, 4))
+        if key not in self._made:
+            material, shader = self._material(f"plain_{len(self._made)}")
+            from pxr import Gf, Sdf
+
+            color = shader.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f)
+            color.Set(Gf.Vec3f(*(float(value) for value in linear(srgb))))
+            self._made[key] = material
+        return self._made[key]
+
+    def _textured(self) -> Any:
+        """The material of the texture, its picture written beside the stage."""
+        from pxr import Gf, Sdf, UsdShade
+
+        if "textured" in self._made:
+            return self._made["textured"]
+        material, shader = self._material("textured")
+        types = Sdf.ValueTypeNames
+        reader = UsdShade.Shader.Define(self._stage, material.GetPath().AppendChild("st"))
+        reader.CreateIdAttr("UsdPrimvarReader_float2")
+        reader.CreateInput("varname", types.String).Set("st")
+        image = UsdShade.Shader.Define(self._stage, material.GetPath().AppendChild("image"))
+        image.CreateIdAttr("UsdUVTexture")
+        image.CreateInput("file", types.Asset).Set(Sdf.AssetPath(self._picture()))
+        image.CreateInput("sourceColorSpace", types.Token).Set("sRGB")
+        for axis in ("wrapS", "wrapT"):
+            image.CreateInput(axis, types.Token).Set("repeat")
+        image.CreateInput("scale", types.Float4).Set(Gf.Vec4f(*map(float, linear(self._tint)), 1.0))
+        image.CreateInput("st", types.Float2).ConnectToSource(reader.CreateOutput("result", types.Float2))
+        diffuse = shader.CreateInput("diffuseColor", types.Color3f)
+        diffuse.ConnectToSource(image.CreateOutput("rgb", types.Float3))
+        self._made["textured"] = material
+        return material
+
+    def _picture(self) -> str:
+        """The texture's file, named from where the edited layer is."""
+        from PIL import Image
+
+        self._textures.mkdir(parents=True, exist_ok=True)
+        pixels = np.asarray(self._image)
+        path = self._textures / f"{hashlib.sha256(pixels.tobytes()).hexdigest()[:16]}.png"
+        if not path.exists():
+            Image.fromarray(pixels).save(path)
+        layer = Path(self._stage.GetEditTarget().GetLayer().realPath).absolute().parent
+        relative = os.path.relpath(path.absolute(), layer)
+        return relative if relative.startswith(".") else f"./{relative}"
+
+    def _material(self, name: str) -> tuple[Any, Any]:
+        """A UsdPreviewSurface material below the thing."""
+        from pxr import Sdf, UsdGeom, UsdShade
+
+        looks = self._root.GetPath().AppendChild(_LOOKS)
+        UsdGeom.Scope.Define(self._stage, looks)
+        material = UsdShade.Material.Define(self._stage, looks.AppendChild(name))
+        shader = UsdShade.Shader.Define(self._stage, material.GetPath().AppendChild("preview"))
+        shader.CreateIdAttr("UsdPreviewSurface")
+        shader.CreateInput("roughness", Sdf.ValueTypeNames.Float).Set(_ROUGHNESS)
+        material.CreateSurfaceOutput().ConnectToSource(shader.CreateOutput("surface", Sdf.ValueTypeNames.Token))
+        return material, shader
+
+
+def project(mesh: Any, *, period: float) -> None:
+    """Texture coordinates by projection along each face's largest axis, in the frame of the stage.
+
+    Args:
+        mesh: A mesh prim.
+        period: Length over which the texture runs once [m].
+    """
+    from pxr import Sdf, UsdGeom, Vt
+
+    geometry: Any = UsdGeom.Mesh(mesh)
+    counts = np.asarray(geometry.GetFaceVertexCountsAttr().Get(), dtype=int)
+    corners = np.asarray(geometry.GetFaceVertexIndicesAttr().Get(), dtype=int)
+    matrix = np.array(UsdGeom.XformCache().GetLocalToWorldTransform(mesh)).T
+    points = np.asarray(geometry.GetPointsAttr().Get(), dtype=float) @ matrix[:3, :3].T + matrix[:3, 3]
+    starts = np.cumsum(counts) - counts
+    first, second, last = (points[corners[starts + offset]] for offset in (0, 1, 2))
+    axis = np.repeat(np.argmax(np.abs(np.cross(second - first, last - first)), axis=1), counts)
+    across, along = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
+    rows = np.arange(len(corners))
+    uvs = np.stack([points[corners][rows, across], points[corners][rows, along]], axis=1) / period
+    primvar = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar(
+        "st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.faceVarying
+    )
+    primvar.Set(Vt.Vec2fArray.FromNumpy(uvs.astype(np.float32)))
+    primvar.BlockIndices()
+
+
+def boxes_as_meshes(root: Any) -> None:
+    """Turn cubes into meshes, which can have texture coordinates."""
+    from pxr import Usd, UsdGeom, Vt
+
+    for prim in Usd.PrimRange(root):
+        if not prim.IsA(UsdGeom.Cube):
+            continue
+        half = 0.5 * float(UsdGeom.Cube(prim).GetSizeAttr().Get())
+        prim.SetTypeName("Mesh")
+        prim.RemoveProperty("size")
+        mesh: Any = UsdGeom.Mesh(prim)
+        mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy((_CORNERS * half).astype(np.float32)))
+        mesh.CreateFaceVertexCountsAttr([4] * 6)
+        mesh.CreateFaceVertexIndicesAttr(_FACES.ravel().tolist())
+        mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+        mesh.CreateExtentAttr([(-half,) * 3, (half,) * 3])
+
+
+_CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
+_FACES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
+
+
+def _color(prim: Any) -> Float:
+    """The plain colour of a shape, its own or of what it belongs to; sRGB, as the default renderer reads it."""
+    from pxr import UsdGeom
+
+    primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance("displayColor")
+    values = primvar.Get() if primvar else None
+    return np.mean(np.asarray(values, dtype=float), axis=0) if values else np.array(_GREY)
+
+
+def _tint(material: Any, factor: Float) -> None:
+    """Multiply the colour of a material that is there, whether a constant or a picture."""
+    from pxr import Gf, Sdf, UsdShade
+
+    shader = material.ComputeSurfaceSource()[0] or material.ComputeSurfaceSource("mdl")[0]
+    if not shader:
+        return
+    if shader.GetSourceAssetSubIdentifier("mdl") == "OmniPBR":
+        tint = shader.CreateInput("diffuse_tint", Sdf.ValueTypeNames.Color3f)
+        tint.Set(Gf.Vec3f(*(float(value) for value in np.asarray(tint.Get() or (1.0,) * 3) * factor)))
+        return
+    diffuse = shader.GetInput("diffuseColor") or shader.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f)
+    for attribute in diffuse.GetValueProducingAttributes() or [diffuse.GetAttr()]:
+        source = UsdShade.Shader(attribute.GetPrim())
+        if source and source.GetShaderId() == "UsdUVTexture":
+            scale = source.CreateInput("scale", Sdf.ValueTypeNames.Float4)
+            values = np.asarray(scale.Get() or (1.0,) * 4, dtype=float) * (*factor, 1.0)
+            scale.Set(Gf.Vec4f(*map(float, values)))
+        else:
+            values = np.asarray(attribute.Get() or (0.18,) * 3, dtype=float) * factor
+            attribute.Set(Gf.Vec3f(*map(float, values)))

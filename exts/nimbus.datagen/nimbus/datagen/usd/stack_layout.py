@@ -1,0 +1,120 @@
+"""Where K states of a scene stand side by side in one stage, so that no camera sees a neighbour.
+
+Isaac Sim renders a stage, not worlds: K steps of a trajectory are K regions of one stage, each with its own cameras,
+isolated by distance and by the cameras' far clip. Numbers only: any renderer of stages can use it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.errors import InputError
+
+Float = NDArray[np.float64]
+
+NEAR = 0.01
+"""[m] Near clip of every camera."""
+FARTHEST = 1000.0
+"""[m] A renderer counts in single precision: a millimetre far from the origin still is one."""
+_STEP = 0.125
+"""[m] Spacings are multiples of it: places of regions are exact in single precision."""
+_MARGIN = 1.001
+_MEMORY_SHARE = 0.5
+_BYTES_PER_PIXEL = 4 + 4 + 16 + 4 + 4
+"""RGBA, depth, normals, instance and semantic index, as RTX gives them."""
+_RENDERER_BYTES_PER_PIXEL = 200
+"""What a path tracer keeps besides: an estimate, to be replaced by a measurement on an RTX GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackLayout:
+    """K regions on a square grid around the origin."""
+
+    spacing: float
+    """[m] between neighbouring regions, along x and y"""
+    far: float
+    """[m] far clip of every camera: nothing of a region's own scene lies beyond"""
+    origins: Float
+    """(K, 3) [m] where each region's world has its origin"""
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return len(self.origins)
+
+
+def stack_layout(count: int, *, bounds: Float, eyes: Float, cameras: Sequence[Camera]) -> StackLayout:
+    """Place K regions.
+
+    Args:
+        count: K.
+        bounds: (2, 3) lower and upper corner of everything that is seen, at all steps [m].
+        eyes: (N, 3) where cameras stand, at all steps [m].
+        cameras: How they look.
+
+    Raises:
+        InputError: So many regions reach too far from the origin.
+    """
+    far = far_clip(bounds, eyes)
+    spacing = region_spacing(bounds, eyes, far=far, cameras=cameras)
+    most = most_regions(spacing)
+    if count > most:
+        what = f"{count} regions {spacing:g} m apart reach farther than {FARTHEST:g} m from the origin"
+        raise InputError(what, where="--stack", instead=f"write at most {most}")
+    return StackLayout(spacing=spacing, far=far, origins=region_origins(count, spacing))
+
+
+def far_clip(bounds: Float, eyes: Float) -> float:
+    """[m] Distance from the cameras to the farthest corner of the scene, and a little more."""
+    corners = np.stack(np.meshgrid(*np.asarray(bounds).T, indexing="ij"), axis=-1).reshape(-1, 3)
+    return float(np.linalg.norm(corners[None] - np.asarray(eyes)[:, None], axis=-1).max()) * _MARGIN
+
+
+def region_spacing(bounds: Float, eyes: Float, *, far: float, cameras: Sequence[Camera]) -> float:
+    """[m] Distance at which a neighbour's nearest point is beyond every corner of a view's far plane.
+
+    The far clip is a plane across the optical axis: the corners of an image see farther than its middle.
+    """
+    stretch = max((_corner_stretch(camera) for camera in cameras), default=1.0)
+    lower, upper = np.asarray(bounds)[:, :2]
+    places = np.asarray(eyes)[:, :2]
+    overlap = np.maximum(upper - places.min(axis=0), places.max(axis=0) - lower).max()
+    return math.ceil((far * stretch + max(overlap, 0.0)) * _MARGIN / _STEP) * _STEP
+
+
+def region_origins(count: int, spacing: float) -> Float:
+    """(K, 3) places on a square grid whose middle is near the origin, row by row."""
+    columns = math.ceil(math.sqrt(count))
+    index = np.arange(count)
+    rows = np.stack([index % columns - columns // 2, index // columns - columns // 2, 0 * index], axis=1)
+    return rows.astype(np.float64) * spacing
+
+
+def most_regions(spacing: float) -> int:
+    """How many regions stay near enough to the origin."""
+    return (int(2 * FARTHEST / spacing) // 2 * 2 + 1) ** 2
+
+
+def most_in_memory(cameras: Sequence[Camera], *, free_bytes: int, region_bytes: int) -> int:
+    """K that fits into a GPU's free memory, at least 1.
+
+    Args:
+        cameras: All cameras of one region.
+        free_bytes: Of the GPU.
+        region_bytes: What one region's copies of meshes take; 0 where meshes are shared.
+    """
+    pixels = sum(camera.width * camera.height for camera in cameras)
+    one = region_bytes + pixels * (_BYTES_PER_PIXEL + _RENDERER_BYTES_PER_PIXEL)
+    return max(1, int(_MEMORY_SHARE * free_bytes) // max(one, 1))
+
+
+def _corner_stretch(camera: Camera) -> float:
+    """How much farther an image's corner sees than its middle, to the same plane."""
+    up = math.tan(0.5 * camera.vertical_fov)
+    return math.sqrt(1.0 + up**2 + (up * camera.width / camera.height) ** 2)

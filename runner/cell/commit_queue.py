@@ -1,0 +1,136 @@
+"""What workers made, on its way into the dataset: rows of failed attempts, and files that are committed in groups."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Protocol
+
+from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.runner.cell.transport.messages import Recorded, Written
+from nimbus.runner.cell.worker_pool import Member
+
+_GROUP = 32
+_GROUP_WAIT = 0.1
+"""As many results wait at most before they enter the dataset, and [s] that the first of them waits."""
+
+
+class Receiver(Protocol):
+    """Who is told what became of it."""
+
+    def failed(self, member: Member, message: Recorded) -> None:
+        """Its attempts are in the ledger."""
+        ...
+
+    def stored(self, member: Member, message: Written) -> None:
+        """It is in the dataset."""
+        ...
+
+    def refused(self, member: Member, message: Written) -> None:
+        """Its file is gone, or the episode was given to somebody else."""
+        ...
+
+
+class Intake:
+    """Keeps what was made until the dataset has it: on a full disk it waits, and nothing is lost.
+
+    Args:
+        dataset: Opened by this process, which alone writes it.
+        receiver: Told what became of everything.
+        load_time: [s] CPU that loading took, for all workers; the first attempt tells of it.
+    """
+
+    def __init__(self, dataset: Dataset, receiver: Receiver, *, load_time: float) -> None:
+        self._dataset, self._receiver, self._load_time = dataset, receiver, load_time
+        self._failed: deque[tuple[Member, Recorded]] = deque()
+        self._written: list[tuple[Member, Written]] = []
+        self._since = 0.0
+        """When the first of those that wait came [s monotonic]."""
+
+    def record(self, member: Member, message: Recorded) -> None:
+        """Take in failed attempts, for the next :meth:`commit`."""
+        self._wait()
+        if self._load_time:
+            first, *others = message.attempts
+            message = replace(message, attempts=(self._with_load_time(first), *others))
+        self._failed.append((member, message))
+
+    def store(self, member: Member, message: Written) -> None:
+        """Take in an episode, for the next :meth:`commit`."""
+        self._wait()
+        if self._load_time:
+            message = replace(message, attempt=self._with_load_time(message.attempt))
+        self._written.append((member, message))
+
+    def is_due(self, now: float) -> bool:
+        """Whether enough waits, or the first of it has waited for long enough at ``now`` [s] of the monotonic clock."""
+        count = len(self._failed) + len(self._written)
+        return count >= _GROUP or (count > 0 and now >= self._since + _GROUP_WAIT)
+
+    def commit(self) -> bool:
+        """Record what failed, and commit what was written, all that waits together; whether any was written.
+
+        Raises:
+            StorageError: The disk is full; the same is tried again by the next call.
+        """
+        self._record_failures()
+        if not self._written:
+            return False
+        stored = self._dataset.commit([self._staged(message) for _, message in self._written])
+        taken = {attempt.episode_id for attempt in stored}
+        written, self._written = self._written, []
+        for member, message in written:
+            tell = self._receiver.stored if message.attempt.episode_id in taken else self._receiver.refused
+            tell(member, message)
+        return True
+
+    @property
+    def next_commit(self) -> float | None:
+        """[s] monotonic, when what waits is due; None when nothing does."""
+        return None if self.is_empty else self._since + _GROUP_WAIT
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits."""
+        return not self._written and not self._failed
+
+    @property
+    def indices(self) -> set[int]:
+        """Episodes of which a file or a last attempt waits."""
+        written = {message.index for _, message in self._written}
+        return written | {message.index for _, message in self._failed if message.attempts[-1].final}
+
+    def forget_begun(self, member: Member) -> None:
+        """Remove the files that a dead worker began and did not tell of."""
+        waiting = {message.path for _, message in self._written}
+        for path in self._dataset.stage.glob(f"*.{member.pid}.tmp"):
+            if path.relative_to(self._dataset.folder).as_posix() not in waiting:
+                path.unlink(missing_ok=True)
+
+    def _wait(self) -> None:
+        if self.is_empty:
+            self._since = time.monotonic()
+
+    def _record_failures(self) -> None:
+        if self._failed:
+            self._dataset.record([attempt for _, message in self._failed for attempt in message.attempts])
+        while self._failed:
+            self._receiver.failed(*self._failed.popleft())
+
+    def _with_load_time(self, attempt: Attempt) -> Attempt:
+        load, self._load_time = self._load_time, 0.0
+        return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
+
+    def _staged(self, message: Written) -> Staged:
+        learned = _named(message.learned, self._dataset.info) if message.learned else None
+        path = self._dataset.folder / message.path
+        return Staged(attempt=message.attempt, path=path, lease=message.lease, learned=learned)
+
+
+def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:
+    """What a worker learned about the dataset, under the dataset's names."""
+    return replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)

@@ -1,0 +1,162 @@
+"""What follows when a worker is gone: its work goes back, and a fault leaves a row, a folder, and evidence."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections import Counter
+from typing import Any
+
+from nimbus.datagen.store.ledger.records import Fault
+from nimbus.runner.cell.dispatcher import Dispatcher
+from nimbus.runner.cell.incidents import write_incident
+from nimbus.runner.cell.queue.lease import Lease
+from nimbus.runner.cell.queue.poison import Action, Evidence
+from nimbus.runner.cell.queue.restart_backoff import Circuit
+from nimbus.runner.cell.transport.messages import Trouble
+from nimbus.runner.cell.worker_pool import Crew, Member
+
+logger = logging.getLogger("nimbus.cell")
+
+
+class Aftermath:
+    """Deals with workers that are gone.
+
+    Args:
+        dispatcher: Takes back what they had.
+        crew: Where their stamps and logs are.
+        evidence: Which episodes are poison.
+        circuit: Whether starting workers leads anywhere.
+        task_text: For the folders of incidents.
+        run: Number of the run in the ledger.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        crew: Crew,
+        *,
+        evidence: Evidence,
+        circuit: Circuit,
+        task_text: str,
+        run: int,
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        """Faults by kind."""
+        self.recycled = 0
+        """Workers that were renewed, because they held too much memory."""
+        self._dispatcher, self._crew = dispatcher, crew
+        self._evidence, self._circuit = evidence, circuit
+        self._task_text, self._run = task_text, run
+        self._results = 0
+        self.incident = "incidents"
+        """Where the last fault is described, below the dataset's folder."""
+
+    def of(self, member: Member, how: str) -> float:
+        """A worker is gone; [s] to wait before its seat is taken again.
+
+        Args:
+            member: Which.
+            how: How its process ended.
+        """
+        reading = self._crew.stamps.snapshot(member.seat)
+        leases = self._dispatcher.lost(member)
+        is_planned = (member.stopped or member.retiring) and how == "exit code 0" and not leases
+        if is_planned or _is_disk(member):
+            if member.retiring:
+                self.recycled += 1
+                self._tell(f"worker {member.number} left: {member.retiring}", kind="workers")
+            member.log.unlink(missing_ok=True)
+            return 0.0
+        kind, detail = _kind(member, how)
+        phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
+        charged = [lease for lease in leases if lease.index == reading.index] or list(leases[:1])
+        self._report(member, kind, detail, phase, charged)
+        member.log.unlink(missing_ok=True)  # its end is in the incident
+        if self._dispatcher.results > self._results:  # somebody gave one since the last worker ended
+            self._results = self._dispatcher.results
+            self._circuit.result()
+        if not member.results:
+            suspected = any(self._evidence.deaths(lease.index) for lease in charged)
+            self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
+        for lease in charged:
+            self._charge(member, lease, phase)
+        return member.backoff.died()
+
+    def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
+        """A fault of a process that is no worker."""
+        self.counts[kind] += 1
+        self._tell(f"{kind}: {detail}", kind="fault")
+        path = self._incident(kind, detail, worker=-1, phase="", index=-1, lease=0, log_tail=log_tail)
+        self._dispatcher.dataset.fault(
+            Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
+        )
+
+    def _report(self, member: Member, kind: str, detail: str, phase: str, charged: list[Lease]) -> None:
+        self.counts[kind] += 1
+        index, number = (charged[0].index, charged[0].number) if charged else (-1, 0)
+        log = self._crew.tail(member)
+        trace = member.trouble.traceback if isinstance(member.trouble, Trouble) else ""
+        path = self._incident(
+            kind, detail, worker=member.number, phase=phase, index=index, lease=number, stack=trace or log, log_tail=log
+        )
+        fault = Fault(
+            time=time.time(),
+            run=self._run,
+            worker=str(member.seat),
+            kind=kind,
+            phase=phase,
+            idx=index,
+            lease=number,
+            detail=detail,
+            incident=path,
+        )
+        self._dispatcher.dataset.fault(fault)
+        where = f" in {phase}" + (f" of episode {index}" if index >= 0 else "")
+        self._tell(f"worker {member.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
+        logger.info("worker %d: %s in %s", member.number, detail, phase)
+
+    def _tell(self, text: str, *, kind: str) -> None:
+        self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
+
+    def _charge(self, member: Member, lease: Lease, phase: str) -> None:
+        trouble = member.trouble if isinstance(member.trouble, Trouble) else Trouble(sort="", line="")
+        alone = member.solo == lease.index
+        self._evidence.record_death(lease.index, member.number, phase, role=lease.role, solo=alone, same=trouble.same)
+        if trouble.sort == "lost_plan":
+            self._dispatcher.replan(lease.index)
+        verdict = self._evidence.verdict(lease.index)
+        if verdict.action is Action.RETRY_SOLO:
+            self._dispatcher.work.set_aside(lease.index)
+        elif verdict.action is Action.QUARANTINE:
+            evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
+            self._dispatcher.quarantine(lease.index, lease.variants, evidence)
+            status = self._dispatcher.progress.status
+            if verdict.same and not status.already_stored + status.stored:
+                is_last = status.quarantined >= status.target - status.already
+                self._circuit.given_up(verdict.same, trouble.line, last=is_last)
+
+    def _incident(self, kind: str, detail: str, **what: Any) -> str:
+        path = write_incident(
+            self._dispatcher.dataset.folder, kind=kind, detail=detail, task_text=self._task_text, **what
+        )
+        if path:
+            self.incident = os.path.relpath(path, self._dispatcher.dataset.folder)
+        return self.incident if path else ""
+
+
+def _is_disk(member: Member) -> bool:
+    return isinstance(member.trouble, Trouble) and member.trouble.sort == "storage"
+
+
+def _kind(member: Member, how: str) -> tuple[str, str]:
+    """Name of a fault, and one line about it."""
+    if isinstance(member.trouble, Trouble):
+        return member.trouble.sort, member.trouble.line
+    if member.trouble:
+        return "no_result", str(member.trouble)
+    if member.ending:
+        return "hang", member.ending
+    return re.sub(r"[^a-z0-9]+", "_", how.removeprefix("killed by ").lower()), how

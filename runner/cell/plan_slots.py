@@ -1,0 +1,93 @@
+"""Where plans lie on their way from a planner to a renderer: in slots of the slab, or in files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nimbus.runner.cell.queue.lease import Lease, Place, Role
+from nimbus.runner.cell.transport.shared_slots import SlotState, SlotTable
+
+
+class Places:
+    """Gives out slots and files for plans, and takes them back.
+
+    Args:
+        folder: The dataset's folder.
+        slots: Of the slab.
+    """
+
+    def __init__(self, folder: Path, slots: SlotTable) -> None:
+        self._folder, self._slots = folder, slots
+        self.slot_count = sum(slots.counts.values())
+        self._granted: dict[tuple[int, int], int | None] = {}
+        """Slot, or None for a file, by planning worker and index: a worker may have several orders to plan."""
+        self._spilled: set[str] = set()
+
+    @property
+    def counts(self) -> dict[SlotState, int]:
+        """Slots by state."""
+        return self._slots.counts
+
+    @property
+    def free_count(self) -> int:
+        """Slots that nobody has."""
+        return self._slots.free_count
+
+    @property
+    def spilled_count(self) -> int:
+        """Plans that wait in files."""
+        return len(self._spilled)
+
+    @property
+    def file_count(self) -> int:
+        """Files in which plans wait or will be put, for want of a slot."""
+        return len(self._spilled) + sum(slot is None for slot in self._granted.values())
+
+    def grant(self, planner: int, index: int) -> tuple[int, int]:
+        """A slot for what a worker plans, and its generation; -1 where none is free."""
+        slot = self._granted[planner, index] = self._slots.grant(planner)
+        if slot is None:
+            return -1, 0
+        return slot, self._slots.generation(slot)
+
+    def filled(self, planner: int, index: int, lease: int, *, in_file: bool) -> Place:
+        """A worker has put its plan into the slot that it was given, or into the file; where it lies."""
+        slot = self._granted.pop((planner, index), None)
+        if slot is not None and not in_file:
+            self._slots.ready(slot)
+            return slot
+        self.free(slot)
+        file = spill_file(index, lease)
+        self._spilled.add(file)
+        return file
+
+    def take(self, slot: int, renderer: int) -> int:
+        """Let a worker read a slot; its generation."""
+        self._slots.take(slot, renderer)
+        return self._slots.generation(slot)
+
+    def free(self, place: Place | None) -> None:
+        """What lies there is needed no more."""
+        if isinstance(place, str):
+            self._spilled.discard(place)
+            Path(self._folder, place).unlink(missing_ok=True)
+        elif place is not None:
+            self._slots.free(place)
+
+    def withdraw(self, planner: int, index: int) -> None:
+        """Nothing comes into the slot that a worker was given for an index."""
+        self.free(self._granted.pop((planner, index), None))
+
+    def reclaim(self, worker: int, leases: Iterable[Lease]) -> None:
+        """Take back what a dead worker had, with the files that it may have begun."""
+        self._slots.reclaim(worker)
+        self._granted = {key: slot for key, slot in self._granted.items() if key[0] != worker}
+        for lease in leases:
+            if lease.role is Role.PLANNER:
+                Path(self._folder, spill_file(lease.index, lease.number)).unlink(missing_ok=True)
+
+
+def spill_file(index: int, lease: int) -> str:
+    """File of a plan that is not in the slab, relative to the dataset."""
+    return f"stage/{index}.{lease}.plan"

@@ -1,0 +1,1 @@
+"""Scheduling decisions as pure functions and state machines."""

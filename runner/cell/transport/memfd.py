@@ -1,0 +1,67 @@
+"""Shared memory without names: only descriptors lead to it, and it goes with the last process that has one."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from nimbus.datagen.errors import StorageError
+from nimbus.runner.system.cgroup import memory_headrooms
+
+_KEPT_FREE = 64 << 20
+"""[bytes] Memory that is left to others when room is asked for."""
+
+
+def create_memory(name: str, byte_count: int) -> int:
+    """A descriptor of zeroed memory that is really there and can neither grow nor shrink.
+
+    Args:
+        name: What ``/proc`` shows it as; needs not be unique.
+        byte_count: Its size.
+
+    Raises:
+        StorageError: So much memory is not free. Touching it later can then not end in SIGBUS.
+    """
+    import fcntl
+
+    free = free_memory()
+    if byte_count + _KEPT_FREE > free:
+        raise _short(byte_count, f"{free >> 20} MiB are free")
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.posix_fallocate(fd, 0, byte_count)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except OSError as error:
+        os.close(fd)
+        raise _short(byte_count, os.strerror(error.errno or 0)) from None
+    return fd
+
+
+def map_memory(fd: int) -> mmap.mmap:
+    """Map all of a memory made by :func:`create_memory`, here or in another process.
+
+    Raises:
+        ValueError: The descriptor is of something that could shrink below the mapping.
+    """
+    import fcntl
+
+    try:
+        seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
+    except OSError:
+        seals = 0
+    if not seals & fcntl.F_SEAL_SHRINK:
+        raise ValueError(f"descriptor {fd} is not a sealed memory")
+    return mmap.mmap(fd, os.fstat(fd).st_size)
+
+
+def free_memory() -> int:
+    """[bytes] that this process may still take: of the machine, and of its control group."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
+    return min([sizes["MemAvailable"], *memory_headrooms()])
+
+
+def _short(byte_count: int, why: str) -> StorageError:
+    what = f"{byte_count / (1 << 20):.0f} MiB of shared memory are needed, {why}"
+    return StorageError(what, where="memory", instead="close other programs, or take fewer workers")

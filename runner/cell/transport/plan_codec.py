@@ -1,0 +1,128 @@
+"""What travels from planner to renderer as bytes: a JSON header and raw arrays, checked from end to end.
+
+```
+prefix   magic, version, checksum, length of all, length of the header
+header   JSON: every field of the item, arrays by number; name, type, shape and offset of each array
+arrays   little-endian, C order, each at a multiple of 64 bytes
+```
+The fields are those of the dataclasses themselves, so that a new one cannot be forgotten. The scene does not travel.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+
+from nimbus.datagen.stages import Planned, Randomized, Scene
+from nimbus.runner.cell.transport.fields import flatten, restore
+
+Part: TypeAlias = bytes | memoryview
+
+VERSION = 1
+_MAGIC = b"NIMBPLAN"
+_PREFIX = struct.Struct("<8sIIQQ")
+_CHECKED = 16
+"""The checksum, CRC-32, is of the bytes from here on."""
+_ALIGNMENT = 64
+_MOST_DIMENSIONS, _LONGEST_DIMENSION = 8, 2**31
+_DTYPES = frozenset({"|b1", *("|u1", "<u2", "<u4", "<u8"), *("|i1", "<i2", "<i4", "<i8"), *("<f2", "<f4", "<f8")})
+_KINDS: dict[str, type[Planned] | type[Randomized]] = {"planned": Planned, "randomized": Randomized}
+_NOT_SENT = frozenset({"scene"})
+
+
+class WireError(ValueError):
+    """Bytes that are not what :func:`encode` made."""
+
+
+def encode(item: Planned | Randomized) -> list[Part]:
+    """The bytes of an item, in parts whose ``len`` is their size; arrays are not copied when they need not be.
+
+    Raises:
+        TypeError: A field holds something else than it says.
+    """
+    kind = next(name for name, known in _KINDS.items() if type(item) is known)
+    arrays: dict[str, np.ndarray] = {}
+    fields = flatten(item, arrays, skip=_NOT_SENT)
+    table, contents, end = [], [], 0
+    for name, array in arrays.items():
+        content = np.asarray(array, order="C").reshape(-1).view(np.uint8).data
+        table.append({"name": name, "dtype": array.dtype.str, "shape": array.shape, "offset": end})
+        padding = -len(content) % _ALIGNMENT
+        contents += [content, bytes(padding)]
+        end += len(content) + padding
+    header = json.dumps({"kind": kind, "fields": fields, "arrays": table}, separators=(",", ":")).encode()
+    header = header.ljust(len(header) + -(_PREFIX.size + len(header)) % _ALIGNMENT)
+    sizes = (_PREFIX.size + len(header) + end, len(header))
+    unchecked = _PREFIX.pack(_MAGIC, VERSION, 0, *sizes)
+    checksum = _checksum([unchecked[_CHECKED:], header, *contents])
+    return [_PREFIX.pack(_MAGIC, VERSION, checksum, *sizes), header, *contents]
+
+
+def decode(buffer: bytes | memoryview, scene: Scene) -> Planned | Randomized:
+    """The item, its arrays in memory of their own: the buffer may be used for something else afterwards.
+
+    Args:
+        buffer: All parts in a row.
+        scene: What the item is given as its scene.
+
+    Raises:
+        WireError: The bytes are damaged, of another version, or not of such an item.
+    """
+    content = bytearray(buffer)  # what is checked is what is read, whoever writes into the buffer meanwhile
+    start = _check(content)
+    try:
+        header = json.loads(content[_PREFIX.size : start])
+        arrays = [_array(memoryview(content)[start:], **entry) for entry in header["arrays"]]
+        return restore(_KINDS[header["kind"]], header["fields"], arrays, given={"scene": scene})
+    except WireError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise WireError(f"the header makes no sense: {type(error).__name__}: {error}") from None
+
+
+def _check(content: bytearray) -> int:
+    """Check all but the meaning; returns where the header ends."""
+    if len(content) < _PREFIX.size:
+        raise WireError(f"{len(content)} bytes are no plan")
+    magic, version, checksum, length, header_bytes = _PREFIX.unpack_from(content)
+    if magic != _MAGIC:
+        raise WireError(f"begins with {magic!r}, not {_MAGIC!r}")
+    if version != VERSION:
+        raise WireError(f"version {version}, this is version {VERSION}")
+    if length != len(content):
+        raise WireError(f"{len(content)} bytes, {length} were written")
+    if (actual := _checksum([memoryview(content)[_CHECKED:]])) != checksum:
+        raise WireError(f"checksum {actual:08x}, written was {checksum:08x}")
+    if _PREFIX.size + header_bytes > length:
+        raise WireError(f"a header of {header_bytes} bytes in {length}")
+    return _PREFIX.size + header_bytes
+
+
+def _array(content: memoryview, *, name: str, dtype: str, shape: list[int], offset: int) -> tuple[str, np.ndarray]:
+    """One array in place, all of it inside of ``content``."""
+    if dtype not in _DTYPES:
+        raise WireError(f"{name}: an array of {dtype!r} does not travel")
+    numbers = [*shape, offset]
+    if len(shape) > _MOST_DIMENSIONS or not all(map(_is_size, numbers)):
+        raise WireError(f"{name}: shape {shape} at {offset}")
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if offset % _ALIGNMENT or offset + size > len(content):
+        raise WireError(f"{name}: {size} bytes at {offset} of {len(content)}")
+    return name, np.ndarray(shape, dtype, buffer=content, offset=offset)
+
+
+def _is_size(number: object) -> bool:
+    return type(number) is int and 0 <= number < _LONGEST_DIMENSION
+
+
+def _checksum(parts: Iterable[Part]) -> int:
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return checksum

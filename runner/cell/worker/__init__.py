@@ -1,0 +1,1 @@
+"""Worker processes and the fork server that starts them."""

@@ -1,0 +1,134 @@
+"""The zygote: loads a job once, in one thread, and forks workers that have everything already.
+
+A worker is forked through a short-lived process in between, so that it becomes a child of the supervisor, which is the
+subreaper: the supervisor alone reaps it and learns how it ended. Where this process has threads, or a graphics device
+has a context in it, only an exec makes the fork safe: the worker then loads the job anew.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from nimbus.runner.cell.transport.channel import Channel
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.system.processes import leave_stopping_to_the_supervisor, thread_count
+
+_ADOPTION = 10.0
+"""[s] A worker waits this long at most to become the supervisor's child."""
+
+
+def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
+    """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
+    from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
+    from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
+    from nimbus.runner.cell.worker.errors import trouble_of
+    from nimbus.runner.cell.worker.job import load_job
+    from nimbus.runner.cell.worker.pipeline_split import cut
+    from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
+
+    leave_stopping_to_the_supervisor()
+    try:
+        job = load_job(spec)
+        loaded = Loaded(
+            origin=job.origin,
+            has_planner=cut(job.pipeline) > 0,
+            load_time=job.load_time,
+            compiles=not kernels_are_compiled(spec.device),
+        )
+        channel.send(to_bytes(loaded))
+        load_kernels(spec.device)
+    except Exception as error:
+        channel.send(to_bytes(trouble_of(error)))
+        return
+    can_fork = _can_fork(spec)
+    handover = ""
+    if spec.instances.executable:
+        from nimbus.runner.isaac.job import hand_over
+
+        handover = hand_over(job, spec)
+    gc.collect()
+    gc.freeze()  # workers share these pages as long as nobody writes to them
+    channel.send(to_bytes(Ready()))
+    while (received := channel.receive()) is not None:
+        order = from_bytes(received[0])
+        assert isinstance(order, Spawn)
+        _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor, handover=handover)
+
+
+def _spawn(job, spec, order, descriptors, channel, *, supervisor, handover) -> None:  # noqa: ANN001
+    between = os.fork()
+    if between:
+        os.waitpid(between, 0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return
+    # From here on, nothing may return into the zygote's loop.
+    try:
+        own = os.getpid()
+        worker = os.fork()
+        if worker == 0:
+            channel.close()
+            _adopted(own, supervisor)
+            _become_worker(job, spec, order, descriptors, supervisor=supervisor, handover=handover)
+        from nimbus.runner.cell.transport.messages import Spawned, to_bytes
+
+        channel.send(to_bytes(Spawned(worker=order.worker, pid=worker)))
+    finally:
+        os._exit(0)
+
+
+def _adopted(parent: int, supervisor: int) -> None:
+    """Wait until the process in between is gone and the supervisor is the parent."""
+    deadline = time.monotonic() + _ADOPTION
+    while os.getppid() == parent and time.monotonic() < deadline:
+        time.sleep(0.0005)
+    if os.getppid() != supervisor:
+        os._exit(1)
+
+
+def _become_worker(job, spec, order, descriptors, *, supervisor, handover) -> None:  # noqa: ANN001
+    from nimbus.runner.cell.worker import main_loop
+    from nimbus.runner.system.processes import die_with_parent
+
+    code = 1
+    try:
+        os.setsid()
+        die_with_parent(supervisor)
+        os.environ["NIMBUS_WORKER"] = str(order.worker)
+        *shared, log = descriptors
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        if order.instance >= 0:
+            from nimbus.runner.isaac.instance import become
+
+            become(spec, handover, number=order.instance, seat=order.seat, descriptors=shared)
+        if job is None:
+            _execute(spec, order.seat, shared)
+        code = main_loop.main(lambda: job, Path(spec.folder), seat=order.seat, descriptors=shared)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):  # the log may be on a full disk
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _can_fork(spec: CellSpec) -> bool:
+    """Whether what a fork makes of this process is sound."""
+    return spec.device == "cpu" and not spec.resources.exec_workers and thread_count() == 1
+
+
+def _execute(spec: CellSpec, seat: int, descriptors: list[int]) -> NoReturn:
+    """Become a worker that loads everything itself."""
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    words = [spec.to_text(), str(seat), *map(str, descriptors)]
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "nimbus.runner.cell.worker.main_loop", *words])

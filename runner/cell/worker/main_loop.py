@@ -1,0 +1,268 @@
+"""A worker: asks, plans or renders what it is told, and stamps its progress."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen import progress
+from nimbus.datagen.stages import OnDemand, Planned, Randomized, Request, Scene
+from nimbus.datagen.store.episode_file.read import stored_plan
+from nimbus.datagen.store.ledger.attempt import KeptFailure, attempt_of
+from nimbus.datagen.store.publish import disk
+from nimbus.datagen.store.writer import Hdf5Writer
+from nimbus.runner.cell.queue.lease import Role
+from nimbus.runner.cell.span_sampler import thinned
+from nimbus.runner.cell.transport import plan_codec
+from nimbus.runner.cell.transport.channel import Channel
+from nimbus.runner.cell.transport.messages import (
+    Idle,
+    Order,
+    Plan,
+    PlanMade,
+    Recorded,
+    Render,
+    Stop,
+    Times,
+    from_bytes,
+)
+from nimbus.runner.cell.transport.shared_slots import Slab, SlabError
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.worker.errors import LostPlanError, trouble_of
+from nimbus.runner.cell.worker.heartbeat import Stamp, StampPage
+from nimbus.runner.cell.worker.job import Job, load_job
+from nimbus.runner.cell.worker.pipeline_split import cut, run_one
+from nimbus.runner.cell.worker.remote_sink import MessageShelf
+from nimbus.runner.cell.worker.result_batch import Outbox
+from nimbus.runner.system.processes import leave_stopping_to_the_supervisor
+from nimbus.runner.system.threads import load_kernels
+
+_TIMES_PERIOD = 0.1
+"""[s] Between two times that it tells where the time went: the shortest orders take a hundredth of that."""
+_FLUSH_POLL = 0.02
+"""[s] between two looks at what is being written in the background, while there is nothing else to do."""
+
+
+class Worker:
+    """Carries out orders until it is told to stop.
+
+    Args:
+        job: What components are made from.
+        folder: The dataset's folder.
+        channel: Orders come from here.
+        outbox: What is said goes there.
+        slab: Where plans lie.
+        stamp: Its row of the page of stamps.
+    """
+
+    def __init__(self, job: Job, folder: Path, *, channel: Channel, outbox: Outbox, slab: Slab, stamp: Stamp) -> None:
+        self._folder, self._channel, self._slab, self._stamp = folder, channel, slab, stamp
+        self._outbox = outbox
+        self._shelf = MessageShelf(folder, outbox)
+        self._chain = job.chain(self._shelf, overlap=True)
+        count = cut(job.pipeline)
+        self._head, self._tail = self._chain.stages[:count], self._chain.stages[count:]
+        self._load = self._chain.stages[0]
+        self._roles: list[str] = []
+        self._done = 0
+        self._times_due = 0.0
+
+    def run(self) -> None:
+        """Work until told to stop, or until the supervisor is gone."""
+        progress.listen(self._progress, patience=self._stamp.extend)
+        seconds = 0.0
+        while not isinstance(message := self._next_orders(seconds), Stop):
+            begin = time.monotonic()
+            match message:
+                case Plan():
+                    carry_out = self._plan if self._head else self._all_stages
+                case Render():
+                    carry_out = self._render
+                case _:
+                    raise ValueError(f"unexpected message {message}")
+            if len(message.orders) > 1:
+                self._outbox.keep_results()
+            for order in message.orders:
+                carry_out(order)
+                self._done += 1
+            seconds = time.monotonic() - begin
+        self._stamp.phase("close")
+        self._chain.close()
+        self._outbox.say(Times(**self._times()))
+
+    def _progress(self, phase: str) -> None:
+        name = phase.split("+")[0]
+        if name:
+            self._stamp.phase(name)
+        else:
+            self._stamp.tick()
+        self._outbox.send_old()
+
+    def _next_orders(self, seconds: float) -> Any:
+        """Ask for the next orders and wait for them; what is written in the background goes on meanwhile.
+
+        Args:
+            seconds: That the last ones took.
+        """
+        flushing = self._pending()
+        times = self._times() if time.monotonic() >= self._times_due else {}
+        self._outbox.say(Idle(done=self._done, seconds=seconds, flushing=flushing, roles=tuple(self._roles), **times))
+        while flushing and not self._channel.poll(_FLUSH_POLL):
+            self._stamp.phase("store")
+            if not (flushing := self._pending()):
+                self._outbox.say(Idle(done=self._done, roles=tuple(self._roles)))
+        if not flushing:
+            self._stamp.phase("wait", index=-1, lease=0)
+        received = self._channel.receive()
+        return Stop() if received is None else from_bytes(received[0])
+
+    def _pending(self) -> bool:
+        return any([stage.pending() for stage in self._chain.stages])
+
+    def _plan(self, order: Order) -> None:
+        self._take_role(Role.PLANNER)
+        self._stamp.phase("load", index=order.index, lease=order.lease)
+        made: Planned | Randomized | None = None
+        for item in run_one(self._head, self._request(order)):
+            if isinstance(item, Planned) and not item.trajectory.outcome.success:
+                self._record(item, order)
+            elif made is not None:
+                stage = type(self._head[-1]).__name__
+                raise ValueError(f"{stage} gave a second plan for episode {order.index}: one that succeeds is the last")
+            else:
+                made = item
+        if made is not None:
+            self._hand_over(made, order)
+
+    def _record(self, item: Planned, order: Order) -> None:
+        kept, shown = self._keep(item, order)
+        times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first tells what all of them took
+        rows = tuple(
+            attempt_of(
+                layout,
+                item.trajectory,
+                attempt=item.attempt,
+                final=item.final,
+                times=told,
+                started=time.time() - sum(item.times.values()),
+                failure=kept if layout is item.layouts[0] else None,
+            )
+            for layout, told in zip(item.layouts, times, strict=True)
+        )
+        self._outbox.result(Recorded(index=order.index, lease=order.lease, attempts=rows))
+
+    def _keep(self, item: Planned, order: Order) -> tuple[KeptFailure | None, dict[str, float]]:
+        """Render and store a failed attempt, its first variant, where failures are kept; what it took [s] by stage."""
+        *renderers, writer = self._tail
+        if not isinstance(writer, Hdf5Writer) or not writer.keeps(item.trajectory):
+            return None, {}
+        self._stamp.phase("render", index=order.index, lease=order.lease)
+        for rendered in run_one(renderers, replace(item, layouts=item.layouts[:1])):
+            begin, shown = time.thread_time(), OnDemand(rendered)
+            kept = writer.keep(rendered, shown)
+            return kept, {"render": shown.cpu_time, "store": time.thread_time() - begin - shown.cpu_time}
+        return None, {}
+
+    def _hand_over(self, item: Planned | Randomized, order: Order) -> None:
+        parts = plan_codec.encode(item)
+        spilled = order.slot < 0 or sum(map(len, parts)) > self._slab.capacity
+        if spilled:
+            path = self._folder / order.spill
+            with disk(path), path.open("xb") as file:
+                file.writelines(parts)
+        else:
+            self._slab.write(order.slot, order.generation, parts)
+        self._outbox.keep(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
+
+    def _render(self, order: Order) -> None:
+        self._take_role(Role.RENDERER)
+        self._stamp.phase("load", index=order.index, lease=order.lease)
+        scene: Scene = next(iter(self._load.process(self._request(order))))
+        item = self._planned(order, scene)
+        wanted = tuple(layout for layout in item.layouts if layout.key.variant in order.variants)
+        self._shelf.begin(order.lease)
+        _exhaust(run_one(self._tail, replace(item, layouts=wanted)))
+
+    def _planned(self, order: Order, scene: Scene) -> Planned | Randomized:
+        try:
+            if order.spill:
+                return plan_codec.decode((self._folder / order.spill).read_bytes(), scene)
+            return plan_codec.decode(self._slab.read(order.slot, order.generation), scene)
+        except (plan_codec.WireError, SlabError, OSError) as error:
+            raise LostPlanError(f"the plan cannot be read: {error}") from error
+
+    def _all_stages(self, order: Order) -> None:
+        self._take_role(Role.RENDERER)
+        self._stamp.phase("load", index=order.index, lease=order.lease)
+        self._shelf.begin(order.lease)
+        _exhaust(run_one(self._tail, self._request(order)))
+
+    def _request(self, order: Order) -> Request:
+        path = self._folder / order.stored
+        plan = stored_plan(path, attempt=order.stored_attempt) if order.stored else None
+        return Request(index=order.index, variants=order.variants, plan=plan)
+
+    def _take_role(self, role: Role) -> None:
+        if role not in self._roles:
+            self._roles.append(role)
+
+    def _times(self) -> dict[str, Any]:
+        """Where the time went since this was asked last."""
+        self._times_due = time.monotonic() + _TIMES_PERIOD
+        gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
+        return {"spans": thinned(self._stamp.take_spans()), "gaps": gaps}
+
+
+def _exhaust(results: Iterator[Any]) -> None:
+    for _ in results:
+        pass
+
+
+def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Sequence[int]) -> int:
+    """Work in this process, which belongs to the supervisor; the exit code.
+
+    Args:
+        load: Gives the job.
+        folder: The dataset's folder.
+        seat: Row in the page of stamps.
+        descriptors: Of the channel to the supervisor, the slab and the page of stamps.
+    """
+    leave_stopping_to_the_supervisor()
+    faulthandler.enable(sys.stderr)
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
+    end, slab, stamps = descriptors
+    channel = Channel(socket.socket(fileno=end))
+    outbox = Outbox(channel)
+    stamp = StampPage.attach(stamps).writer(seat)
+    stamp.phase("start")
+    try:
+        Worker(load(), folder, channel=channel, outbox=outbox, slab=Slab.attach(slab), stamp=stamp).run()
+    except BrokenPipeError:
+        return 1  # the supervisor is gone
+    except Exception as error:
+        outbox.say(trouble_of(error))
+        with suppress(OSError):  # the log may be on a full disk
+            traceback.print_exc()
+        return 1
+    return 0
+
+
+def _load(spec: CellSpec) -> Job:
+    job = load_job(spec)
+    load_kernels(spec.device)
+    return job
+
+
+if __name__ == "__main__":
+    _spec = CellSpec.from_text(sys.argv[1])
+    _seat, *_descriptors = map(int, sys.argv[2:])
+    sys.exit(main(lambda: _load(_spec), Path(_spec.folder), seat=_seat, descriptors=_descriptors))

@@ -1,0 +1,75 @@
+"""What a worker says: at once, or, while it carries out several short orders, all that they led to together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from nimbus.runner.cell.transport.channel import LONGEST, Channel
+from nimbus.runner.cell.transport.messages import to_bytes
+
+_OLD = 0.1
+"""[s] that something is kept at most, as long as the worker says that it makes progress."""
+
+
+class Outbox:
+    """Sends messages to the supervisor; several threads may use it.
+
+    Args:
+        channel: To the supervisor.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel, self._lock = channel, threading.Lock()
+        self._kept: list[bytes] = []
+        self._since = 0.0
+        """When the first of them was kept [s monotonic]."""
+        self._keeps_results = False
+
+    def keep_results(self) -> None:
+        """Keep results, too, until something is said."""
+        with self._lock:
+            self._keeps_results = True
+
+    def keep(self, message: Any) -> None:
+        """Tell of something with what is said next."""
+        with self._lock:
+            self._keep(message)
+
+    def result(self, message: Any) -> None:
+        """Tell of a result, at once unless results are kept."""
+        with self._lock:
+            self._keep(message)
+            if not self._keeps_results:
+                self._send()
+
+    def say(self, message: Any) -> None:
+        """Send a message, with all that was kept before it; waits while the supervisor is slow."""
+        with self._lock:
+            self._keeps_results = False
+            self._keep(message)
+            self._send()
+
+    def send_old(self) -> None:
+        """Send what has been kept for long: an order may turn out not to be a short one."""
+        with self._lock:
+            if self._kept and time.monotonic() > self._since + _OLD:
+                self._send()
+
+    def _keep(self, message: Any) -> None:
+        if not self._kept:
+            self._since = time.monotonic()
+        self._kept.append(to_bytes(message))
+
+    def _send(self) -> None:
+        """Send what is kept, in as few datagrams as hold it."""
+        together, *others = self._kept
+        self._kept = []
+        for content in others:
+            if len(together) + 1 + len(content) > LONGEST:
+                self._channel.send(together)
+                together = content
+            else:
+                together += b"\n" + content
+        self._channel.send(together)

@@ -1,0 +1,1 @@
+"""Instances of Isaac Sim as workers of a run."""

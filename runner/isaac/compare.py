@@ -1,0 +1,129 @@
+"""What two renderings of one episode have in common: the same steps one by one, and K together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.episode.observation import CameraFrames
+
+DEPTH = 1e-4
+"""[m] that depths may differ; the file stores it in tenths of a millimetre."""
+LABELS = 0.002
+"""Share of the pixels whose labels may differ: edges, which a path tracer samples at random."""
+COLOURS = 6.0
+"""Mean difference of colours, of 255, that denoising may leave."""
+_BESIDE = 2e-3
+"""[m] Median difference of depths from the default renderer's."""
+_DARK = 4.0
+"""Mean of a picture, of 255, below which it is black."""
+
+Frames = Mapping[str, CameraFrames]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One line of the table."""
+
+    name: str
+    passed: bool
+    found: str
+    seconds: float | None = None
+
+
+def first_images(frames: Frames) -> list[Check]:
+    """Whether the first image of each kind shows something."""
+    checks = []
+    for name, of in (("rgb", _rgb), ("depth", _depth), ("instance", _instance), ("normals", _normals)):
+        found = {camera: of(shown) for camera, shown in frames.items()}
+        empty = [camera for camera, (good, _) in found.items() if not good]
+        text = ", ".join(f"{camera}: {said}" for camera, (_, said) in sorted(found.items()))
+        checks.append(Check(name=f"first {name}", passed=not empty, found=text))
+    return checks
+
+
+def equal(one: Frames, many: Frames) -> list[Check]:
+    """Whether stacked images are those of single steps."""
+    depth, labels, colours = 0.0, 0.0, 0.0
+    for camera, alone in one.items():
+        together = many[camera]
+        same = (alone.instance == together.instance) & (alone.depth > 0) & (together.depth > 0)
+        error = np.abs(alone.depth - together.depth)[same]
+        depth = max(depth, float(np.quantile(error, 0.999)) if len(error) else np.inf)
+        labels = max(labels, float((alone.instance != together.instance).mean()))
+        colours = max(colours, float(np.abs(alone.rgb.astype(float) - together.rgb).mean()))
+    return [
+        Check(name="depth", passed=depth <= DEPTH, found=f"{depth:.1e} m apart, at most {DEPTH:g}"),
+        Check(name="labels", passed=labels <= LABELS, found=f"{labels:.2%} of pixels, at most {LABELS:.1%}"),
+        Check(name="colours", passed=colours <= COLOURS, found=f"{colours:.2f} of 255, at most {COLOURS:g}"),
+    ]
+
+
+def moving(frames: Frames) -> Check:
+    """Whether every camera's depth changes between the first step and the last: poses that are written are seen."""
+    changed = {camera: float((shown.depth[0] != shown.depth[-1]).mean()) for camera, shown in frames.items()}
+    text = ", ".join(f"{camera}: {share:.1%} of pixels" for camera, share in sorted(changed.items()))
+    return Check(name="what moves is seen to move", passed=bool(changed) and all(changed.values()), found=text)
+
+
+def beside_default(rtx: Frames, known: Frames) -> list[Check]:
+    """Whether the same labels stand at the same places as in the default renderer's images."""
+    agreement, depth, ratio = 1.0, 0.0, []
+    for camera, shown in rtx.items():
+        other = known[camera]
+        same = shown.semantic == other.semantic
+        agreement = min(agreement, float(same.mean()))
+        both = same & (shown.depth > 0) & (other.depth > 0)
+        error = np.abs(shown.depth - other.depth)[both]
+        depth = max(depth, float(np.median(error)) if len(error) else np.inf)
+        ratio.append(float(shown.rgb.mean() / max(other.rgb.mean(), 1e-9)))
+    bright = float(np.mean(ratio))
+    return [
+        _mounted(rtx, known),
+        Check(name="labels as by default", passed=agreement >= 0.95, found=f"{agreement:.1%} of pixels, at least 95%"),
+        Check(
+            name="depth as by default",
+            passed=depth <= _BESIDE,
+            found=f"median {depth:.1e} m apart, at most {_BESIDE:g}",
+        ),
+        Check(name="brightness as by default", passed=0.5 <= bright <= 2.0, found=f"{bright:.2f} times, 0.5 to 2"),
+    ]
+
+
+def _mounted(rtx: Frames, known: Frames) -> Check:
+    """Whether cameras that are carried are at the end where the default renderer has them: not a step behind."""
+    apart: dict[str, float] = {}
+    for camera, other in known.items():
+        if np.allclose(other.world_T_camera[0], other.world_T_camera[-1]):
+            continue
+        both = (rtx[camera].depth[-1] > 0) & (other.depth[-1] > 0)
+        error = np.abs(rtx[camera].depth[-1] - other.depth[-1])[both]
+        apart[camera] = float(np.median(error)) if len(error) else np.inf
+    text = ", ".join(f"{camera}: {error:.1e} m" for camera, error in sorted(apart.items())) or "none is mounted"
+    passed = all(error <= _BESIDE for error in apart.values())
+    return Check(name="mounted cameras at the last step", passed=passed, found=f"{text}, at most {_BESIDE:g}")
+
+
+def _rgb(frames: CameraFrames) -> tuple[bool, str]:
+    mean, spread = float(frames.rgb[0].mean()), float(frames.rgb[0].std())
+    return mean > _DARK and spread > 1.0, f"mean {mean:.0f}, spread {spread:.0f}"
+
+
+def _depth(frames: CameraFrames) -> tuple[bool, str]:
+    share = float((frames.depth[0] > 0).mean())
+    return share > 0.2, f"{share:.0%} hit"
+
+
+def _instance(frames: CameraFrames) -> tuple[bool, str]:
+    count = len(np.unique(frames.instance[0][frames.instance[0] > 0]))
+    return count >= 2, f"{count} things"
+
+
+def _normals(frames: CameraFrames) -> tuple[bool, str]:
+    hit = frames.depth[0] > 0
+    if not hit.any():
+        return False, "none"
+    length = float(np.median(np.linalg.norm(frames.normals[0][hit].astype(float) / 127, axis=-1)))
+    return abs(length - 1.0) < 0.05, f"length {length:.2f}"

@@ -1,0 +1,141 @@
+"""Finds Isaac Sim on this machine, of whichever kind, or says in one line what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import site
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.simulate.kit_app import VERSION
+from nimbus.runner.cell.transport.spec import Instances
+from nimbus.runner.isaac.gpu import Gpu, list_gpus
+
+PLACE = "NIMBUS_ISAACSIM"
+"""Environment variable with the folder of Isaac Sim, its ``python.sh``, or the Python that it is installed in."""
+_CONTAINER = Path("/isaac-sim")
+_PATIENCE = 120.0
+"""[s] A Python may take to say what it is: a container's first start reads from a cold disk."""
+_PROBE = """
+import importlib.metadata, importlib.util, json, os, sys
+try:
+    version, by_pip = importlib.metadata.version("isaacsim"), True
+except importlib.metadata.PackageNotFoundError:
+    by_pip = False
+    try:
+        version = open(os.path.join(os.environ.get("ISAAC_PATH", ""), "VERSION")).read().strip()
+    except OSError:
+        version = ""
+found = importlib.util.find_spec("isaacsim") is not None
+told = {"version": version, "by_pip": by_pip, "found": found}
+told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
+print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
+"""
+"""Says what a Python is, without importing Isaac Sim: an import asks for the licence."""
+_WHERE = "--sim isaacsim"
+_YES = ("1", "y", "yes", "true")
+
+
+def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gpu] | None = None) -> Instances:
+    """What instances are started with.
+
+    Args:
+        environ: Of this process.
+        gpus: Those of the machine; asked for when not given.
+
+    Raises:
+        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is fit.
+    """
+    command = _command(environ)
+    clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    told = _ask(command, clean)
+    _check(command, told, environ)
+    fit = _fit(list_gpus() if gpus is None else gpus)
+    changed = {name: value for name, value in told["environment"].items() if clean.get(name) != value}
+    return Instances(
+        executable=told["executable"],
+        environment={name: value for name, value in changed.items() if name not in ("_", "SHLVL", "PWD", "OLDPWD")},
+        libraries=tuple(dict.fromkeys(path for path in (*site.getsitepackages(), *sys.path) if "-packages" in path)),
+        gpus=tuple(gpu.uuid for gpu in fit),
+        gpu_numbers=tuple(gpu.number for gpu in fit),
+        gpu_free_bytes=tuple(gpu.free_bytes for gpu in fit),
+        folder=str(cache_folder("isaacsim")),
+    )
+
+
+def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Where it may be, best first: named, a workstation build, a container, the environment of this Python."""
+    for name in (PLACE, "ISAAC_PATH"):
+        if place := environ.get(name, ""):
+            path = Path(place).expanduser()
+            yield path / "python.sh" if path.is_dir() else path
+    yield _CONTAINER / "python.sh"
+    if any(Path(folder, "isaacsim", "__init__.py").is_file() for folder in site.getsitepackages()):
+        yield Path(sys.executable)
+
+
+def _command(environ: Mapping[str, str]) -> Path:
+    named = environ.get(PLACE, "")
+    for path in candidates(environ):
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+        if named:
+            what = f"{PLACE} names no Python of Isaac Sim: {path}"
+            raise InputError(what, where=_WHERE, instead="name its folder, its python.sh, or the python it is in")
+    instead = f"install Isaac Sim {VERSION}.0 and name its folder in {PLACE}, see docs/isaacsim.md; or use --sim newton"
+    raise InputError("Isaac Sim was not found", where=_WHERE, instead=instead)
+
+
+def _ask(command: Path, environ: Mapping[str, str]) -> dict:
+    words = [str(command), "-c", _PROBE]
+    try:
+        done = subprocess.run(
+            words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{command} did not answer within {_PATIENCE:g} s", where=_WHERE) from None
+    except OSError as error:
+        raise InputError(f"{command} cannot be started: {error.strerror}", where=_WHERE) from None
+    for line in done.stdout.splitlines():
+        if line.startswith("nimbus-probe "):
+            return json.loads(line.removeprefix("nimbus-probe "))
+    words = (done.stderr or done.stdout).strip().splitlines()
+    ending = f": {words[-1]}" if words else ""
+    raise InputError(f"{command} ended with exit code {done.returncode}{ending}", where=_WHERE)
+
+
+def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
+    version, python = told["version"], tuple(told["python"])
+    if not told["found"] and not version:
+        instead = f"install Isaac Sim {VERSION}.0 into it, see docs/isaacsim.md; or use --sim newton"
+        raise InputError(f"Isaac Sim is not in {command}", where=_WHERE, instead=instead)
+    if not version.startswith(f"{VERSION}."):
+        what = f"this is Isaac Sim {version or 'of an unknown version'}, {VERSION}.0 is needed"
+        raise InputError(what, where=f"{_WHERE} ({command})", instead="see docs/isaacsim.md, or use --sim newton")
+    if python != sys.version_info[:2]:
+        theirs, ours = (".".join(map(str, pair)) for pair in (python, sys.version_info[:2]))
+        instead = f"make Nimbus's environment with python{theirs}"
+        raise InputError(f"Isaac Sim has Python {theirs}, this is {ours}", where=_WHERE, instead=instead)
+    if not told["by_pip"] and not command.is_relative_to(_CONTAINER):
+        return  # who unpacked a workstation build was asked when it was downloaded
+    accepted = [environ.get(name, "") for name in ("OMNI_KIT_ACCEPT_EULA", "ACCEPT_EULA")]
+    if not any(value.lower() in _YES for value in accepted):
+        instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
+        raise InputError("the licence of Isaac Sim is not accepted", where=_WHERE, instead=instead)
+
+
+def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:
+    if not gpus:
+        instead = "look at 'nvidia-smi', or use --sim newton"
+        raise InputError("no NVIDIA GPU was found", where=_WHERE, instead=instead)
+    fit = [gpu for gpu in gpus if gpu.traces_rays]
+    if not fit:
+        names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
+        instead = "Isaac Sim needs an RTX GPU; use --sim newton --device cuda on this one"
+        raise InputError(f"no GPU with RT cores: {names}", where=_WHERE, instead=instead)
+    return fit

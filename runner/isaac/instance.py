@@ -1,0 +1,123 @@
+"""How one instance of Isaac Sim is started in place of this process: its words, its environment, its own root."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import nimbus
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.transport.spec import CellSpec, Instances
+from nimbus.runner.isaac.shared_memory import remove_shared_memory
+from nimbus.runner.system.processes import usable_cores
+
+ROOT_WORD = "--portable-root"
+"""Kit keeps settings, caches and logs below the folder that follows; noticed only as a word of its own."""
+_INHERITED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP")
+FREE = "NIMBUS_GPU_FREE_BYTES"
+"""Environment variable with the memory that an instance may count on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What one instance has for itself."""
+
+    gpu: str
+    """UUID"""
+    gpu_number: int
+    free_bytes: int
+    """Of the GPU's memory, this instance's share of it."""
+    root: Path
+
+    @property
+    def package(self) -> Path:
+        """A folder with nothing in it but Nimbus: the one around an installed package has much else."""
+        return self.root / "python"
+
+
+def place_of(instances: Instances, number: int) -> Place:
+    """GPU and root of an instance; instances take the GPUs in turn.
+
+    Args:
+        instances: What was found.
+        number: Of the instance, from 0; two that live at the same time have different ones.
+    """
+    count = len(instances.gpus)
+    turn, before = number % count, number // count
+    return Place(
+        gpu=instances.gpus[turn],
+        gpu_number=instances.gpu_numbers[turn],
+        free_bytes=instances.gpu_free_bytes[turn] >> before,
+        root=Path(instances.folder, f"instance-{number}"),
+    )
+
+
+def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> dict[str, str]:
+    """Of an instance's process: what its start script sets, and of Nimbus nothing but the package itself."""
+    kept = {name: value for name, value in host.items() if name not in _INHERITED}
+    own = instances.environment
+    return {
+        **kept,
+        **own,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), own.get("PYTHONPATH", "")))),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the number of a GPU is then the same to CUDA, Vulkan and the driver
+        "NIMBUS_GPU": place.gpu,
+        FREE: str(place.free_bytes),
+        "WARP_CACHE_PATH": str(place.root / "warp"),
+        "__GL_SHADER_DISK_CACHE_PATH": str(place.root / "gl"),
+    }
+
+
+def link_package(place: Place) -> None:
+    """Let Nimbus be found in the folder that is for it alone."""
+    place.package.mkdir(parents=True, exist_ok=True)
+    link, fresh = place.package / "nimbus", place.package / "nimbus.part"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(Path(str(nimbus.__file__)).absolute().parent)
+    fresh.replace(link)
+
+
+def threads_of(spec: CellSpec) -> int:
+    """Threads of one instance: its share of the cores, which Kit alone would all take."""
+    count = spec.resources.workers[1] if spec.resources.workers else len(spec.instances.gpus)
+    return max(1, usable_cores() // max(1, count))
+
+
+def words(spec: CellSpec, handover: str, place: Place, *, seat: int, descriptors: Sequence[int]) -> list[str]:
+    """The command of an instance, which is a worker of a cell."""
+    numbers = [seat, place.gpu_number, threads_of(spec), *descriptors]
+    own = [spec.to_text(), handover, json.dumps(numbers)]
+    return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac.worker", *own, ROOT_WORD, str(place.root)]
+
+
+def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: Sequence[int]) -> NoReturn:
+    """Execute an instance in place of this process.
+
+    Args:
+        spec: The run.
+        handover: What it is to know of the job, as :func:`nimbus.runner.isaac.job.hand_over` gives it.
+        number: Of the instance.
+        seat: Row in the page of stamps.
+        descriptors: Of the channel, the slab and the page of stamps.
+
+    Raises:
+        InputError: It cannot be started.
+    """
+    place = place_of(spec.instances, number)
+    place.root.mkdir(parents=True, exist_ok=True)
+    link_package(place)
+    remove_shared_memory(place.root)  # of the instance that had this root before, and is dead
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until its own handler is there, asking for stacks is no death
+    command = words(spec, handover, place, seat=seat, descriptors=descriptors)
+    try:
+        os.execve(command[0], command, environment(spec.instances, place, os.environ))
+    except OSError as error:
+        raise InputError(f"{command[0]} cannot be started: {error.strerror}", where="--sim isaacsim") from error

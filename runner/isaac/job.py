@@ -1,0 +1,187 @@
+"""The job of a worker inside Isaac Sim: it renders and stores, and knows of the task what it was handed.
+
+Nothing here imports the default simulator or the planner, nor parses the task: their libraries are not to be loaded
+beside Isaac Sim's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.registry import register
+from nimbus.datagen.stages import (
+    Chain,
+    Planned,
+    Planner,
+    Randomized,
+    Randomizer,
+    Request,
+    Scene,
+    SceneLoader,
+)
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.worker.job import Job, Origin, load_job
+from nimbus.runner.isaac.instance import FREE
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.pipeline import Pipeline
+    from nimbus.datagen.robots.robot import Robot
+    from nimbus.datagen.usd.stage import StageInfo
+
+RENDERER = "isaacsim"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handover:
+    """What a renderer has to know of a job: plain values."""
+
+    origin: Origin
+    pipeline: str
+    scene: str
+    robot: str
+    libraries: tuple[str, ...]
+    assets: dict[str, str]
+    """Content hashes."""
+    run_settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderAssets:
+    """What is seen of a loaded scene."""
+
+    stage: StageInfo
+    robot: Robot
+    libraries: Mapping[str, ObjectLibrary]
+
+
+class RenderJob(Job):
+    """A job of which only the second half is made here."""
+
+    def chain(self, dataset: object, **further: object) -> Chain:
+        """The renderer's components; what comes before stands for work that others do."""
+        from nimbus.datagen.pipeline import build
+
+        elsewhere = {"load": "handed over", "randomize": "elsewhere", "plan": "elsewhere"}
+        components = tuple(
+            replace(part, name=elsewhere[part.kind], settings={}) if part.kind in elsewhere else part
+            for part in self.pipeline.components
+        )
+        pipeline = replace(self.pipeline, components=components)
+        return build(pipeline, **{**self.context, "dataset": dataset, **further})
+
+
+def with_isaacsim(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline, rendered in Isaac Sim.
+
+    Raises:
+        InputError: One component has several stages: its halves cannot be in different programs.
+    """
+    for part in pipeline.components:
+        if "+" in part.kind:
+            what = f"{part.kind} in one component cannot be divided between Nimbus and Isaac Sim"
+            raise pipeline.document.error(part.keys, what, instead="use --sim newton", at_key=True)
+    components = tuple(
+        replace(part, name=RENDERER, settings={}) if part.kind == "render" and part.name != RENDERER else part
+        for part in pipeline.components
+    )
+    return replace(pipeline, components=components)
+
+
+def hand_over(job: Job, spec: CellSpec) -> str:
+    """What instances are told of a loaded job, as JSON; empty where they load it themselves."""
+    from nimbus.datagen.load.fingerprint import asset_hashes
+    from nimbus.datagen.store.json_text import to_json
+
+    if not spec.task:
+        return ""
+    assets, task = job.context["assets"], job.context["task"]
+    told = Handover(
+        origin=job.origin,
+        pipeline=spec.pipeline or task.pipeline,
+        scene=str(assets.stage.path),
+        robot=task.robot,
+        libraries=tuple(assets.libraries),
+        assets=dict(asset_hashes(assets.stage, assets.robot, assets.libraries.values())),
+        run_settings=dict(job.context["run_settings"]),
+    )
+    return to_json(asdict(told))
+
+
+def render_job(spec: CellSpec, handover: str) -> Job:
+    """The job of an instance; Isaac Sim runs already.
+
+    Raises:
+        InputError: Something is missing.
+    """
+    if not handover:
+        return load_job(spec)  # somebody's own components, which load what they need
+    import nimbus.datagen.render.isaacsim.renderer
+    import nimbus.datagen.store.writer  # noqa: F401 (both register themselves)
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.pipeline import load_pipeline
+    from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.store.json_text import from_json
+    from nimbus.datagen.usd.stage import read_stage
+
+    told = from_json(Handover, handover)
+    stage, robot = read_stage(told.scene), load_robot(told.robot)
+    libraries = {name: ObjectLibrary.open(name) for name in told.libraries}
+    provenance = Provenance(
+        task_text=told.origin.task_text,
+        task_hash=told.origin.task_hash,
+        assets=told.assets,
+        settings=told.run_settings,
+    )
+    context = {
+        "handed": (RenderAssets(stage=stage, robot=robot, libraries=libraries), provenance),
+        "stack": spec.stack,
+        "free_bytes": int(os.environ.get(FREE, "0")),
+    }
+    pipeline = with_isaacsim(load_pipeline(told.pipeline))
+    return RenderJob(origin=told.origin, pipeline=pipeline, context=context | spec.settings, load_time=0.0)
+
+
+@register("load", "handed over")
+class HandedOver(SceneLoader):
+    """The scene that this process was given.
+
+    Args:
+        handed: What is seen of it, and where it comes from.
+    """
+
+    def __init__(self, handed: tuple[RenderAssets, Provenance]) -> None:
+        self._assets, self._provenance = handed
+
+    def process(self, item: Request) -> Iterator[Scene]:
+        """One scene for one request."""
+        yield Scene(request=item, assets=self._assets, provenance=self._provenance)
+
+
+@register("randomize", "elsewhere")
+class RandomizedElsewhere(Randomizer):
+    """Stands for what planners do."""
+
+    def process(self, item: Scene) -> Iterator[Randomized]:
+        """Nothing is drawn here."""
+        raise _misled("randomize", item.label)
+
+
+@register("plan", "elsewhere")
+class PlannedElsewhere(Planner):
+    """Stands for what planners do."""
+
+    def process(self, item: Randomized) -> Iterator[Planned]:
+        """Nothing is planned here."""
+        raise _misled("plan", item.label)
+
+
+def _misled(stage: str, label: str) -> RuntimeError:
+    """A bug: the supervisor gives renderers trajectories, and instances are renderers and stay so."""
+    return RuntimeError(
+        f"{label} came to an instance of Isaac Sim to {stage}: only planners, which are other processes, do that"
+    )

@@ -1,0 +1,80 @@
+"""A worker inside an instance of Isaac Sim: starts Kit, then works as any other worker of the cell.
+
+Kit is imported first: what it brings along is what everything after it uses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.simulate.kit_app import start
+from nimbus.runner.cell.transport.spec import CellSpec, Instances
+from nimbus.runner.cell.worker.heartbeat import StampPage
+from nimbus.runner.isaac.instance import ROOT_WORD
+from nimbus.runner.isaac.shared_memory import note_shared_memory
+from nimbus.runner.system.processes import die_with_parent, leave_stopping_to_the_supervisor
+
+
+def main(words: list[str]) -> NoReturn:
+    """Work for the supervisor that this process belongs to; ends the process, and never waits for Kit to close.
+
+    Args:
+        words: The spec, the handover, numbers (seat, GPU, threads, descriptors of channel, slab and stamps) as JSON;
+            then Kit's own words.
+    """
+    text, handover, numbers, *kits = words
+    seat, gpu, threads, *descriptors = json.loads(numbers)
+    die_with_parent(os.getppid())
+    leave_stopping_to_the_supervisor()
+    stamp = StampPage.attach(os.dup(descriptors[-1])).writer(seat)
+    stamp.phase("start")
+    sys.argv[1:] = kits  # Kit reads them too, and would not know the others
+    refusal: InputError | None = None
+    try:
+        app = start(gpu=gpu, threads=threads)
+    except InputError as error:
+        app, refusal = None, error
+    else:
+        note_shared_memory(Path(kits[kits.index(ROOT_WORD) + 1]))
+    spec = _spec(text)
+    _add_libraries(spec.instances)
+    code = _work(spec, handover, refusal, seat=seat, descriptors=descriptors)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    del app  # still open: closing may take for ever, and what it was for is stored
+    os._exit(code)
+
+
+def _spec(text: str) -> CellSpec:
+    """Read before the libraries that check it are there."""
+    libraries = json.loads(text)["instances"]["libraries"]
+    _add_libraries(Instances(libraries=tuple(libraries)))
+    return CellSpec.from_text(text)
+
+
+def _add_libraries(instances: Instances) -> None:
+    """What Isaac Sim has wins over what stands behind."""
+    sys.path += [path for path in instances.libraries if path not in sys.path and Path(path).is_dir()]
+
+
+def _work(spec: CellSpec, handover: str, refusal: InputError | None, *, seat: int, descriptors: list[int]) -> int:
+    from nimbus.runner.cell.worker import main_loop
+    from nimbus.runner.isaac.job import Job, render_job
+
+    def load() -> Job:
+        if refusal:
+            raise refusal
+        return render_job(spec, handover)
+
+    return main_loop.main(load, Path(spec.folder), seat=seat, descriptors=descriptors)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Progress, status file and dashboard of a run."""

@@ -1,0 +1,72 @@
+"""Tells of a dataset that is made from another one: how much is yet to come, and what it holds in the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from rich.console import Console
+from rich.table import Table
+
+from nimbus.runner.system.trimmed import tidy
+
+
+class Made(Protocol):
+    """What an export or a conversion says of itself."""
+
+    @property
+    def format(self) -> str: ...  # noqa: D102
+    @property
+    def out(self) -> Path: ...  # noqa: D102
+    @property
+    def episode_count(self) -> int: ...  # noqa: D102
+    @property
+    def frame_count(self) -> int: ...  # noqa: D102
+    @property
+    def file_count(self) -> int: ...  # noqa: D102
+    @property
+    def byte_count(self) -> int: ...  # noqa: D102
+    @property
+    def is_new(self) -> bool: ...  # noqa: D102
+
+
+def tell(left: int) -> None:
+    """Say on a terminal how many episodes are yet to come."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{left} left \x1b[K" if left else "\r\x1b[K")
+
+
+def print_made(
+    made: Made, wall_seconds: float, *, further: Mapping[str, str], warning: str = "", word: str = "dataset"
+) -> None:
+    """Show what it holds, and where it is.
+
+    Args:
+        made: What was made.
+        wall_seconds: How long that took.
+        further: Rows of the table that not everything has.
+        warning: A line below it.
+        word: What it is called.
+    """
+    table = Table(show_header=False, box=None)
+    table.add_row("format", made.format)
+    table.add_row("episodes", f"{made.episode_count}")
+    table.add_row("frames", f"{made.frame_count}")
+    table.add_row("files", f"{made.file_count}")
+    table.add_row("bytes", f"{made.byte_count:,}")
+    for name, text in further.items():
+        table.add_row(name, text)
+    table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: it stood here already, and is whole")
+    console = Console()
+    with tidy(console):
+        console.print(table)
+    if warning:
+        console.print(warning, style="yellow", soft_wrap=True, markup=False, highlight=False)
+    print_place(made.out, console, word=word)
+
+
+def print_place(out: Path, console: Console, *, word: str = "dataset") -> None:
+    """Say where it is."""
+    console.print(f"{word}: {out}", soft_wrap=True, markup=False, highlight=False)

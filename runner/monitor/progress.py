@@ -1,0 +1,196 @@
+"""Keeps count of a run, and writes its status file."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.errors import StorageError
+from nimbus.datagen.stages import Stored
+from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.store.ledger.ledger import Attempt
+from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.monitor.status import FILE_NAME, STAGES, Event, Status
+
+_SHARED = STAGES[:3]
+"""Stages that all variants of an episode share."""
+_WRITE_INTERVAL = 0.5
+_EVENTS = 100
+_OPEN_EPISODES = 4096
+"""Episodes whose CPU times are kept until their last attempt."""
+
+
+class Progress:
+    """Keeps a run's :class:`Status` and writes it, at most twice a second.
+
+    Args:
+        folder: The dataset's folder.
+        task: The task's name.
+        target: Episodes asked for, variants counted.
+        already: Episodes of those that earlier runs settled.
+        already_stored: Those of them that are stored.
+        started: [s since 1970] when the run began; now, when not given.
+        mode: ``cell``, ``serial`` or ``coupled``.
+        launcher: The process that was started first; this one, when not given.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        task: str,
+        target: int,
+        already: int = 0,
+        already_stored: int = 0,
+        started: float = 0.0,
+        mode: str = "",
+        launcher: int = 0,
+    ) -> None:
+        now = time.time()
+        self.status = Status(
+            task=task,
+            mode=mode,
+            target=target,
+            already=already,
+            already_stored=already_stored,
+            pid=os.getpid(),
+            launcher=launcher or os.getpid(),
+            started=started or now,
+            updated=now,
+        )
+        self._path = folder / FILE_NAME
+        self._written = 0.0
+        self._plans: dict[tuple[int, int], None] = {}
+        self._costs: dict[int, float] = {}
+        self._write()
+
+    def activity(self, text: str) -> None:
+        """Say what the run is doing now; an empty text when it is at work."""
+        self.status.activity = text
+        self._touch()
+
+    def add(self, stored: Stored, *, is_new: bool | None = None) -> None:
+        """Count what became of an attempt.
+
+        Args:
+            stored: The attempt.
+            is_new: No other variant has shown its plan before; found out when not given.
+        """
+        status = self.status
+        if is_new is None:
+            plan = (stored.index, stored.attempt)
+            is_new = plan not in self._plans
+            self._plans[plan] = None
+            _forget_oldest(self._plans)
+        status.activity = ""
+        failed = not stored.outcome.success
+        status.attempts += is_new
+        if failed:
+            reason = stored.outcome.reason.value
+            status.failures[reason] = status.failures.get(reason, 0) + is_new
+            status.given_up += stored.final
+        if stored.path:
+            status.stored += 1
+            status.byte_count += stored.byte_count
+            status.step_count += stored.step_count
+        reached = (_SHARED if is_new else ()) + (() if failed else STAGES[3:])
+        for stage in reached:
+            status.counts[stage] = status.counts.get(stage, 0) + 1
+        for name, seconds in stored.times.items():
+            table = status.waits if name.endswith("_wait") else status.cpu_times
+            table[name] = table.get(name, 0.0) + seconds
+        self._cost(stored)
+        self._touch()
+
+    def _cost(self, stored: Stored) -> None:
+        """What an episode took, all its attempts and variants one after the other."""
+        cpu = sum(seconds for name, seconds in stored.times.items() if name in STAGES[1:])
+        cost = self._costs.pop(stored.index, 0.0) + cpu
+        self._costs[stored.index] = cost
+        _forget_oldest(self._costs)
+        self.status.longest_episode = max(self.status.longest_episode, cost)
+
+    def tell(self, text: str, *, kind: str = "episode") -> None:
+        """Note something that happened.
+
+        Args:
+            text: One line.
+            kind: As :attr:`Event.kind` lists them.
+        """
+        events = self.status.events
+        number = events[-1].number + 1 if events else 1
+        event = Event(number=number, text=text, kind=kind, time=time.time())
+        self.status.events = (*events[-_EVENTS + 1 :], event)
+        self._touch()
+
+    def ready(self) -> None:
+        """The first order was given, or the first episode begun: what came before was the start-up."""
+        if not self.status.startup_seconds:
+            self.status.startup_seconds = max(1e-3, time.time() - self.status.started)
+
+    def update(self, **values: object) -> None:
+        """Set fields of the status."""
+        for name, value in values.items():
+            setattr(self.status, name, value)
+        self._touch()
+
+    def flush(self) -> None:
+        """Write the status now."""
+        self.status.updated = time.time()
+        self._write()
+
+    def finish(self, state: str) -> None:
+        """Write the last word: ``done``, ``short``, ``interrupted`` or ``failed``."""
+        self.status.state = state
+        self.status.activity = ""
+        self.flush()
+
+    def _touch(self) -> None:
+        self.status.updated = time.time()
+        if self.status.updated - self._written >= _WRITE_INTERVAL:
+            self._write()
+
+    def _write(self) -> None:
+        self._written = self.status.updated
+        # A full disk ends the run where episodes are stored, not where progress is told.
+        with suppress(OSError, StorageError):
+            replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)
+
+
+def _forget_oldest(table: dict[Any, Any]) -> None:
+    if len(table) > _OPEN_EPISODES:
+        del table[next(iter(table))]
+
+
+def line(stored: Stored, status: Status) -> str:
+    """One attempt in one line."""
+    seconds = sum(value for name, value in stored.times.items() if not name.endswith("_wait"))
+    head = f"[{status.settled}/{status.target}] {stored.episode_id}"
+    if stored.outcome.success:
+        size = f"{stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB"
+        return f"{head}: stored, {size}, {seconds:.1f} s CPU"
+    why = stored.outcome.reason.value.replace("_", " ")
+    place = f" in {stored.outcome.phase}" if stored.outcome.phase else ""
+    return f"{head}: attempt {stored.attempt + 1} failed{place}: {why}, {seconds:.1f} s CPU"
+
+
+def stored_of(attempt: Attempt) -> Stored:
+    """What became of an attempt, as a writer tells it."""
+    return Stored(
+        episode_id=attempt.episode_id,
+        index=attempt.idx,
+        variant=attempt.variant,
+        attempt=attempt.attempt,
+        outcome=Outcome(
+            success=attempt.success, phase=attempt.phase, reason=Reason(attempt.reason), detail=attempt.detail
+        ),
+        final=attempt.final,
+        path=attempt.path,
+        step_count=attempt.step_count,
+        byte_count=attempt.stored_bytes,
+        times=attempt.times,
+    )

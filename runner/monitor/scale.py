@@ -1,0 +1,89 @@
+"""``nimbus scale DIR 3x1``: more or fewer workers, in other roles, while a run goes on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.monitor.status import Status, read_status
+
+FILE_NAME = "scale.json"
+_PATIENCE = 3.0
+"""[s] to wait for the run to follow; it will anyway."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """What ``scale.json`` says: the split that somebody wants of a run."""
+
+    launcher: int
+    """The run's first process: a later run takes no notice."""
+    number: int
+    """Grows by one with each wish."""
+    workers: tuple[int, int] | None = None
+    """Planners and renderers; None: as many as there are cores."""
+
+    def __post_init__(self) -> None:
+        if self.workers and min(self.workers) < 1:
+            raise ValueError(f"{_words(self.workers)} make nothing")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Ask the run that writes into a folder for another split."""
+    folder, workers = args.folder, args.split
+    read_info(folder)
+    status = _alive(folder)
+    wanted = Scale(launcher=status.launcher, number=_last(folder) + 1, workers=workers)
+    replace_text(folder / FILE_NAME, to_json(asdict(wanted)) + "\n", durable=False)
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline and (now := read_status(folder)) and now.state == "running":
+        if now.scaled == wanted.number:
+            sys.stdout.write(f"{_words(now.split)}; before: {_words(status.split)}\n")
+            return 0
+        time.sleep(0.1)
+    sys.stdout.write("asked; the run follows as soon as it can\n")
+    return 0
+
+
+def read_scale(folder: Path, *, launcher: int) -> Scale | None:
+    """What is wanted of the run of a launcher; None when nothing is.
+
+    Raises:
+        ValueError: The file is not of Nimbus.
+    """
+    try:
+        wanted = from_json(Scale, (folder / FILE_NAME).read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return wanted if wanted.launcher == launcher else None
+
+
+def _alive(folder: Path) -> Status:
+    status = read_status(folder)
+    if status is None or status.state != "running":
+        ended = f"; the last one is {status.state}" if status else ""
+        raise InputError(f"no run writes into this folder{ended}", where=str(folder), instead="start one: nimbus run")
+    if status.mode != "cell":
+        what = f"the run in this folder is {status.mode}: it has one process"
+        raise InputError(what, where=str(folder), instead="start it without --serial and --coupled")
+    return status
+
+
+def _last(folder: Path) -> int:
+    try:
+        return from_json(Scale, (folder / FILE_NAME).read_text(encoding="utf-8")).number
+    except (OSError, ValueError):
+        return 0
+
+
+def _words(split: tuple[int, int]) -> str:
+    planners, renderers = split
+    many = (f"{planners} planner{'s' * (planners != 1)}", f"{renderers} renderer{'s' * (renderers != 1)}")
+    return " and ".join(many)

@@ -1,0 +1,73 @@
+"""What the runs into a dataset were, and how long each took, also those that were killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nimbus.datagen.store.ledger.ledger import Attempt
+from nimbus.datagen.store.ledger.records import Fault, Run
+from nimbus.runner.monitor.status import Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFigures:
+    """One run."""
+
+    id: int
+    mode: str
+    state: str
+    """``killed``, when it never told how it ended."""
+    started: float
+    """[s since 1970]"""
+    seconds: float
+    """[s] it took; of a killed one until the last that is known of it"""
+    startup_seconds: float
+    cores: int
+    workers: str
+    """Split it started with."""
+    stored: int
+    faults: int
+    reach: dict[str, Any] = field(default_factory=dict)
+    """Reach maps of the task's regions; see ``report.table``."""
+
+
+def run_figures(
+    runs: list[Run], attempts: list[Attempt], faults: list[Fault], status: Status | None
+) -> tuple[RunFigures, ...]:
+    """Figures of every run, in order.
+
+    Args:
+        runs: From the ledger.
+        attempts: Likewise.
+        faults: Likewise.
+        status: Of the last run, which may go on.
+    """
+    rows = []
+    for run, following in zip(runs, [*runs, None][1:], strict=True):
+        limit = following.started if following else float("inf")
+        mine = [attempt for attempt in attempts if run.started <= attempt.ended < limit]
+        told = status if status and following is None and not run.ended else None
+        known = [*(attempt.ended for attempt in mine), *(fault.time for fault in faults if fault.run == run.id)]
+        last = max((*known, told.updated if told else 0.0), default=run.started)
+        rows.append(
+            RunFigures(
+                id=run.id,
+                mode=run.mode,
+                state=run.state if run.ended else (told.state if told else "killed"),
+                started=run.started,
+                seconds=run.wall_seconds if run.ended else max(0.0, last - run.started),
+                startup_seconds=run.startup_seconds or (told.startup_seconds if told else 0.0),
+                cores=run.cores,
+                workers=run.workers,
+                stored=_count(mine),
+                faults=sum(fault.run == run.id for fault in faults),
+                reach=run.settings.get("reach", {}),
+            )
+        )
+    return tuple(rows)
+
+
+def _count(attempts: Iterable[Attempt]) -> int:
+    return sum(bool(attempt.path) for attempt in attempts)

@@ -1,0 +1,287 @@
+"""What a run made, in figures: read from the ledger and the run's status, shown by ``nimbus report``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.analysis.yields import Yields, find_yields
+from nimbus.datagen.store.dataset import read_info
+from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
+from nimbus.datagen.store.ledger.records import Fault, State
+from nimbus.runner.monitor.status import STAGES, bound, read_status
+from nimbus.runner.report.figures import RunFigures, run_figures
+
+ONCE = ("load",)
+"""Stages whose work is done at a run's start, for all of its episodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindYield:
+    """Attempts in which a kind of object took part, and how many of them succeeded."""
+
+    kind: str
+    attempts: int
+    successes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageTime:
+    """CPU time of a stage."""
+
+    stage: str
+    total: float
+    """[s]"""
+    per_episode: float
+    """[s] a stored episode, failed attempts included"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """All figures of a report."""
+
+    task: str
+    robot: str
+    seed: int
+    rate: float
+    cameras: dict[str, tuple[int, int]]
+    state: str
+    """How the last run ended; empty when unknown."""
+    target: int
+    """Episodes that the last run was asked for; 0 when unknown."""
+    stored: int
+    given_up: int
+    """Episodes that failed in every attempt."""
+    attempts: int
+    """Plans tried; one that several variants show counts once."""
+    successes: int
+    reasons: dict[str, int]
+    """Failed attempts by reason, most frequent first."""
+    phases: dict[str, int]
+    """Failed attempts by skill and reason."""
+    kinds: tuple[KindYield, ...]
+    yields: Yields
+    """Tried against kept, for every value that was drawn."""
+    failure_seconds: float
+    """[s] CPU of failed attempts."""
+    stages: tuple[StageTime, ...]
+    """Those that every episode goes through."""
+    once: dict[str, float]
+    """[s] CPU spent once a run, however many episodes it makes, by stage"""
+    waits: dict[str, float]
+    """[s] spent waiting for a queue, by name"""
+    durations: dict[str, float]
+    """[s] of the stored motions: shortest, median, longest, total"""
+    step_count: int
+    byte_count: int
+    """[bytes] Of the stored episodes."""
+    failure_bytes: int
+    """[bytes] Of failed attempts that are kept."""
+    episodes: tuple[Attempt, ...]
+    """The stored ones, by index and variant."""
+    outdated: tuple[str, ...] = ()
+    """Files of stored episodes that are not there, or of another size; the next run makes them again."""
+    wall_seconds: float = 0.0
+    """[s] of all runs together"""
+    startup_seconds: float = 0.0
+    """[s] of all runs together, until their first orders"""
+    cores: float = 0.0
+    """That the runs had, weighted by their time."""
+    longest_episode: float = 0.0
+    """[s] CPU of the episode that took the most, what is loaded once left out"""
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    """[s] CPU by stage, waits left out"""
+    faults: dict[str, int] = field(default_factory=dict)
+    """Workers that died, hung or raised, by kind."""
+    fault_rows: tuple[Fault, ...] = ()
+    quarantined: int = 0
+    """Episodes given up because they killed workers."""
+    runs: tuple[RunFigures, ...] = ()
+    price_per_hour: float | None = None
+    """Of the machine, in whatever currency."""
+
+    @property
+    def success_rate(self) -> float:
+        """Attempts that succeeded, 0 to 1."""
+        return self.successes / self.attempts if self.attempts else 0.0
+
+    @property
+    def bound_seconds(self) -> float:
+        """[s] The shortest time that the measured work could have taken on these cores."""
+        return bound(sum(self.stage_seconds.values()), self.cores, self.longest_episode)
+
+    @property
+    def distance(self) -> float | None:
+        """Wall time over its bound; None where nothing was measured."""
+        return self.wall_seconds / self.bound_seconds if self.bound_seconds and self.wall_seconds else None
+
+    @property
+    def distance_after_startup(self) -> float | None:
+        """The same without the start-up, and without loading in the bound."""
+        work = sum(self.stage_seconds.values()) - self.stage_seconds.get("load", 0.0)
+        shortest = bound(work, self.cores, self.longest_episode)
+        return (self.wall_seconds - self.startup_seconds) / shortest if shortest and self.wall_seconds else None
+
+    @property
+    def stored_per_hour(self) -> float | None:
+        """Stored episodes an hour of wall time."""
+        return self.stored / self.wall_seconds * 3600 if self.wall_seconds else None
+
+    @property
+    def cost_per_episode(self) -> float | None:
+        """Of a stored one; None without a price, or without an episode."""
+        if self.price_per_hour is None or not self.stored:
+            return None
+        return self.price_per_hour * self.wall_seconds / 3600 / self.stored
+
+    def to_plain(self) -> dict[str, Any]:
+        """All figures, the stable keys among them; ``docs/status.md`` describes those."""
+        return asdict(self) | {
+            "episodes_asked": self.target,
+            "episodes_stored": self.stored,
+            "yield": self.success_rate,
+            "flags": [asdict(row) for row in self.yields.flags],
+            "bound_seconds": self.bound_seconds,
+            "distance": self.distance,
+            "distance_after_startup": self.distance_after_startup,
+            "rejected": self.reasons,
+            "stored_per_hour": self.stored_per_hour,
+            "cost_per_episode": self.cost_per_episode,
+        }
+
+    @property
+    def each(self) -> str:
+        """Of what CPU times are told: an episode, or all of the run where none is stored."""
+        return "an episode" if self.stored else "in all, none stored"
+
+    @property
+    def cpu_per_episode(self) -> float:
+        """[s] CPU a stored episode, failed attempts included; what is done once a run is left out."""
+        return sum(stage.per_episode for stage in self.stages)
+
+
+def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
+    """Gather the figures of a dataset.
+
+    Args:
+        folder: Of the dataset.
+        price_per_hour: Of the machine.
+
+    Raises:
+        InputError: There is no dataset in the folder.
+    """
+    info, status = read_info(folder), read_status(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        with ledger.snapshot():
+            attempts, faults, runs = ledger.attempts(), ledger.faults(), ledger.runs()
+            quarantined = len(ledger.episodes(State.QUARANTINED))
+    finally:
+        ledger.close()
+    stored = tuple(attempt for attempt in attempts if attempt.path)
+    plans = one_of_each_plan(attempts)
+    failed = [plan for plan in plans if not plan.success]
+    totals = _totals(attempts, waits=False)
+    run_rows = run_figures(runs, attempts, faults, status)
+    wall = sum(run.seconds for run in run_rows)
+    return Summary(
+        task=info.task,
+        robot=info.robot,
+        seed=info.seed,
+        rate=info.rate,
+        cameras=info.cameras,
+        state=status.state if status else "",
+        target=status.target if status else 0,
+        stored=len(stored),
+        given_up=sum(attempt.final for attempt in failed),
+        attempts=len(plans),
+        successes=len(plans) - len(failed),
+        reasons=dict(Counter(attempt.reason for attempt in failed).most_common()),
+        phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
+        kinds=_kinds(plans),
+        yields=find_yields(attempts),
+        failure_seconds=sum(_totals([row for row in attempts if not row.success], waits=False).values()),
+        stages=_stages(totals, stored_count=len(stored)),
+        once={stage: totals[stage] for stage in ONCE if stage in totals},
+        waits=_totals(attempts, waits=True),
+        durations=_durations(stored),
+        step_count=info.step_count,
+        byte_count=info.byte_count,
+        failure_bytes=sum(plan.failure.byte_count for plan in failed if plan.failure),
+        episodes=stored,
+        outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
+        wall_seconds=wall,
+        startup_seconds=sum(run.startup_seconds for run in run_rows),
+        cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,
+        longest_episode=_longest(attempts),
+        stage_seconds=dict.fromkeys(STAGES, 0.0) | totals,
+        faults=dict(Counter(fault.kind for fault in faults).most_common()),
+        fault_rows=tuple(faults),
+        quarantined=quarantined,
+        runs=run_rows,
+        price_per_hour=price_per_hour,
+    )
+
+
+def one_of_each_plan(attempts: list[Attempt]) -> list[Attempt]:
+    """One attempt for each plan: variants show the same one, which counts once."""
+    return list({(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values())
+
+
+def _longest(attempts: list[Attempt]) -> float:
+    """[s] CPU of the episode that took the most; all its attempts and variants are one after the other."""
+    costs: Counter[int] = Counter()
+    for attempt in attempts:
+        own = (seconds for name, seconds in attempt.times.items() if not name.endswith("_wait") and name not in ONCE)
+        costs[attempt.idx] += sum(own)  # pyright: ignore[reportArgumentType]
+    return max(costs.values(), default=0.0)
+
+
+def _phase(attempt: Attempt) -> str:
+    step = attempt.phase.split(" ")[0] if attempt.phase else "start"
+    return f"{step}: {attempt.reason}"
+
+
+def _kinds(plans: list[Attempt]) -> tuple[KindYield, ...]:
+    tried: Counter[str] = Counter()
+    good: Counter[str] = Counter()
+    for attempt in plans:
+        kinds = {placed["kind"] for placed in attempt.objects}
+        tried.update(kinds)
+        good.update(kinds if attempt.success else ())
+    rows = (KindYield(kind=kind, attempts=count, successes=good[kind]) for kind, count in tried.items())
+    return tuple(sorted(rows, key=lambda row: (row.successes / row.attempts, row.kind)))
+
+
+def _totals(attempts: list[Attempt], *, waits: bool) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for attempt in attempts:
+        for name, seconds in attempt.times.items():
+            if name.endswith("_wait") is waits:
+                totals[name] = totals.get(name, 0.0) + seconds
+    return totals
+
+
+def _stages(totals: dict[str, float], *, stored_count: int) -> tuple[StageTime, ...]:
+    order = [stage for stage in STAGES if stage in totals] + sorted(set(totals) - set(STAGES))
+    return tuple(
+        StageTime(stage=stage, total=totals[stage], per_episode=totals[stage] / max(1, stored_count))
+        for stage in order
+        if stage not in ONCE
+    )
+
+
+def _durations(stored: tuple[Attempt, ...]) -> dict[str, float]:
+    seconds = np.array([attempt.duration for attempt in stored])
+    if not len(seconds):
+        return {}
+    return {
+        "shortest": float(seconds.min()),
+        "median": float(np.median(seconds)),
+        "longest": float(seconds.max()),
+        "total": float(seconds.sum()),
+    }

@@ -1,0 +1,1 @@
+"""Processes, threads, signals and streams of the operating system."""

@@ -1,0 +1,240 @@
+"""Processes of a cell: they die with their parent, are waited for by one, and leave nothing behind. Linux."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from nimbus.runner.system.cgroup import cpu_quota, memory_limits
+
+TAG = "NIMBUS_CELL"
+"""Environment variable that all processes of one cell have in common; see :func:`sweep`."""
+LAUNCHER = "NIMBUS_LAUNCHER"
+"""Environment variable with the process of the launcher that they belong to."""
+ALIVE = "still alive"
+"""What :func:`reap` says of a process that does not end."""
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_SWEEP_PATIENCE = 5.0
+"""[s] after which processes that survive SIGKILL are given up."""
+_PROC = Path("/proc")
+
+
+def become_subreaper() -> None:
+    """From now on, descendants whose parent dies become children of this process."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(expected_parent: int) -> None:
+    """Let the kernel kill this process as soon as its parent dies; at once, when it is not that parent's any more.
+
+    It ends with the parent's *thread* that forked it or adopted it, so fork from the main thread. What this process
+    forks does not inherit it.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != expected_parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave_stopping_to_the_supervisor() -> None:
+    """Go on at Ctrl-C and SIGTERM, which a service manager sends to everybody: what is under way may end.
+
+    What this process executes has the usual handling again.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+
+
+def thread_count() -> int:
+    """Threads of this process, those of libraries counted: only with one of them a fork is safe."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def open_pidfd(pid: int) -> int:
+    """A descriptor of a process; readable once that ended, and never another's with the same number.
+
+    Raises:
+        ProcessLookupError: There is none, or it was reaped.
+    """
+    return os.pidfd_open(pid)
+
+
+def kill_group(pid: int) -> None:
+    """Kill a child that is not reaped yet, and the group it leads; nothing happens when they are gone.
+
+    A process that was reaped may have given its number to a stranger: kill first, then :func:`reap`.
+    """
+    if pid <= 1 or pid in (os.getpid(), os.getpgrp()):
+        raise ValueError(f"process {pid} is not to be killed")
+    for kill in (os.killpg, os.kill):  # it leads no group before its setsid
+        with contextlib.suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
+
+
+def reap(pid: int, *, patience: float = 5.0) -> str:
+    """Wait for a child that ended, or is about to.
+
+    Args:
+        pid: The child.
+        patience: [s] to wait; a process that the kernel does not let go can outlive SIGKILL.
+
+    Returns:
+        ``exit code 3``, ``killed by SIGSEGV``, ``gone`` when somebody else reaped it, or :data:`ALIVE`.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = open_pidfd(pid)
+        try:
+            _ended(descriptor, patience)
+        finally:
+            os.close(descriptor)
+    try:
+        reaped, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return "gone"
+    return describe(os.waitstatus_to_exitcode(status)) if reaped else ALIVE
+
+
+def describe(code: int) -> str:
+    """How a process ended, from its return code as :mod:`subprocess` has it: negative for a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def orphans(known: set[int]) -> list[int]:
+    """Children of this process that are not known: what dead workers left to their subreaper, ended or not.
+
+    A worker whose process was not announced yet looks the same.
+    """
+    lists = list(Path("/proc/self/task").glob("*/children"))
+    if not lists:  # a kernel built without them
+        return [pid for pid in _own_processes() if _parent(pid) == os.getpid() and pid not in known]
+    children: set[int] = set()
+    for file in lists:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # of a thread that just ended
+            children.update(map(int, file.read_text().split()))
+    return sorted(children - known)
+
+
+def sweep(tag: str) -> int:
+    """Kill every process of this user that began with ``NIMBUS_CELL=<tag>`` in its environment.
+
+    This process, its ancestors, and what belongs to another launcher that lives are spared. What a fork makes has the
+    environment that its ancestor was *executed* with, so the first process of a cell must be executed with the tag;
+    setting it later does not show.
+
+    Returns:
+        How many were killed.
+    """
+    spared, killed = {os.getpid(), *_ancestors()}, 0
+    deadline = time.monotonic() + _SWEEP_PATIENCE
+    while found := [pid for pid in _own_processes() if pid not in spared and _has_tag(pid, tag)]:
+        if time.monotonic() > deadline:
+            break
+        for pid in found:
+            killed += _kill_tagged(pid, tag, deadline)
+    return killed
+
+
+def cell_tag(folder: Path | str) -> str:
+    """The tag of the cell that works for a dataset's folder: its real path."""
+    return os.path.realpath(folder)
+
+
+def resident_bytes(pid: int) -> int:
+    """[bytes] of memory that a process has in RAM, shared pages counted; 0 when it is gone."""
+    try:
+        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def total_memory() -> int:
+    """[bytes] that this machine, or the control group of this process, has in all."""
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), *memory_limits()])
+
+
+def usable_cores() -> int:
+    """Cores that this process may keep busy: by its affinity, and by the time its control group allows."""
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, max(1, round(min(cpu_quota(), cores))))
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl {option}: {os.strerror(number)}")
+
+
+def _ended(descriptor: int, seconds: float) -> bool:
+    """Wait for the process of a descriptor to end."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1e3))
+
+
+def _kill_tagged(pid: int, tag: str, deadline: float) -> bool:
+    try:
+        descriptor = open_pidfd(pid)
+    except OSError:
+        return False
+    try:
+        # Asked again, now that the number cannot go over to another process unnoticed.
+        if not _has_tag(pid, tag):
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return _ended(descriptor, deadline - time.monotonic())
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _own_processes() -> Iterator[int]:
+    user = os.getuid()
+    for entry in os.scandir(_PROC):
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                yield int(entry.name)
+
+
+def _has_tag(pid: int, tag: str) -> bool:
+    try:
+        environment = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return os.fsencode(f"{TAG}={tag}") in environment and not _is_of_another(environment)
+
+
+def _is_of_another(environment: list[bytes]) -> bool:
+    """Whether a process has a launcher that lives and is not this process: a second run was refused, say."""
+    launchers = [
+        entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(f"{LAUNCHER}=".encode())
+    ]
+    return any(pid.isdigit() and int(pid) != os.getpid() and (_PROC / pid).exists() for pid in launchers)
+
+
+def _ancestors() -> Iterator[int]:
+    pid = os.getppid()
+    while pid > 0:
+        yield pid
+        pid = _parent(pid)
+
+
+def _parent(pid: int) -> int:
+    """Of a process; 0 when it is gone."""
+    try:
+        # The name before the last bracket may hold anything; the parent is the second field behind it.
+        return int((_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,92 @@
+"""The libraries below a run: one thread each, quiet, with the components that come with Nimbus registered."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Threaded BLAS would change the last bits of a plan, whatever the shell says; read when numpy is first imported.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# USD would start threads of its own, and with them a process cannot be forked; it tells of every setting it obeys.
+os.environ |= {"PXR_WORK_THREAD_LIMIT": "1", "TF_ENV_SETTING_ALERTS_ENABLED": "0"}
+
+_RENDERER = "nimbus.datagen.render"
+KERNELS = ("boxes", "culling", "raster", "raytrace", "simplify")
+"""Modules of the renderer that have kernels."""
+
+
+def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
+    """Load simulator, planner and renderer; importing this module loads none of them.
+
+    Args:
+        skill_folders: Folders with further skills.
+        device: Where pictures are to be rendered.
+
+    Raises:
+        InputError: A folder of skills does not exist, or a file in it cannot be imported; there is no such device; the
+            cache folder cannot be written.
+    """
+    import mujoco
+    import warp
+
+    from nimbus.datagen.files.cache import cache_folder
+    from nimbus.datagen.render.stacked import find_device
+
+    # Left alone, it writes a file where the user happens to be; an unstable attempt has a reason of its own.
+    mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)
+    warp.config.log_level = warp.LOG_ERROR  # it reports every kernel that it loads
+    if warp.config.kernel_cache_dir is None:  # not yet initialized
+        warp.config.kernel_cache_dir = str(cache_folder("warp"))
+    with _silent_stderr():  # and, past its own log, every machine without a GPU
+        warp.init()
+        find_device(device)
+    from nimbus.datagen.tasks.plugins import discover, discover_components
+
+    discover_components()
+    discover(skill_folders)
+
+
+def kernels_are_compiled(device: str) -> bool:
+    """Whether the renderer's kernels for a device are in Warp's cache; compiling them takes about half a minute.
+
+    Call :func:`prepare_libraries` before; without it, there is nothing to compile.
+    """
+    if f"{_RENDERER}.{KERNELS[0]}" not in sys.modules:
+        return True
+    import warp
+
+    block = 1 if warp.get_device(device).is_cpu else None
+    names = (warp.get_module(f"{_RENDERER}.{name}").get_module_identifier(block) for name in KERNELS)
+    return all(Path(str(warp.config.kernel_cache_dir), name).is_dir() for name in names)
+
+
+def load_kernels(device: str) -> None:
+    """Load the renderer's kernels, and compile them when they are not in Warp's cache.
+
+    Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
+    them.
+    """
+    if f"{_RENDERER}.{KERNELS[0]}" not in sys.modules:
+        return
+    import warp
+
+    for name in KERNELS:
+        warp.load_module(sys.modules[f"{_RENDERER}.{name}"], device=device)
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Drop what native code writes to the standard error."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
