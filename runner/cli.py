@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from nimbus.datagen.errors import InputError, nearest, one_line
+from nimbus.datagen.errors import InputError, single_line, suggest
 from nimbus.runner.ask_flags import add_ask_commands
 from nimbus.runner.data_flags import add_cut, add_data_commands, add_folder, add_json, add_proof
 from nimbus.runner.flags import one_of, price, stack, whole, workers
-from nimbus.runner.system.crash import tell
+from nimbus.runner.system.crash import report_crash
 from nimbus.runner.system.standard_streams import drop_output, open_closed_streams, output_complaint
 from nimbus.runner.usd_flags import add_usd_commands
 
@@ -45,7 +45,7 @@ def _refuse_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> No
     """Answer an unknown flag with the nearest one."""
     if flags := [word.split("=")[0] for word in words if word.startswith("-")]:
         known = [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
-        raise InputError("unknown flag", where=flags[0], instead=nearest(flags[0], known))
+        raise InputError("unknown flag", where=flags[0], instead=suggest(flags[0], known))
     if words:
         raise InputError(f"unexpected '{words[0]}'", instead=f"see {parser.prog} --help")
 
@@ -255,7 +255,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     if words and not words[0].startswith("-"):
         known = next(action.choices for action in parser._actions if action.dest == "command")
         if words[0] not in (known or ()):
-            raise InputError(f"unknown command '{words[0]}'", instead=nearest(words[0], known or ()))
+            raise InputError(f"unknown command '{words[0]}'", instead=suggest(words[0], known or ()))
     args, rest = parser.parse_known_args(words)
     _refuse_unknown(getattr(args, "parser", parser), rest)
     if args.command == "run" and args.out is None:
@@ -272,7 +272,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return code
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        sys.stderr.write(one_line(f"{error}{notes}") + "\n")
+        sys.stderr.write(single_line(f"{error}{notes}") + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
@@ -284,7 +284,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if line := output_complaint(error):
             sys.stderr.write(line + "\n")
             return 1
-        return tell(error, in_full="--serial" in (sys.argv if words is None else words))
+        return report_crash(error, in_full="--serial" in (sys.argv if words is None else words))
 
 
 def _obey(args: argparse.Namespace) -> int:

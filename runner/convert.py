@@ -10,7 +10,7 @@ from dataclasses import asdict
 from nimbus.datagen.datasets.convert.convert import Converted, convert
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.store.json_text import to_json
-from nimbus.runner.monitor.output_summary import print_made, tell
+from nimbus.runner.monitor.output_summary import print_output, report_pending
 from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 
 
@@ -20,7 +20,7 @@ def command(args: argparse.Namespace) -> int:
     options = Options(episode_size=args.episode_size, shard_bytes=args.shard_size)
     folder = args.folder.absolute()
     out = args.out or folder.with_name(f"{folder.name}_{args.to}")
-    made = convert(folder, out, to=args.to, options=options, tell=tell)
+    made = convert(folder, out, to=args.to, options=options, tell=report_pending)
     if args.json:
         sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
     else:
@@ -32,7 +32,7 @@ def print_converted(made: Converted, wall_seconds: float) -> None:
     """Show what a LeRobot dataset holds that was made from another one."""
     further = {"taken along": _few(made.extra)} if made.extra else {}
     warning = f"left out, for no episode names them: {_few(made.left_out)}" if made.left_out else ""
-    print_made(made, wall_seconds, further=further, warning=warning)
+    print_output(made, wall_seconds, further=further, warning=warning)
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from nimbus.runner.system import threads
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.examine import Diagnosis
     from nimbus.datagen.doctor.forecast import Forecast
-    from nimbus.datagen.doctor.machine import Part
+    from nimbus.datagen.doctor.machine import MachineItem
 
 FOUND = 1
 _SHOWN = 8
@@ -104,6 +104,6 @@ def _machine(as_json: bool) -> int:
     return FOUND if any(part.state == "bad" for part in parts) else 0
 
 
-def _row(part: Part) -> str:
+def _row(part: MachineItem) -> str:
     mark = {"ok": "ok", "missing": "--", "bad": "!!"}[part.state]
     return f"{mark}  {part.name:<20} {part.detail}{f'; {part.instead}' if part.instead else ''}"

@@ -19,7 +19,7 @@ from nimbus.runner.system import threads as threads  # one thread each, before n
 from nimbus.runner.system.processes import usable_cores
 
 if TYPE_CHECKING:
-    from nimbus.datagen.analysis.forecast import Interval, Outlook
+    from nimbus.datagen.analysis.forecast import Interval, RunForecast
 
 PROBE = 5
 """Episodes that are made to learn what they cost."""
@@ -45,7 +45,7 @@ def command(args: argparse.Namespace) -> int:
     return 0
 
 
-def estimate(spec: CellSpec, episodes: int, *, cores: int) -> Outlook:
+def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     """Forecast a run.
 
     Args:
@@ -56,7 +56,7 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> Outlook:
     Raises:
         InputError: Something that the task names is wrong, or no episode came out of the probe.
     """
-    from nimbus.datagen.analysis.forecast import outlook
+    from nimbus.datagen.analysis.forecast import forecast_run
     from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.runner.cell.serial_run import run_serial
 
@@ -71,10 +71,10 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> Outlook:
     if not any(attempt.path for attempt in attempts):
         what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
         raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} says what to change")
-    return outlook(attempts, episodes, cores=cores, startup=runs[-1].startup_seconds)
+    return forecast_run(attempts, episodes, cores=cores, startup=runs[-1].startup_seconds)
 
 
-def _lines(told: Outlook, price: float | None) -> list[str]:
+def _lines(told: RunForecast, price: float | None) -> list[str]:
     rows = [
         f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, from {PROBE} that were made:",
         f"  time    {_said(told.wall_seconds, _time)}",

@@ -33,7 +33,7 @@ def export_layout(args: argparse.Namespace) -> Path:
     from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
     from nimbus.datagen.simulate.newton import NewtonSimulation
     from nimbus.datagen.tasks.task import load_task
-    from nimbus.datagen.usd.layout_export import Motion
+    from nimbus.datagen.usd.layout_export import BodyMotion
 
     task = load_task(args.task, skill_folders=args.skills)
     assets = load_assets(task)
@@ -45,7 +45,7 @@ def export_layout(args: argparse.Namespace) -> Path:
     layout = Layout(key=key, physical=physical, visual=visual)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     simulation.load(physical)
-    motion = Motion(
+    motion = BodyMotion(
         names=simulation.body_names, positions=simulation.body_positions()[None], wxyz=simulation.body_wxyz()[None]
     )
     path = args.out or Path(f"{key.id}.usda")
@@ -57,7 +57,7 @@ def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
     """A stored episode as an animation; the path of the stage."""
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.store.episode_file.read import EpisodeFile
-    from nimbus.datagen.usd.layout_export import Motion
+    from nimbus.datagen.usd.layout_export import BodyMotion
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.runner.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
 
@@ -67,7 +67,7 @@ def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
         check_assets(task, episode)
     with noting_where_paths_begin():
         stage, robot = read_stage(task.scene), load_robot(task.robot)
-    motion = Motion(
+    motion = BodyMotion(
         names=trajectory.body_names,
         positions=trajectory.body_positions,
         wxyz=trajectory.body_wxyz,
@@ -79,11 +79,11 @@ def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
 
 
 def _write(path: Path, stage: Any, robot: Any, layout: Any, motion: Any) -> None:
-    from nimbus.datagen.usd.layout_export import write_laid_out_stage
+    from nimbus.datagen.usd.layout_export import write_layout_stage
 
     try:
         _check_place(path)
-        write_laid_out_stage(path, stage, robot, layout, motion)
+        write_layout_stage(path, stage, robot, layout, motion)
     except OSError as error:
         what = f"cannot be written: {error.strerror or error}"
         raise InputError(what, where=f"--out {path}", instead="choose another --out") from None

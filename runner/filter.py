@@ -14,7 +14,7 @@ from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
 from nimbus.runner.convert import print_converted
-from nimbus.runner.monitor.output_summary import print_place, tell
+from nimbus.runner.monitor.output_summary import print_place, report_pending
 from nimbus.runner.system import threads as threads  # one thread each
 
 
@@ -25,11 +25,11 @@ def command(args: argparse.Namespace) -> int:
     if (args.folder / INFO_NAME).exists():
         from nimbus.datagen.datasets.filter.native import filter_native
 
-        made = filter_native(args.folder, args.out, condition, tell=tell)
+        made = filter_native(args.folder, args.out, condition, tell=report_pending)
     else:
         from nimbus.datagen.datasets.filter.lerobot import filter_lerobot
 
-        made = filter_lerobot(args.folder, args.out, condition, tell=tell)
+        made = filter_lerobot(args.folder, args.out, condition, tell=report_pending)
     if args.json:
         sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
     elif isinstance(made, Converted):

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Callable
 
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
 
 
@@ -26,7 +26,7 @@ def one_of(known: tuple[str, ...]) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text not in known:
-            raise argparse.ArgumentTypeError(f"unknown '{text}'; {nearest(text, known)}")
+            raise argparse.ArgumentTypeError(f"unknown '{text}'; {suggest(text, known)}")
         return text
 
     return parse

@@ -68,13 +68,13 @@ def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> di
     """Hands that could close on a kind's first variant where it lies on a table, by rest pose."""
     from nimbus.datagen.execute.motions.grasps import model_axes
     from nimbus.datagen.plan.grasp import rank_grasps
-    from nimbus.datagen.transforms import to_matrix
+    from nimbus.datagen.transforms import quat_to_matrix
 
     model, counts = library.model(kind, 0), {}
     axes = model_axes(library.name, kind, 0, gripper)
     for rest in model.rest_poses:
         pose = np.eye(4)
-        pose[:3, :3], pose[2, 3] = to_matrix(rest.wxyz), rest.height
+        pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
         counts[rest.name] = len(rank_grasps(axes, pose))
     return counts
 

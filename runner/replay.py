@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.system.threads import prepare_libraries
 
 
@@ -64,7 +64,7 @@ def episode_paths(folder: Path, ids: list[str]) -> list[Path]:
     known = {path.stem: path for path in sorted((folder / "episodes").glob("*.hdf5"))}
     for name in ids:
         if name not in known:
-            hint = nearest(name, known) if len(known) < 20 else f"it holds {len(known)} episodes, such as {min(known)}"
+            hint = suggest(name, known) if len(known) < 20 else f"it holds {len(known)} episodes, such as {min(known)}"
             raise InputError(f"no episode '{name}'", where=str(folder), instead=hint)
     return [known[name] for name in dict.fromkeys(ids)] if ids else list(known.values())
 
@@ -73,13 +73,13 @@ def replay(path: Path) -> Replay:
     """Execute an episode's actions from its stored start and judge the end, with nothing but its file."""
     import numpy as np
 
-    from nimbus.datagen.execute.replay import run_again
+    from nimbus.datagen.execute.replay import replay_actions
     from nimbus.datagen.store.episode_file.read import EpisodeFile
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
         check_assets(task, episode)
-        again = run_again(task, layout.physical, stored)
+        again = replay_actions(task, layout.physical, stored)
         return Replay(
             episode_id=episode.episode_id,
             same_outcome=again.outcome.success == stored.outcome.success
@@ -122,14 +122,14 @@ def check_assets(task: Any, episode: Any) -> None:
     Raises:
         InputError: One of them changed since.
     """
-    from nimbus.datagen.load.fingerprint import asset_hashes
+    from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
     with noting_where_paths_begin():
         libraries = [ObjectLibrary.open(group.library) for group in task.objects.values()]
-        now = asset_hashes(read_stage(task.scene), load_robot(task.robot), libraries)
+        now = asset_fingerprints(read_stage(task.scene), load_robot(task.robot), libraries)
     for name, digest in episode.provenance.assets.items():
         if now.get(name) != digest:
             what = f"the {name} changed since this episode was made ({digest[:16]}, now {now.get(name, 'none')[:16]})"

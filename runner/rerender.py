@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.monitor.foreign_files import tell_leftovers
+from nimbus.runner.monitor.foreign_files import report_foreign_files
 from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
 from nimbus.runner.system.threads import prepare_libraries
 
 
 def command(args: argparse.Namespace) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
-    from nimbus.datagen.load.fingerprint import asset_hashes, content_inputs
+    from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.store.dataset import Dataset, read_info
     from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -44,7 +44,7 @@ def command(args: argparse.Namespace) -> int:
     if assets.robot.name != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
         raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
-    hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
+    hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
     settings = {"device": args.device, "plans": plans_hash(source)} | image_settings(args.images)
     with Dataset.create_or_open(
         args.out,
@@ -52,9 +52,9 @@ def command(args: argparse.Namespace) -> int:
         task_hash=task.content_hash,
         seed=source.seed,
         robot=assets.robot.name,
-        inputs=content_inputs(task, assets=hashes, settings=settings),
+        inputs=fingerprint_inputs(task, assets=hashes, settings=settings),
     ) as dataset:
-        tell_leftovers(dataset)
+        report_foreign_files(dataset)
         _render(paths, dataset, task, assets, hashes, args)
     write_previews(args.out)
     sys.stdout.write(f"dataset: {args.out}\nreport:  {write_report(args.out)}\n")

@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
-from nimbus.datagen.datasets.quality.view import Clip, View
+from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import INFO_NAME
@@ -80,7 +80,7 @@ def _blueprint(panels: list[Any]) -> Any:
     return layout.Blueprint(layout.Tabs(*panels), layout.SelectionPanel(state="collapsed"))
 
 
-def _panel(clip: Clip, *, has_world: bool) -> Any:
+def _panel(clip: EpisodeView, *, has_world: bool) -> Any:
     """Space and cameras above, joints and actions below; beside them what the robot is told and does."""
     import rerun.blueprint as layout  # pyright: ignore[reportMissingImports]
 
@@ -102,7 +102,7 @@ def _panel(clip: Clip, *, has_world: bool) -> Any:
     return layout.Vertical(above, layout.Horizontal(*drawn), row_shares=[2, 1], name=clip.name)
 
 
-def _log(rerun: Any, clip: Clip, view: View) -> None:
+def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
     """Pictures and signals of an episode."""
     root = f"episode_{clip.number}"
     for name, label in ((STATE, "state"), (ACTION, "action")):
@@ -125,7 +125,7 @@ def _log(rerun: Any, clip: Clip, view: View) -> None:
         raise InputError(error.what, where=error.where, instead="see what 'nimbus qa' says") from None
 
 
-def _log_poses(rerun: Any, folder: Path, clip: Clip) -> None:
+def _log_poses(rerun: Any, folder: Path, clip: EpisodeView) -> None:
     """Bodies and cameras in space, and what the robot does."""
     root = f"episode_{clip.number}"
     with EpisodeFile(_path_of(folder, clip.number)) as episode:

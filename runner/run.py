@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, one_line
+from nimbus.datagen.errors import InputError, single_line
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 
@@ -118,7 +118,7 @@ def _cell(spec: CellSpec, price: float | None) -> int:
     if ended.state == "interrupted":
         raise KeyboardInterrupt
     if ended.line:  # a traceback, or one line
-        sys.stderr.write((ended.line.rstrip("\n") if ended.code == BUG else one_line(ended.line)) + "\n")
+        sys.stderr.write((ended.line.rstrip("\n") if ended.code == BUG else single_line(ended.line)) + "\n")
     return _short(watcher.stored, spec) if ended.state == "short" else ended.code
 
 
@@ -167,4 +167,4 @@ def _told() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        sys.stderr.write(one_line(str(error)) + "\n")
+        sys.stderr.write(single_line(str(error)) + "\n")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
-from nimbus.datagen.datasets.quality.view import Clip, View
+from nimbus.datagen.datasets.quality.view import EpisodeView, View
 
 _TALL, _GAP, _MARGIN, _CAPTION = 120, 4, 16, 24
 _PAPER, _INK = (250, 250, 248), (32, 32, 36)
@@ -59,7 +59,7 @@ def _rows(view: View, episodes: int) -> Iterator[tuple[str, list[Image.Image]]]:
             yield f"{clip.name}, {camera}, {clip.length} frames", list(_tiles(clip, camera))
 
 
-def _tiles(clip: Clip, camera: str) -> Iterator[Image.Image]:
+def _tiles(clip: EpisodeView, camera: str) -> Iterator[Image.Image]:
     moments = np.unique(np.linspace(0, clip.length - 1, _MOMENTS).round().astype(int)).tolist()
     try:
         for moment in moments:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.quantities import Quantity
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import PoseMark, Reference, Statement
@@ -50,7 +50,7 @@ def details(name: str) -> Iterator[str]:
     found = {kind: registry.lookup(kind, name) for kind in _HEADINGS if name in registry.names(kind)}
     if not found:
         known = [known for kind in _HEADINGS for known in registry.names(kind)]
-        raise InputError(f"no skill and no condition '{name}'", instead=nearest(name, known))
+        raise InputError(f"no skill and no condition '{name}'", instead=suggest(name, known))
     for model in found.values():
         yield usage(name, model)
         yield from (f"  {line.strip()}".rstrip() for line in (model.__doc__ or "").strip().splitlines())

@@ -16,7 +16,7 @@ from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
 from nimbus.runner.recompute import Recomputation, recompute
-from nimbus.runner.system.trimmed import tidy
+from nimbus.runner.system.trimmed import trim_lines
 
 REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
 
@@ -88,7 +88,7 @@ def _print(found: Verification, again: Recomputation) -> None:
     if again.equal or again.problems:
         table.add_row("made again", f"{len(again.equal)} layouts and plans, equal to the last bit")
     console = Console()
-    with tidy(console):
+    with trim_lines(console):
         console.print(table)
     for note in again.notes:
         console.print(note, style="yellow", soft_wrap=True, markup=False, highlight=False)

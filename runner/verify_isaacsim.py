@@ -19,7 +19,7 @@ from rich.table import Table
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
-from nimbus.runner.isaac.compare import Check, Frames, beside_default, equal, first_images, moving
+from nimbus.runner.isaac.compare import Check, Frames, compare_with_default, equal, first_images, moving_prims
 from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
 
 EPISODES = 2
@@ -74,7 +74,7 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
             return checks
         frames.append(shown)
     default, one, many = frames
-    return [*checks, *first_images(one), moving(one), *equal(one, many), *beside_default(one, default)]
+    return [*checks, *first_images(one), moving_prims(one), *equal(one, many), *compare_with_default(one, default)]
 
 
 def show(checks: list[Check]) -> None:

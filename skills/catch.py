@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.tracking import Tracker, come_along, velocity
+from nimbus.datagen.execute.motions.tracking import Tracker, track_object, velocity
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.grasp import Grasp
@@ -71,7 +71,7 @@ class Catch(Skill):
         failure = SkillFailure(Reason.NO_GRASP, "no grasp of this shape")
         for grasp in grasps[:_MOST]:
             try:
-                come_along(arm, self.object, speed, _backed(grasp.object_T_tool, self.approach))
+                track_object(arm, self.object, speed, _backed(grasp.object_T_tool, self.approach))
                 return grasp
             except SkillFailure as error:
                 if error.reason not in (Reason.NO_IK, Reason.NO_PATH):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.part_manipulation import Handling
+from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
@@ -32,7 +32,7 @@ class Close(Skill):
     def run(self, arm: Workcell) -> None:
         """Reach, push, retreat; or by the handle."""
         part = arm.part(self.object, self.joint or "")
-        handling = Handling(arm, part, approach=self.approach)
+        handling = PartManipulator(arm, part, approach=self.approach)
         for _ in range(2):
             try:
                 handling.by_pressing(0.0, phase="push")

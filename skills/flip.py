@@ -10,17 +10,17 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import middle
-from nimbus.datagen.execute.motions.release import Release, Spot, nearest_rest, releases
+from nimbus.datagen.execute.motions.pushing import object_center
+from nimbus.datagen.execute.motions.release import Release, ReleaseSpot, nearest_rest_pose, release_poses
 from nimbus.datagen.execute.motions.setting_down import set_down
-from nimbus.datagen.execute.motions.tilted_grasps import side_grasps
+from nimbus.datagen.execute.motions.tilted_grasps import make_tilted_grasps
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectReference, Skill
-from nimbus.datagen.transforms import from_matrix, rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -49,15 +49,15 @@ class Flip(Skill):
         if arm.held:
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         model = arm.model(self.object)
-        now = to_matrix(nearest_rest(model, arm.pose(self.object)[:3, :3]).wxyz)
-        quarters = [rotation_about(axis, angle) for axis in np.eye(3)[:2] for angle in (np.pi / 2, -np.pi / 2)]
-        self._turn(arm, [_rest(model, to_matrix(quarter) @ now) for quarter in quarters])
+        now = quat_to_matrix(nearest_rest_pose(model, arm.pose(self.object)[:3, :3]).wxyz)
+        quarters = [quat_from_axis_angle(axis, angle) for axis in np.eye(3)[:2] for angle in (np.pi / 2, -np.pi / 2)]
+        self._turn(arm, [_rest(model, quat_to_matrix(quarter) @ now) for quarter in quarters])
         self._turn(arm, [_rest(model, np.diag([1.0, -1.0, -1.0]) @ now)])
 
     def _turn(self, arm: Workcell, rests: list[RestPose]) -> None:
         """Grasp, lift, put down in one of some rest poses."""
         ways = self._ways(arm, rests)
-        spot = Spot(middle(arm, self.object), room=None)
+        spot = ReleaseSpot(object_center(arm, self.object), room=None)
         grasps = [grasp.world_T_tool for grasp, _ in ways]
         plan = arm.planner.plan_grasp(
             arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng(), lift_height=self.lift
@@ -83,7 +83,7 @@ class Flip(Skill):
     def _ways(self, arm: Workcell, rests: list[RestPose]) -> list[tuple[Grasp, RestPose]]:
         """Grasps, and the rest pose that each can bring the object to."""
         ways: list[tuple[Grasp, RestPose]] = []
-        for grasp in side_grasps(arm, self.object, least_tilt=_TILT):
+        for grasp in make_tilted_grasps(arm, self.object, least_tilt=_TILT):
             rest = next((rest for rest in rests if self._can_bring(arm, grasp, rest)), None)
             if rest is not None:
                 ways.append((grasp, rest))
@@ -96,21 +96,21 @@ class Flip(Skill):
         scene, target = arm.scene, arm.pose(self.object)
         target[2, 3] = arm.lowest_point(self.object) + rest.height + 0.001
         for yaw in _YAWS:
-            target[:3, :3] = to_matrix(rotation_about((0, 0, 1), float(yaw))) @ to_matrix(rest.wxyz)
+            target[:3, :3] = quat_to_matrix(quat_from_axis_angle((0, 0, 1), float(yaw))) @ quat_to_matrix(rest.wxyz)
             q = scene.arm.solve(target @ grasp.object_T_tool, arm.arm_command)
             if q is not None and all(self.object in pair for pair in scene.contacts(q)):
                 return True
         return False
 
-    def _releases(self, arm: Workcell, rest: RestPose, spot: Spot) -> Iterator[Release]:
-        turn = arm.pose(self.object)[:3, :3] @ to_matrix(rest.wxyz).T
+    def _releases(self, arm: Workcell, rest: RestPose, spot: ReleaseSpot) -> Iterator[Release]:
+        turn = arm.pose(self.object)[:3, :3] @ quat_to_matrix(rest.wxyz).T
         first = float(np.arctan2(turn[1, 0], turn[0, 0]))
         yaws = [first + float(yaw) for yaw in _YAWS]
         top = arm.start_poses[self.object][2, 3] + 0.3
-        return releases(arm, self.object, [spot], rest=rest, yaws=yaws, top=top)
+        return release_poses(arm, self.object, [spot], rest=rest, yaws=yaws, top=top)
 
 
 def _rest(model: ObjectModel, surface_R_object: Float) -> RestPose:
     """The rest pose with that orientation."""
     height = -float((model.vertices @ surface_R_object[2]).min())
-    return RestPose(name="turned", wxyz=from_matrix(surface_R_object), height=height, tilt_margin=0.0)
+    return RestPose(name="turned", wxyz=quat_from_matrix(surface_R_object), height=height, tilt_margin=0.0)

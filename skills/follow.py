@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.execute.motions.pushing import hand_along
-from nimbus.datagen.execute.motions.tracking import Tracker, come_along, velocity
+from nimbus.datagen.execute.motions.pushing import align_hand
+from nimbus.datagen.execute.motions.tracking import Tracker, track_object, velocity
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres, Seconds
 from nimbus.datagen.registry import register
@@ -32,7 +32,7 @@ class Follow(Skill):
         speed = velocity(arm, self.object)
         arm.begin("approach")
         offset = self._object_T_tool(arm)
-        come_along(arm, self.object, speed, offset)
+        track_object(arm, self.object, speed, offset)
         arm.begin("follow")
         tracker = Tracker(arm, self.object, speed)
         for _ in range(round(self.time * arm.simulation.rate)):
@@ -41,6 +41,6 @@ class Follow(Skill):
     def _object_T_tool(self, arm: Workcell) -> np.ndarray:
         lower, upper = arm.bounds(self.object)
         tool = np.eye(4)
-        tool[:3, :3] = hand_along(np.array([1.0, 0.0]))
+        tool[:3, :3] = align_hand(np.array([1.0, 0.0]))
         tool[:3, 3] = *(lower + upper)[:2] / 2, upper[2] + self.height
         return np.linalg.inv(arm.pose(self.object)) @ tool

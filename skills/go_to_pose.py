@@ -12,7 +12,7 @@ from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import Reference, Skill
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 
 
 @register("skill", "go_to_pose")
@@ -33,7 +33,7 @@ class GoToPose(Skill):
         """One motion, free or straight."""
         arm.begin("move")
         wxyz = np.asarray(self.wxyz) / np.linalg.norm(self.wxyz)
-        goal = (np.eye(4) if self.of is None else arm.pose(self.of)) @ pose(self.position, wxyz)
+        goal = (np.eye(4) if self.of is None else arm.pose(self.of)) @ make_transform(self.position, wxyz)
         if self.straight:
             arm.follow(arm.planner.plan_line(arm.look(), arm.arm_command, goal))
         else:

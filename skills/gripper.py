@@ -14,7 +14,7 @@ from nimbus.datagen.tasks.statements import Skill
 
 
 @register("skill", "gripper")
-class Gripper(Skill):
+class SetGripper(Skill):
     """Open or close the fingers, or bring them to a distance. What they hold is let go when they open.
 
     To grasp an object use ``pick``, which knows what it holds.

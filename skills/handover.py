@@ -10,13 +10,13 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.handover_grasps import grasps_beside
+from nimbus.datagen.execute.motions.handover_grasps import make_handover_grasps
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectReference, Skill
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class Handover(Skill):
 
     def _reach(self, giver: Workcell, receiver: Workcell) -> tuple[MotionPlan, MotionPlan] | None:
         """A free motion of the receiver to before a grasp, and a straight one to it."""
-        poses = grasps_beside(giver, receiver, self.object)
+        poses = make_handover_grasps(giver, receiver, self.object)
         for first in range(0, len(poses), _BATCH):
             some = poses[first : first + _BATCH]
             before = []
@@ -132,7 +132,9 @@ def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[Float]]:
                 z = np.cos(lean) * down + np.sin(lean) * across
                 x = np.cos(lean) * across - np.sin(lean) * down
                 pose = np.eye(4)
-                pose[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1) @ to_matrix(rotation_about((0, 0, 1), turn))
+                pose[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1) @ quat_to_matrix(
+                    quat_from_axis_angle((0, 0, 1), turn)
+                )
                 pose[:3, 3] = point + shift * ahead
                 goals.append(pose)
         yield goals

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.alignment import Joining, facing, frame_of, shifted
+from nimbus.datagen.execute.motions.alignment import Alignment, find_frame, make_facing_pose, shift_pose
 from nimbus.datagen.execute.motions.setting_down import retreat
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
@@ -46,20 +46,20 @@ class Hang(Skill):
         """Before the hook, along it, let go."""
         if arm.held != self.object:
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
-        hook = arm.pose(self.on) @ frame_of(arm, self.on, self.hook)
-        thing = Joining(arm, self.object, frame_of(arm, self.object, self.hole), touching=[self.on])
+        hook = arm.pose(self.on) @ find_frame(arm, self.on, self.hook)
+        thing = Alignment(arm, self.object, find_frame(arm, self.object, self.hole), touching=[self.on])
         outwards = hook[:3, 2]
         arm.begin("carry")
         upright = arm.pose(self.object)[:3, :3]
-        ends = [*facing(hook, turns=_TURNS, against=False), *facing(hook, turns=_TURNS)]
+        ends = [*make_facing_pose(hook, turns=_TURNS, against=False), *make_facing_pose(hook, turns=_TURNS)]
         # Of all turns about the hook, those that leave the object most as it is held.
-        object_T_frame = frame_of(arm, self.object, self.hole)
+        object_T_frame = find_frame(arm, self.object, self.hole)
         ends.sort(key=lambda end: -float(np.trace(upright.T @ end[:3, :3] @ object_T_frame[:3, :3].T)))
-        ends = [shifted(end, self._aside(arm, thing, end)) for end in ends]
-        goal = thing.carry([shifted(end, _BEFORE * outwards) for end in ends[:8]], ends[:8])
+        ends = [shift_pose(end, self._aside(arm, thing, end)) for end in ends]
+        goal = thing.carry([shift_pose(end, _BEFORE * outwards) for end in ends[:8]], ends[:8])
         arm.begin("hang")
         arm.meter.carried = False  # from here on the hook may push it in the hand
-        thing.line(shifted(goal, -self.depth * outwards))
+        thing.line(shift_pose(goal, -self.depth * outwards))
         arm.begin("release")
         arm.open(room=_LOOSE, steps=4)
         arm.wait(4)
@@ -70,7 +70,7 @@ class Hang(Skill):
         if beside > _OFF_AXIS or off @ outwards > 0.0:
             raise SkillFailure(Reason.NOT_HANGING, f"{self.object} is {beside * 100:.1f} cm off the hook")
 
-    def _aside(self, arm: Workcell, thing: Joining, end: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _aside(self, arm: Workcell, thing: Alignment, end: NDArray[np.float64]) -> NDArray[np.float64]:
         """A shift across the hook (3,) [m] that leaves room for the finger inside the hole."""
         way = (np.linalg.inv(end) @ thing.tool_at(end))[:3, 3] * (1.0, 1.0, 0.0)
         distance = float(np.linalg.norm(way))

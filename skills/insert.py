@@ -10,7 +10,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.alignment import Joining, facing, frame_of, shifted
+from nimbus.datagen.execute.motions.alignment import Alignment, find_frame, make_facing_pose, shift_pose
 from nimbus.datagen.execute.motions.setting_down import retreat
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
@@ -47,20 +47,20 @@ class Insert(Skill):
         """Above, search, in, let go."""
         if arm.held != self.object:
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
-        mouth = arm.pose(self.into) @ frame_of(arm, self.into, self.hole)
+        mouth = arm.pose(self.into) @ find_frame(arm, self.into, self.hole)
         depth = self._depth(arm)
-        peg = Joining(arm, self.object, frame_of(arm, self.object, "tip"), touching=[self.into])
+        peg = Alignment(arm, self.object, find_frame(arm, self.object, "tip"), touching=[self.into])
         up = mouth[:3, 2]
         arm.begin("carry")
-        ends = facing(mouth, turns=_TURNS)
-        goal = peg.carry([shifted(end, _ABOVE * up) for end in ends], ends)
+        ends = make_facing_pose(mouth, turns=_TURNS)
+        goal = peg.carry([shift_pose(end, _ABOVE * up) for end in ends], ends)
         arm.begin("search")
         arm.meter.carried = False  # from here on the board may push it in the hand
         self._enter(arm, peg, goal, up)
         arm.begin("insert")
         sideways = peg.frame[:3, 3] - goal[:3, 3]
         sideways -= up * (sideways @ up)
-        peg.line(shifted(goal, sideways - (depth - 0.001) * up))
+        peg.line(shift_pose(goal, sideways - (depth - 0.001) * up))
         arm.wait(2)
         arm.begin("release")
         arm.open(room=0.01, steps=4)
@@ -76,13 +76,13 @@ class Insert(Skill):
         low, high = arm.model(self.into).cavities[self.hole]
         return float(high[2] - low[2])
 
-    def _enter(self, arm: Workcell, peg: Joining, goal: NDArray[np.float64], up: NDArray[np.float64]) -> None:
+    def _enter(self, arm: Workcell, peg: Alignment, goal: NDArray[np.float64], up: NDArray[np.float64]) -> None:
         """Press gently here and there until the tip gives way."""
         reached = 0.0
         for offset in _spiral(self.search):
             way = goal[:3, :2] @ offset
-            peg.line(shifted(goal, way + _NEAR * up))
-            peg.line(shifted(goal, way - _PRESS * up), speed=0.04)
+            peg.line(shift_pose(goal, way + _NEAR * up))
+            peg.line(shift_pose(goal, way - _PRESS * up), speed=0.04)
             arm.wait(1)
             reached = float((goal[:3, 3] - peg.frame[:3, 3]) @ up)
             if reached > _ENTERED:

@@ -9,10 +9,10 @@ from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import PoseReference, Skill
-from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 _TURNS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
-_DOWN = rotation_about((1, 0, 0), np.pi)
+_DOWN = quat_from_axis_angle((1, 0, 0), np.pi)
 
 
 @register("skill", "move")
@@ -29,7 +29,10 @@ class Move(Skill):
         """One motion, free or straight."""
         arm.begin("move")
         turns = _TURNS if self.yaw is None else [self.yaw]
-        goals = [pose(self.to, rotation_about((0, 0, 1), float(turn))) @ pose((0, 0, 0), _DOWN) for turn in turns]
+        goals = [
+            make_transform(self.to, quat_from_axis_angle((0, 0, 1), float(turn))) @ make_transform((0, 0, 0), _DOWN)
+            for turn in turns
+        ]
         if not self.straight:
             arm.move_to(goals)
         else:

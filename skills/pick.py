@@ -8,7 +8,7 @@ from pydantic import Field
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.pushing import set_fingers
-from nimbus.datagen.execute.motions.tilted_grasps import side_grasps
+from nimbus.datagen.execute.motions.tilted_grasps import make_tilted_grasps
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.plan.grasp import Grasp
@@ -59,7 +59,7 @@ class Pick(Skill):
         raise failure
 
     def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
-        known = side_grasps(arm, self.object, least_tilt=_LEANING) if self.side else arm.grasps(self.object)
+        known = make_tilted_grasps(arm, self.object, least_tilt=_LEANING) if self.side else arm.grasps(self.object)
         grasps = [grasp for grasp in known if not any(map(grasp.resembles, tried))]
         plan = self._plan(arm, grasps)
         thin = [grasp for grasp in grasps if grasp.width <= _THIN]

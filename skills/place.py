@@ -17,13 +17,13 @@ from nimbus.datagen.execute.motions.containers import releases_inside, room_insi
 from nimbus.datagen.execute.motions.release import (
     SIDES,
     Release,
-    Spot,
-    nearest_rest,
-    releases,
-    spots_beside,
-    spots_in,
-    spots_on,
-    yaws_like,
+    ReleaseSpot,
+    find_spots_beside,
+    find_spots_inside,
+    find_spots_on,
+    nearest_rest_pose,
+    release_poses,
+    similar_yaws,
 )
 from nimbus.datagen.execute.motions.setting_down import plan_release, set_down
 from nimbus.datagen.execute.workcell import Workcell
@@ -32,7 +32,7 @@ from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Skill, SupportReference
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -104,29 +104,29 @@ class Place(Skill):
     def _rest(self, arm: Workcell) -> RestPose:
         model = arm.model(self.object)
         if self.rest is None:
-            return nearest_rest(model, arm.pose(self.object)[:3, :3])
+            return nearest_rest_pose(model, arm.pose(self.object)[:3, :3])
         if (rest := model.rest_pose(self.rest)) is None:
             raise SkillFailure(Reason.NO_ROOM, f"{self.object} cannot rest {self.rest}")
         return rest
 
     def _releases(self, arm: Workcell, rest: RestPose) -> Iterator[Release]:
-        turn = arm.pose(self.object)[:3, :3] @ to_matrix(rest.wxyz).T
+        turn = arm.pose(self.object)[:3, :3] @ quat_to_matrix(rest.wxyz).T
         reference = self.on or self.beside or ""
         if reference in arm.regions:
             region = arm.regions[reference]
-            spots = spots_in(np.array(region.center), np.array(region.size), rng=arm.rng())
+            spots = find_spots_inside(np.array(region.center), np.array(region.size), rng=arm.rng())
             top, along = arm.stage.surfaces[region.on].upper[2] + 0.5, None
         else:
             lower, upper = arm.bounds(reference)
             spots, top, along = self._spots(lower, upper), upper[2] + 0.001, arm.pose(reference)[:3, :3]
-        yaws = yaws_like(turn, along=along) if self.yaw is None else [self.yaw]
-        return releases(arm, self.object, spots, rest=rest, yaws=yaws, top=top)
+        yaws = similar_yaws(turn, along=along) if self.yaw is None else [self.yaw]
+        return release_poses(arm, self.object, spots, rest=rest, yaws=yaws, top=top)
 
-    def _spots(self, lower: Float, upper: Float) -> list[Spot]:
+    def _spots(self, lower: Float, upper: Float) -> list[ReleaseSpot]:
         if self.on is not None:
-            return spots_on(lower[:2], upper[:2])
+            return find_spots_on(lower[:2], upper[:2])
         sides = SIDES if self.side is None else (self.side,)
-        return spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
+        return find_spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
     def _leave(self, arm: Workcell, container: str) -> tuple[MotionPlan, set[str]]:
         """Straight up to above the rim, or as far as the arm reaches, or back along the fingers.

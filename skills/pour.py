@@ -16,7 +16,7 @@ from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Skill
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ class Pour(Skill):
         object_T_tool = np.linalg.inv(arm.tool_T_held())
         ways = []
         for yaw in _YAWS:
-            turn = to_matrix(rotation_about((0, 0, 1), float(yaw)))
+            turn = quat_to_matrix(quat_from_axis_angle((0, 0, 1), float(yaw)))
             for axis in (tool[:3, 2], tool[:3, 1], -tool[:3, 2], -tool[:3, 1]):
                 around = turn @ axis * (1.0, 1.0, 0.0)
                 if np.linalg.norm(around) < _LEVEL:
@@ -110,7 +110,7 @@ class Pour(Skill):
         """Poses of the container from upright to tilted about its lip, which goes down as the bottom comes up."""
         poses = []
         for angle in np.linspace(0.0, self.tilt, round(self.tilt / _STEP) + 1):
-            turn = to_matrix(rotation_about(axis, float(angle)))
+            turn = quat_to_matrix(quat_from_axis_angle(axis, float(angle)))
             pose = upright.copy()
             pose[:3, :3] = turn @ upright[:3, :3]
             pose[:3, 3] = target + (0.0, 0.0, depth * max(0.0, float(np.cos(angle)))) - turn @ lip

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.part_manipulation import Handling
+from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
@@ -35,7 +35,7 @@ class Press(Skill):
     def run(self, arm: Workcell) -> None:
         """Reach, press, retreat."""
         part = arm.part(self.object, self.joint or "")
-        Handling(arm, part, approach=self.approach).by_pressing(self.depth, phase="press")
+        PartManipulator(arm, part, approach=self.approach).by_pressing(self.depth, phase="press")
         deepest = arm.largest_fraction(self.object, self.joint or "")
         if deepest < _ENOUGH * self.depth:
             raise SkillFailure(Reason.NOT_MOVED, f"{part.label} went down by {deepest:.0%} of its travel")

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import middle, push_to
+from nimbus.datagen.execute.motions.pushing import object_center, push_object
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
@@ -34,9 +34,9 @@ class Pull(Skill):
         """Strokes until it is there."""
         if arm.held:
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
-        place, base = middle(arm, self.object), np.array(arm.stage.robot_position[:2])
+        place, base = object_center(arm, self.object), np.array(arm.stage.robot_position[:2])
         way = base - place
         target = place + self.by * way / np.linalg.norm(way)
-        push_to(arm, self.object, target, tolerance=self.tolerance, strokes=self.strokes, speed=self.speed)
+        push_object(arm, self.object, target, tolerance=self.tolerance, strokes=self.strokes, speed=self.speed)
         arm.begin("retreat")
         arm.open()

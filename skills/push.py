@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import middle, push_to
+from nimbus.datagen.execute.motions.pushing import object_center, push_object
 from nimbus.datagen.execute.motions.release import SIDES
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
@@ -52,7 +52,7 @@ class Push(Skill):
         if self.to is not None:
             target = np.array(arm.regions[self.to].center)
         else:
-            target = middle(arm, self.object) + (self.by or 0.0) * SIDES[self.direction or "behind"]
-        push_to(arm, self.object, target, tolerance=self.tolerance, strokes=self.strokes, speed=self.speed)
+            target = object_center(arm, self.object) + (self.by or 0.0) * SIDES[self.direction or "behind"]
+        push_object(arm, self.object, target, tolerance=self.tolerance, strokes=self.strokes, speed=self.speed)
         arm.begin("retreat")
         arm.open()

@@ -8,14 +8,14 @@ from pydantic import Field
 from nimbus.datagen import registry
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import middle
-from nimbus.datagen.execute.motions.release import Spot, nearest_rest, releases
+from nimbus.datagen.execute.motions.pushing import object_center
+from nimbus.datagen.execute.motions.release import ReleaseSpot, nearest_rest_pose, release_poses
 from nimbus.datagen.execute.motions.setting_down import set_down
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectReference, Skill
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 _LIFT = 0.03
 _SHARES = (1.0, 0.75, 0.5, 0.35)
@@ -40,21 +40,21 @@ class Rotate(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Grasp, turn, set down, until it is turned."""
-        rest = nearest_rest(arm.model(self.object), arm.pose(self.object)[:3, :3])
-        left, spot = self.by, Spot(middle(arm, self.object), room=None)
+        rest = nearest_rest_pose(arm.model(self.object), arm.pose(self.object)[:3, :3])
+        left, spot = self.by, ReleaseSpot(object_center(arm, self.object), room=None)
         for _ in range(self.grasps):
-            before = _yaw(arm, self.object, to_matrix(rest.wxyz))
+            before = _yaw(arm, self.object, quat_to_matrix(rest.wxyz))
             registry.lookup("skill", "pick")(object=self.object, lift=_LIFT).run(arm)
             top = arm.bounds(self.object)[1][2]
             for share in _SHARES:
-                ways = list(releases(arm, self.object, [spot], rest=rest, yaws=[before + left * share], top=top))
+                ways = list(release_poses(arm, self.object, [spot], rest=rest, yaws=[before + left * share], top=top))
                 try:
                     set_down(arm, self.object, ways, rest=rest)
                     break
                 except SkillFailure as failure:
                     if arm.held is None or share == _SHARES[-1] or failure.reason not in _BEYOND_REACH:
                         raise
-            left -= _wrapped(_yaw(arm, self.object, to_matrix(rest.wxyz)) - before, near=left)
+            left -= _wrapped(_yaw(arm, self.object, quat_to_matrix(rest.wxyz)) - before, near=left)
             if abs(left) <= self.tolerance:
                 return
         raise SkillFailure(Reason.OFF_TARGET, f"{self.object} is {abs(left):.2f} rad short")

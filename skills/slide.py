@@ -9,12 +9,12 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import middle, straight
+from nimbus.datagen.execute.motions.pushing import object_center, plan_straight
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectReference, RegionReference, Skill
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 _HOVER = 0.001
 """[m] The hand rises so far while it drags, so that the object does not dig in."""
@@ -50,21 +50,21 @@ class Slide(Skill):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
         arm.begin("slide")
         target = np.array(arm.regions[self.to].center)
-        start, place = arm.tool_pose(), middle(arm, self.object)
-        turn = to_matrix(rotation_about((0, 0, 1), self.turn or 0.0))
+        start, place = arm.tool_pose(), object_center(arm, self.object)
+        turn = quat_to_matrix(quat_from_axis_angle((0, 0, 1), self.turn or 0.0))
         goal = start.copy()
         goal[:3, :3] = turn @ start[:3, :3]
         goal[:2, 3] = target + (turn[:2, :2] @ (start[:2, 3] - place))
         goal[2, 3] += _HOVER
-        straight(arm, goal, speed=0.2, touching=[self.object])
+        plan_straight(arm, goal, speed=0.2, touching=[self.object])
         arm.wait(2)
         arm.begin("release")
         arm.open(room=0.01, steps=3)
         arm.begin("retreat")
         above = arm.tool_pose()
         above[:3, 3] -= 0.1 * above[:3, 2]
-        straight(arm, above, touching=[self.object])
+        plan_straight(arm, above, touching=[self.object])
         arm.open()
-        off = float(np.linalg.norm(middle(arm, self.object) - target))
+        off = float(np.linalg.norm(object_center(arm, self.object) - target))
         if off > self.tolerance:
             raise SkillFailure(Reason.OFF_TARGET, f"{self.object} is {off * 100:.1f} cm off")

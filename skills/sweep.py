@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import middle, push_to
+from nimbus.datagen.execute.motions.pushing import object_center, push_object
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
@@ -42,7 +42,7 @@ class Sweep(Skill):
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         names = [self.objects] if isinstance(self.objects, str) else list(self.objects)
         center = np.array(arm.regions[self.to].center)
-        names.sort(key=lambda name: float(np.linalg.norm(middle(arm, name) - center)))
+        names.sort(key=lambda name: float(np.linalg.norm(object_center(arm, name) - center)))
         for name in names + names[::-1]:  # one that is in the way of another comes first the second time
             try:
                 self._sweep(arm, name, center, names)
@@ -62,12 +62,12 @@ class Sweep(Skill):
         def is_there() -> bool:
             return self._is_inside(arm, name, margin=0.15)
 
-        push_to(
+        push_object(
             arm, name, center, tolerance=0.0, strokes=self.strokes, speed=self.speed, until=is_there, touching=names
         )
 
     def _is_inside(self, arm: Workcell, name: str, *, margin: float = 0.0) -> bool:
         """Whether its middle is in the region, by a share of the region's size from the edge."""
         region = arm.regions[self.to]
-        off = np.abs(middle(arm, name) - region.center)
+        off = np.abs(object_center(arm, name) - region.center)
         return bool(np.all(off <= (0.5 - margin) * np.array(region.size)))

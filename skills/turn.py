@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nimbus.datagen.execute.motions.part_manipulation import Handling
+from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
@@ -30,4 +30,4 @@ class Turn(Skill):
     def run(self, arm: Workcell) -> None:
         """Reach, grasp, turn, release, retreat; several times where one stroke is too short."""
         part = arm.part(self.object, self.joint or "")
-        Handling(arm, part, approach=self.approach).by_handle(self.to, phase="turn", strokes=4)
+        PartManipulator(arm, part, approach=self.approach).by_handle(self.to, phase="turn", strokes=4)

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.contact_queries import rests_on
+from nimbus.datagen.execute.contact_queries import is_resting_on
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import straight
+from nimbus.datagen.execute.motions.pushing import plan_straight
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.registry import register
@@ -57,10 +57,10 @@ class Wipe(Skill):
         arm.meter.carried = False  # the surface may push it in the hand
         touched = []
         for corner in (corners[0], *corners):
-            straight(arm, self._tool(arm, corner, surface - self.press, offset), speed=self.speed, touching=[name])
-            touched.append(bool(rests_on(arm, name)))
+            plan_straight(arm, self._tool(arm, corner, surface - self.press, offset), speed=self.speed, touching=[name])
+            touched.append(bool(is_resting_on(arm, name)))
         arm.begin("lift")
-        straight(arm, self._tool(arm, corners[-1], surface + _ABOVE, offset), touching=[name])
+        plan_straight(arm, self._tool(arm, corners[-1], surface + _ABOVE, offset), touching=[name])
         slid = float(np.linalg.norm((arm.tool_T_held() - held)[:3, 3]))
         if slid > _SLID:
             raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{name} slid {slid * 1e3:.0f} mm in the hand")

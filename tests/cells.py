@@ -142,7 +142,7 @@ class Run:
         assert found
         return found[0]
 
-    def zygote(self) -> int:
+    def fork_server(self) -> int:
         """The zygote: the supervisor's eldest child."""
         supervisor = self.supervisor()
         found = until(lambda: [pid for pid in self.processes() if parent(pid) == supervisor])

@@ -112,16 +112,16 @@ class Dying:
 
     def __enter__(self) -> Dying:
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self._zygote = subprocess.Popen(
+        self._fork_server = subprocess.Popen(
             [sys.executable, "-c", _ZYGOTE], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._zygote.stdin and self._zygote.stdout
-        self._zygote.stdin.close()
-        self._zygote.wait()
-        self._zygote.stdout.close()
+        assert self._fork_server.stdin and self._fork_server.stdout
+        self._fork_server.stdin.close()
+        self._fork_server.wait()
+        self._fork_server.stdout.close()
 
     def run(self, *work: str, place: Path, at: int = 0) -> End | None:
         """Run a command; None when it was killed.
@@ -131,10 +131,10 @@ class Dying:
             place: What the paths of counted operations begin with.
             at: The operation at which it dies; 0 for none.
         """
-        assert self._zygote.stdin and self._zygote.stdout
-        self._zygote.stdin.write(json.dumps([work, str(place), at]) + "\n")
-        self._zygote.stdin.flush()
-        told = json.loads(self._zygote.stdout.readline())
+        assert self._fork_server.stdin and self._fork_server.stdout
+        self._fork_server.stdin.write(json.dumps([work, str(place), at]) + "\n")
+        self._fork_server.stdin.flush()
+        told = json.loads(self._fork_server.stdout.readline())
         return None if told is None else End(code=told[0], count=told[1])
 
 

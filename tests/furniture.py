@@ -8,7 +8,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
@@ -53,4 +53,4 @@ def workcell(item: PlacedObject) -> Workcell:
     made = simulation(item)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return Workcell(made, planner, PhysicalLayout(objects=(item,)), streams=partial(stream, 0))
+    return Workcell(made, planner, PhysicalLayout(objects=(item,)), streams=partial(generator, 0))

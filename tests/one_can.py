@@ -14,12 +14,12 @@ from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.task import Task, parse_task
-from nimbus.datagen.transforms import multiply, rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.usd.stage import read_stage
 
 TEXT = """\
@@ -80,7 +80,7 @@ def thing(
         variant=0,
         object_class=model.object_class,
         position=(x, y, z + pose.height + 0.0005),
-        wxyz=multiply(rotation_about((0, 0, 1), 0.3), pose.wxyz),
+        wxyz=quat_multiply(quat_from_axis_angle((0, 0, 1), 0.3), pose.wxyz),
         rest_pose=pose.name,
         mass=model.mass,
         friction=model.friction,
@@ -103,7 +103,7 @@ def workcell(*things: PlacedObject, seed: int = 0) -> Workcell:
     made = simulation(*things)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return Workcell(made, planner, layout(*things), streams=partial(stream, seed))
+    return Workcell(made, planner, layout(*things), streams=partial(generator, seed))
 
 
 def put(made: NewtonSimulation, name: str, position: ArrayLike, wxyz: ArrayLike = (1, 0, 0, 0)) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nimbus.runner.cell.queue.lease import Lease, Missing, Role, Settled
-from nimbus.runner.cell.queue.scheduler import Choice, Snapshot, Worker, choose
-from nimbus.runner.cell.queue.work_queue import Work
+from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Snapshot, choose
+from nimbus.runner.cell.queue.work_queue import WorkQueue
 
 UNBOUNDED = 1_000_000
 
@@ -105,7 +105,9 @@ class _Simulation:
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
         self.plan_times, self.render_times = cell.durations()
-        self.work = Work((Missing(index=index, variants=(0,)) for index in range(cell.episodes)), total=cell.episodes)
+        self.work = WorkQueue(
+            (Missing(index=index, variants=(0,)) for index in range(cell.episodes)), total=cell.episodes
+        )
         roles = [Role.PLANNER] * cell.planners + [Role.RENDERER] * cell.renderers
         self.workers = [_Worker(number, role) for number, role in enumerate(roles)]
         self.free = set(range(cell.slots)) if cell.slots < UNBOUNDED else set(range(cell.episodes))
@@ -143,7 +145,7 @@ class _Simulation:
 
     def offer(self, worker: _Worker) -> bool:
         cost = 0.0 if worker.paid and self.cell.switch_once else self.cell.switch_seconds
-        choice = choose(Worker(worker.role, cost, self.cell.switch_once), self.snapshot())
+        choice = choose(FreeWorker(worker.role, cost, self.cell.switch_once), self.snapshot())
         if choice is Choice.WAIT:
             return False
         role = Role.PLANNER if choice is Choice.PLAN else Role.RENDERER

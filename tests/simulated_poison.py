@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nimbus.runner.cell.queue.lease import Lease, Missing, Role, Settled
-from nimbus.runner.cell.queue.poison import Action, Evidence
-from nimbus.runner.cell.queue.work_queue import Work
+from nimbus.runner.cell.queue.poison import Action, PoisonDetector
+from nimbus.runner.cell.queue.work_queue import WorkQueue
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ def simulate(*, episodes: int = 1000, poison: int = 10, background: float, worke
     """
     random = np.random.default_rng(seed)
     bad = {int(index): Role(random.choice(list(Role))) for index in random.choice(episodes, poison, replace=False)}
-    work = Work(Missing(index=index, variants=(0,)) for index in range(episodes))
-    evidence, quarantined = Evidence(), dict[int, str]()
+    work = WorkQueue(Missing(index=index, variants=(0,)) for index in range(episodes))
+    evidence, quarantined = PoisonDetector(), dict[int, str]()
     deaths = np.zeros(episodes, int)
-    crew: list[tuple[int, bool, Lease | None]] = [(number, True, None) for number in range(workers)]
+    pool: list[tuple[int, bool, Lease | None]] = [(number, True, None) for number in range(workers)]
     born = workers
 
     def order(number: int, fresh: bool) -> Lease | None:
-        return (fresh and work.next_solo(number)) or work.next_render(number) or work.next_plan(number) or None
+        return (fresh and work.next_isolated(number)) or work.next_render(number) or work.next_plan(number) or None
 
     while not work.finished:
         for seat in random.permutation(workers):
-            number, fresh, lease = crew[seat]
+            number, fresh, lease = pool[seat]
             if lease is None:
                 if work.counts.aside and not fresh:  # a worker leaves, so that a fresh one can take what was set aside
                     number, fresh, born = born, True, born + 1
-                crew[seat] = (number, fresh, order(number, fresh))
+                pool[seat] = (number, fresh, order(number, fresh))
                 continue
             index, role = lease.index, lease.role
             if bad.get(index) is not role and random.random() >= background:
@@ -60,7 +60,7 @@ def simulate(*, episodes: int = 1000, poison: int = 10, background: float, worke
                 else:
                     work.settled(index, 0, Settled.STORED)
                     evidence.forget(index)
-                crew[seat] = (number, False, None)
+                pool[seat] = (number, False, None)
                 continue
             deaths[index] += 1
             work.lost(number)
@@ -70,8 +70,8 @@ def simulate(*, episodes: int = 1000, poison: int = 10, background: float, worke
                 quarantined[index] = verdict.evidence
                 work.drop(index)
             elif verdict.action is Action.RETRY_SOLO:
-                work.set_aside(index)
-            crew[seat] = (born, True, None)
+                work.isolate(index)
+            pool[seat] = (born, True, None)
             born += 1
     found = [index for index in quarantined if index in bad]
     return Result(

@@ -15,13 +15,13 @@ from nimbus.datagen.episode.layout import (
     Light,
     PhysicalLayout,
     PlacedObject,
-    Surface,
+    SurfaceLook,
     VisualLayout,
 )
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.stages import Rendered, Request, Scene, Stored
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.writer import Hdf5Writer
@@ -32,7 +32,7 @@ KINDS = (("bottle", "plastic"), ("can", "metal"), ("carton", "paper"))
 
 def make_layout(index: int = 0, *, variant: int = 0, seed: int = 0, width: int = 64, height: int = 48) -> Layout:
     """A layout of two objects, a front and a wrist camera."""
-    random = stream(seed, index, "layout")
+    random = generator(seed, index, "layout")
     objects = tuple(
         PlacedObject(
             name=f"items_{row}",
@@ -68,7 +68,7 @@ def make_layout(index: int = 0, *, variant: int = 0, seed: int = 0, width: int =
         visual=VisualLayout(
             light=light,
             cameras=cameras,
-            surfaces={"table": Surface(color=(0.5, 0.4, 0.3), texture="wood", texture_seed=variant)},
+            surfaces={"table": SurfaceLook(color=(0.5, 0.4, 0.3), texture="wood", texture_seed=variant)},
             instruction="put every piece of trash into its bin, façade included",
         ),
     )
@@ -76,7 +76,7 @@ def make_layout(index: int = 0, *, variant: int = 0, seed: int = 0, width: int =
 
 def make_trajectory(index: int = 0, *, steps: int = 20, outcome: Outcome | None = None) -> Trajectory:
     """A smooth made-up motion with two skill segments."""
-    random = stream(0, index, "trajectory")
+    random = generator(0, index, "trajectory")
     joints, bodies = 9, 4
     phase = np.linspace(0, 2, steps)[:, None] + random.uniform(0, 1, joints)
     half = steps // 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover_components
@@ -47,7 +47,7 @@ def attempt(task_file: str | Path, *, index: int = 0, skills: tuple[Path, ...] =
     task, assets = _loaded(task_file, skills)
     layout = draw_physical(task, assets, seed=0, index=index)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-    streams = partial(stream, 0, index, "attempt", 0)
+    streams = partial(generator, 0, index, "attempt", 0)
     return run_attempt(task, simulation, layout, streams=streams, planner="ompl")
 
 

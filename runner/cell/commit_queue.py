@@ -7,35 +7,35 @@ from collections import deque
 from dataclasses import replace
 from typing import Protocol
 
-from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.cell.transport.messages import Recorded, Written
-from nimbus.runner.cell.worker_pool import Member
+from nimbus.runner.cell.transport.messages import EpisodeWritten, Recorded
+from nimbus.runner.cell.worker_pool import WorkerHandle
 
 _GROUP = 32
 _GROUP_WAIT = 0.1
 """As many results wait at most before they enter the dataset, and [s] that the first of them waits."""
 
 
-class Receiver(Protocol):
+class CommitReceiver(Protocol):
     """Who is told what became of it."""
 
-    def failed(self, member: Member, message: Recorded) -> None:
+    def failed(self, handle: WorkerHandle, message: Recorded) -> None:
         """Its attempts are in the ledger."""
         ...
 
-    def stored(self, member: Member, message: Written) -> None:
+    def stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         """It is in the dataset."""
         ...
 
-    def refused(self, member: Member, message: Written) -> None:
+    def refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         """Its file is gone, or the episode was given to somebody else."""
         ...
 
 
-class Intake:
+class CommitQueue:
     """Keeps what was made until the dataset has it: on a full disk it waits, and nothing is lost.
 
     Args:
@@ -44,27 +44,27 @@ class Intake:
         load_time: [s] CPU that loading took, for all workers; the first attempt tells of it.
     """
 
-    def __init__(self, dataset: Dataset, receiver: Receiver, *, load_time: float) -> None:
+    def __init__(self, dataset: Dataset, receiver: CommitReceiver, *, load_time: float) -> None:
         self._dataset, self._receiver, self._load_time = dataset, receiver, load_time
-        self._failed: deque[tuple[Member, Recorded]] = deque()
-        self._written: list[tuple[Member, Written]] = []
+        self._failed: deque[tuple[WorkerHandle, Recorded]] = deque()
+        self._written: list[tuple[WorkerHandle, EpisodeWritten]] = []
         self._since = 0.0
         """When the first of those that wait came [s monotonic]."""
 
-    def record(self, member: Member, message: Recorded) -> None:
+    def record(self, handle: WorkerHandle, message: Recorded) -> None:
         """Take in failed attempts, for the next :meth:`commit`."""
         self._wait()
         if self._load_time:
             first, *others = message.attempts
             message = replace(message, attempts=(self._with_load_time(first), *others))
-        self._failed.append((member, message))
+        self._failed.append((handle, message))
 
-    def store(self, member: Member, message: Written) -> None:
+    def store(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         """Take in an episode, for the next :meth:`commit`."""
         self._wait()
         if self._load_time:
             message = replace(message, attempt=self._with_load_time(message.attempt))
-        self._written.append((member, message))
+        self._written.append((handle, message))
 
     def is_due(self, now: float) -> bool:
         """Whether enough waits, or the first of it has waited for long enough at ``now`` [s] of the monotonic clock."""
@@ -83,9 +83,9 @@ class Intake:
         stored = self._dataset.commit([self._staged(message) for _, message in self._written])
         taken = {attempt.episode_id for attempt in stored}
         written, self._written = self._written, []
-        for member, message in written:
+        for handle, message in written:
             tell = self._receiver.stored if message.attempt.episode_id in taken else self._receiver.refused
-            tell(member, message)
+            tell(handle, message)
         return True
 
     @property
@@ -104,10 +104,10 @@ class Intake:
         written = {message.index for _, message in self._written}
         return written | {message.index for _, message in self._failed if message.attempts[-1].final}
 
-    def forget_begun(self, member: Member) -> None:
+    def forget_begun(self, handle: WorkerHandle) -> None:
         """Remove the files that a dead worker began and did not tell of."""
         waiting = {message.path for _, message in self._written}
-        for path in self._dataset.stage.glob(f"*.{member.pid}.tmp"):
+        for path in self._dataset.stage.glob(f"*.{handle.pid}.tmp"):
             if path.relative_to(self._dataset.folder).as_posix() not in waiting:
                 path.unlink(missing_ok=True)
 
@@ -125,10 +125,10 @@ class Intake:
         load, self._load_time = self._load_time, 0.0
         return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
 
-    def _staged(self, message: Written) -> Staged:
+    def _staged(self, message: EpisodeWritten) -> StagedEpisode:
         learned = _named(message.learned, self._dataset.info) if message.learned else None
         path = self._dataset.folder / message.path
-        return Staged(attempt=message.attempt, path=path, lease=message.lease, learned=learned)
+        return StagedEpisode(attempt=message.attempt, path=path, lease=message.lease, learned=learned)
 
 
 def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:

@@ -13,20 +13,20 @@ from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.incidents import write_incident
 from nimbus.runner.cell.queue.lease import Lease
-from nimbus.runner.cell.queue.poison import Action, Evidence
+from nimbus.runner.cell.queue.poison import Action, PoisonDetector
 from nimbus.runner.cell.queue.restart_backoff import Circuit
-from nimbus.runner.cell.transport.messages import Trouble
-from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.cell.transport.messages import WorkerError
+from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 
 logger = logging.getLogger("nimbus.cell")
 
 
-class Aftermath:
+class FaultHandler:
     """Deals with workers that are gone.
 
     Args:
         dispatcher: Takes back what they had.
-        crew: Where their stamps and logs are.
+        worker pool: Where their stamps and logs are.
         evidence: Which episodes are poison.
         circuit: Whether starting workers leads anywhere.
         task_text: For the folders of incidents.
@@ -36,9 +36,9 @@ class Aftermath:
     def __init__(
         self,
         dispatcher: Dispatcher,
-        crew: Crew,
+        pool: WorkerPool,
         *,
-        evidence: Evidence,
+        evidence: PoisonDetector,
         circuit: Circuit,
         task_text: str,
         run: int,
@@ -47,43 +47,43 @@ class Aftermath:
         """Faults by kind."""
         self.recycled = 0
         """Workers that were renewed, because they held too much memory."""
-        self._dispatcher, self._crew = dispatcher, crew
+        self._dispatcher, self._pool = dispatcher, pool
         self._evidence, self._circuit = evidence, circuit
         self._task_text, self._run = task_text, run
         self._results = 0
         self.incident = "incidents"
         """Where the last fault is described, below the dataset's folder."""
 
-    def of(self, member: Member, how: str) -> float:
+    def of(self, handle: WorkerHandle, how: str) -> float:
         """A worker is gone; [s] to wait before its seat is taken again.
 
         Args:
-            member: Which.
+            handle: Which.
             how: How its process ended.
         """
-        reading = self._crew.stamps.snapshot(member.seat)
-        leases = self._dispatcher.lost(member)
-        is_planned = (member.stopped or member.retiring) and how == "exit code 0" and not leases
-        if is_planned or _is_disk(member):
-            if member.retiring:
+        reading = self._pool.stamps.snapshot(handle.seat)
+        leases = self._dispatcher.lost(handle)
+        is_planned = (handle.stopped or handle.retiring) and how == "exit code 0" and not leases
+        if is_planned or _is_disk(handle):
+            if handle.retiring:
                 self.recycled += 1
-                self._tell(f"worker {member.number} left: {member.retiring}", kind="workers")
-            member.log.unlink(missing_ok=True)
+                self._tell(f"worker {handle.number} left: {handle.retiring}", kind="workers")
+            handle.log.unlink(missing_ok=True)
             return 0.0
-        kind, detail = _kind(member, how)
+        kind, detail = _kind(handle, how)
         phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
         charged = [lease for lease in leases if lease.index == reading.index] or list(leases[:1])
-        self._report(member, kind, detail, phase, charged)
-        member.log.unlink(missing_ok=True)  # its end is in the incident
+        self._report(handle, kind, detail, phase, charged)
+        handle.log.unlink(missing_ok=True)  # its end is in the incident
         if self._dispatcher.results > self._results:  # somebody gave one since the last worker ended
             self._results = self._dispatcher.results
             self._circuit.result()
-        if not member.results:
+        if not handle.results:
             suspected = any(self._evidence.deaths(lease.index) for lease in charged)
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
         for lease in charged:
-            self._charge(member, lease, phase)
-        return member.backoff.died()
+            self._charge(handle, lease, phase)
+        return handle.backoff.died()
 
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
         """A fault of a process that is no worker."""
@@ -94,18 +94,18 @@ class Aftermath:
             Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
         )
 
-    def _report(self, member: Member, kind: str, detail: str, phase: str, charged: list[Lease]) -> None:
+    def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: list[Lease]) -> None:
         self.counts[kind] += 1
         index, number = (charged[0].index, charged[0].number) if charged else (-1, 0)
-        log = self._crew.tail(member)
-        trace = member.trouble.traceback if isinstance(member.trouble, Trouble) else ""
+        log = self._pool.tail(handle)
+        trace = handle.trouble.traceback if isinstance(handle.trouble, WorkerError) else ""
         path = self._incident(
-            kind, detail, worker=member.number, phase=phase, index=index, lease=number, stack=trace or log, log_tail=log
+            kind, detail, worker=handle.number, phase=phase, index=index, lease=number, stack=trace or log, log_tail=log
         )
         fault = Fault(
             time=time.time(),
             run=self._run,
-            worker=str(member.seat),
+            worker=str(handle.seat),
             kind=kind,
             phase=phase,
             idx=index,
@@ -115,21 +115,21 @@ class Aftermath:
         )
         self._dispatcher.dataset.fault(fault)
         where = f" in {phase}" + (f" of episode {index}" if index >= 0 else "")
-        self._tell(f"worker {member.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
-        logger.info("worker %d: %s in %s", member.number, detail, phase)
+        self._tell(f"worker {handle.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
+        logger.info("worker %d: %s in %s", handle.number, detail, phase)
 
     def _tell(self, text: str, *, kind: str) -> None:
         self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
 
-    def _charge(self, member: Member, lease: Lease, phase: str) -> None:
-        trouble = member.trouble if isinstance(member.trouble, Trouble) else Trouble(sort="", line="")
-        alone = member.solo == lease.index
-        self._evidence.record_death(lease.index, member.number, phase, role=lease.role, solo=alone, same=trouble.same)
+    def _charge(self, handle: WorkerHandle, lease: Lease, phase: str) -> None:
+        trouble = handle.trouble if isinstance(handle.trouble, WorkerError) else WorkerError(sort="", line="")
+        alone = handle.solo == lease.index
+        self._evidence.record_death(lease.index, handle.number, phase, role=lease.role, solo=alone, same=trouble.same)
         if trouble.sort == "lost_plan":
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
         if verdict.action is Action.RETRY_SOLO:
-            self._dispatcher.work.set_aside(lease.index)
+            self._dispatcher.work.isolate(lease.index)
         elif verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
             self._dispatcher.quarantine(lease.index, lease.variants, evidence)
@@ -147,16 +147,16 @@ class Aftermath:
         return self.incident if path else ""
 
 
-def _is_disk(member: Member) -> bool:
-    return isinstance(member.trouble, Trouble) and member.trouble.sort == "storage"
+def _is_disk(handle: WorkerHandle) -> bool:
+    return isinstance(handle.trouble, WorkerError) and handle.trouble.sort == "storage"
 
 
-def _kind(member: Member, how: str) -> tuple[str, str]:
+def _kind(handle: WorkerHandle, how: str) -> tuple[str, str]:
     """Name of a fault, and one line about it."""
-    if isinstance(member.trouble, Trouble):
-        return member.trouble.sort, member.trouble.line
-    if member.trouble:
-        return "no_result", str(member.trouble)
-    if member.ending:
-        return "hang", member.ending
+    if isinstance(handle.trouble, WorkerError):
+        return handle.trouble.sort, handle.trouble.line
+    if handle.trouble:
+        return "no_result", str(handle.trouble)
+    if handle.ending:
+        return "hang", handle.ending
     return re.sub(r"[^a-z0-9]+", "_", how.removeprefix("killed by ").lower()), how

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nimbus
 from nimbus.runner.cell.transport.channel import pair
-from nimbus.runner.cell.transport.messages import Beat, Ended, from_bytes
+from nimbus.runner.cell.transport.messages import Alive, Ended, from_bytes
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.system.processes import LAUNCHER, sweep
 from nimbus.runner.system.signals import Interruption
@@ -56,7 +56,7 @@ class _Supervisor:
         match from_bytes(received[0]):
             case Ended() as ended:
                 self.ended = ended
-            case Beat(patience=patience):
+            case Alive(patience=patience):
                 self.heard += patience
 
     def kill(self) -> None:

@@ -9,7 +9,7 @@ from nimbus.runner.cell.queue.lease import Lease, Place, Role
 from nimbus.runner.cell.transport.shared_slots import SlotState, SlotTable
 
 
-class Places:
+class PlanSlots:
     """Gives out slots and files for plans, and takes them back.
 
     Args:
@@ -58,7 +58,7 @@ class Places:
             self._slots.ready(slot)
             return slot
         self.free(slot)
-        file = spill_file(index, lease)
+        file = spill_path(index, lease)
         self._spilled.add(file)
         return file
 
@@ -85,9 +85,9 @@ class Places:
         self._granted = {key: slot for key, slot in self._granted.items() if key[0] != worker}
         for lease in leases:
             if lease.role is Role.PLANNER:
-                Path(self._folder, spill_file(lease.index, lease.number)).unlink(missing_ok=True)
+                Path(self._folder, spill_path(lease.index, lease.number)).unlink(missing_ok=True)
 
 
-def spill_file(index: int, lease: int) -> str:
+def spill_path(index: int, lease: int) -> str:
     """File of a plan that is not in the slab, relative to the dataset."""
     return f"stage/{index}.{lease}.plan"

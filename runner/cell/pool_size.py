@@ -10,7 +10,7 @@ from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.scheduler import default_split, resize
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.scale import FILE_NAME, read_scale
 from nimbus.runner.system import processes
 
@@ -35,21 +35,21 @@ def _split(cores: int, *, has_planner: bool) -> Split:
     return default_split(cores, *_TYPICAL) if has_planner else (0, cores)
 
 
-class Staff:
-    """Keeps a crew at its size, and changes that when cores come or go, or when somebody asks for it.
+class PoolSizer:
+    """Keeps a worker pool at its size, and changes that when cores come or go, or when somebody asks for it.
 
     Args:
         spec: The run.
-        crew: The workers.
+        worker pool: The workers.
         dispatcher: Knows how much work is left.
         split: Planners and renderers to start with.
     """
 
-    def __init__(self, spec: CellSpec, crew: Crew, dispatcher: Dispatcher, *, split: Split) -> None:
+    def __init__(self, spec: CellSpec, pool: WorkerPool, dispatcher: Dispatcher, *, split: Split) -> None:
         self.split = split
         self.scaled = 0
         """Number of the last wish that was followed."""
-        self._spec, self._crew, self._dispatcher = spec, crew, dispatcher
+        self._spec, self._pool, self._dispatcher = spec, pool, dispatcher
         self._progress = dispatcher.progress
         self._seat_free_at: dict[int, float] = {}
         self._follows_cores = spec.resources.workers is None and not spec.instances.executable
@@ -85,29 +85,29 @@ class Staff:
             self._next_look = now + _CORES_PERIOD
             self._follow_cores()
 
-    def hire(self, zygote: Channel, now: float) -> None:
+    def spawn(self, fork_server: Channel, now: float) -> None:
         """Start workers until there are enough.
 
         Args:
-            zygote: Whom to ask.
+            fork_server: Whom to ask.
             now: [s] of the monotonic clock.
         """
         lacking = self._lacking()
-        for role, seat in zip(lacking, self._crew.free_seats()[: len(lacking)], strict=False):
-            if role == Role.RENDERER and self._crew.instance_starts:
+        for role, seat in zip(lacking, self._pool.free_seats()[: len(lacking)], strict=False):
+            if role == Role.RENDERER and self._pool.instance_starts:
                 continue
             if now >= self._seat_free_at.get(seat, 0.0):
-                self._crew.start(zygote, role=role, seat=seat)
+                self._pool.start(fork_server, role=role, seat=seat)
 
     def make_room_for_solo(self) -> None:
         """What was set aside needs a worker that has done nothing: one of the others goes, and a new one comes."""
         if not self._dispatcher.work.aside_count:
             return
-        staying = [member for member in self._crew if not member.stopped]
-        if any(member.is_fresh or member.retiring for member in staying):
+        staying = [handle for handle in self._pool if not handle.stopped]
+        if any(handle.is_fresh or handle.retiring for handle in staying):
             return
-        for member in sorted(staying, key=_is_busy)[:1]:
-            member.retiring = "makes room for a fresh worker"
+        for handle in sorted(staying, key=_is_busy)[:1]:
+            handle.retiring = "makes room for a fresh worker"
 
     def wanted(self) -> Split:
         """Planners and renderers that there should be, as far as there is work for them."""
@@ -120,7 +120,7 @@ class Staff:
         return min(planners, total), max(0, total - planners)
 
     def rescale(self, split: Split, *, why: str) -> None:
-        """From now on, keep the crew at another split.
+        """From now on, keep the worker pool at another split.
 
         Args:
             split: Planners and renderers.
@@ -130,17 +130,17 @@ class Staff:
         self._progress.tell(f"{why}: {_x(split)} workers instead of {_x(self.split)}", kind="workers")
         self.split = split
         staying = sorted(self._staying(), key=_is_busy)
-        count = {role: [member for member in staying if member.role == role] for role in _ROLES}
+        count = {role: [handle for handle in staying if handle.role == role] for role in _ROLES}
         change = resize((len(count[Role.PLANNER]), len(count[Role.RENDERER])), split)
         here, there = _ROLES if change.to_renderer > 0 else _ROLES[::-1]
         for _ in range(abs(change.to_renderer)):
-            member = count[here].pop(0)
-            self._progress.tell(f"worker {member.number}: {here} becomes {there}", kind="role")
+            handle = count[here].pop(0)
+            self._progress.tell(f"worker {handle.number}: {here} becomes {there}", kind="role")
             self._dispatcher.switches += 1
-            member.role = there
+            handle.role = there
         for role, further in zip(_ROLES, (change.planners, change.renderers), strict=True):
-            for member in count[role][: max(0, -further)]:
-                member.retiring = "too many workers"
+            for handle in count[role][: max(0, -further)]:
+                handle.retiring = "too many workers"
         self._tell()
 
     def _lacking(self) -> list[Role]:
@@ -152,14 +152,14 @@ class Staff:
             return [
                 role
                 for role, count in zip(_ROLES, wanted, strict=True)
-                for _ in range(count - sum(member.role == role for member in staying))
+                for _ in range(count - sum(handle.role == role for handle in staying))
             ]
-        planners = sum(member.role == Role.PLANNER for member in staying)
+        planners = sum(handle.role == Role.PLANNER for handle in staying)
         missing = sum(wanted) - len(staying)
         return [Role.PLANNER if planners + row < wanted[0] else Role.RENDERER for row in range(missing)]
 
-    def _staying(self) -> list[Member]:
-        return [member for member in self._crew if not member.stopped and not member.retiring]
+    def _staying(self) -> list[WorkerHandle]:
+        return [handle for handle in self._pool if not handle.stopped and not handle.retiring]
 
     def _follow_wish(self) -> None:
         try:
@@ -185,8 +185,8 @@ class Staff:
         self._progress.update(split=self.split, scaled=self.scaled, cores=self._cores)
 
 
-def _is_busy(member: Member) -> bool:
-    return not member.is_idle
+def _is_busy(handle: WorkerHandle) -> bool:
+    return not handle.is_idle
 
 
 def _x(split: Split) -> str:

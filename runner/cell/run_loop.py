@@ -1,4 +1,4 @@
-"""A shift: all between the loaded job and the end of the run: who works, and when it is over."""
+"""The run loop: everything between the loaded job and the end of the run: who works, and when it is over."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from typing import Any
 from nimbus.datagen.errors import StorageError
 from nimbus.runner.cell.disk_guard import DiskWatch
 from nimbus.runner.cell.dispatcher import Dispatcher
-from nimbus.runner.cell.fault_handler import Aftermath
-from nimbus.runner.cell.pool_size import Staff, first_split
-from nimbus.runner.cell.queue.backlog import done_before
+from nimbus.runner.cell.fault_handler import FaultHandler
+from nimbus.runner.cell.pool_size import PoolSizer, first_split
+from nimbus.runner.cell.queue.backlog import completed_before
 from nimbus.runner.cell.queue.deadlines import CPU, ISAAC, Bounds, Deadlines
-from nimbus.runner.cell.queue.poison import Evidence
+from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.restart_backoff import Circuit
 from nimbus.runner.cell.start_run import open_dataset, open_progress
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.transport.channel import Channel
-from nimbus.runner.cell.transport.messages import Ended, Loaded, Trouble
+from nimbus.runner.cell.transport.messages import Ended, Loaded, WorkerError
 from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable
 from nimbus.runner.cell.transport.spec import MOST_WORKERS, CellSpec
 from nimbus.runner.cell.watchdog import Watchdog
-from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
 
 _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
 _BIRTH = 15.0
-"""[s] The zygote may take to fork a worker."""
+"""[s] The fork server may take to fork a worker."""
 _FLUSH = 1.0
 """[s] Between two times that what needs no commit of its own is written into the ledger."""
 
 
-class Shift:
+class RunLoop:
     """The work of a run.
 
     Args:
         spec: What to do.
-        loaded: What the zygote says about the job.
+        loaded: What the fork server says about the job.
         selector: The supervisor's.
-        zygote_pid: Process of the zygote.
+        zygote_pid: Process of the fork server.
         drain_zygote: Takes in what it has said.
         started: [s since 1970] when the run was.
         tick: [s] between two looks at everything.
@@ -63,7 +63,7 @@ class Shift:
         tick: float,
     ) -> None:
         self.spec = spec
-        self.zygote: Channel | None = None
+        self.fork_server: Channel | None = None
         """Whom to ask for workers; None while there is none that can make them."""
         self.zygote_pid = zygote_pid
         self._drain_zygote = drain_zygote
@@ -72,18 +72,18 @@ class Shift:
         slots = resources.slots or 2 * sum(split) + 2
         slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
         self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
-        self.crew = Crew(spec, selector, slab=slab, seats=MOST_WORKERS, on_message=self._hear, on_exit=self._gone)
-        evidence = Evidence()
+        self.pool = WorkerPool(spec, selector, slab=slab, seats=MOST_WORKERS, on_message=self._hear, on_exit=self._gone)
+        evidence = PoisonDetector()
         self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
         deadlines = Deadlines({**(ISAAC if spec.instances.executable else CPU), **fixed})
-        self.watchdog = Watchdog(self.crew, deadlines, tick=tick, memory_limit=resources.memory_limit)
-        before = done_before(self.dataset.ledger, spec)
+        self.watchdog = Watchdog(self.pool, deadlines, tick=tick, memory_limit=resources.memory_limit)
+        before = completed_before(self.dataset.ledger, spec)
         self.progress = open_progress(spec, loaded, self.dataset, before, started=started)
         self.dispatcher = Dispatcher(
             spec,
             self.dataset,
-            self.crew,
+            self.pool,
             slots=SlotTable(slots),
             evidence=evidence,
             deadlines=deadlines,
@@ -93,20 +93,20 @@ class Shift:
             load_time=loaded.load_time,
             run=self.run.id,
         )
-        self.aftermath = Aftermath(
+        self.exit_handler = FaultHandler(
             self.dispatcher,
-            self.crew,
+            self.pool,
             evidence=evidence,
             circuit=self.circuit,
             task_text=loaded.origin.task_text,
             run=self.run.id,
         )
         self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
-        self.status = CellStatus(self.progress, self.dispatcher, self.aftermath, self.watchdog)
+        self.status = CellStatus(self.progress, self.dispatcher, self.exit_handler, self.watchdog)
         self._next_flush = 0.0
         self._vacant = False
         """Somebody has gone since workers were last hired."""
-        self.staff = Staff(spec, self.crew, self.dispatcher, split=split)
+        self.sizer = PoolSizer(spec, self.pool, self.dispatcher, split=split)
         self._disk_was_full = False
         self._drained_at: float | None = None
         self._leaving_since: float | None = None
@@ -122,17 +122,17 @@ class Shift:
             now: [s] of the monotonic clock.
             is_tick: Time to look at everything.
         """
-        if self.dispatcher.intake.is_due(now) and not self.disk.is_full:
+        if self.dispatcher.commits.is_due(now) and not self.disk.is_full:
             with self.disk.guard(now):
-                if self.dispatcher.intake.commit():
+                if self.dispatcher.commits.commit():
                     self.disk.worked()
         if is_tick:
-            self.crew.flush()
+            self.pool.flush()
             self.dispatcher.reconsider()  # what changed without a word is seen here: nobody waits longer than a tick
             self.watchdog.look(now)
             status = self.progress.status
-            self.disk.look(now, needed=2 * len(self.crew) * status.byte_count // max(1, status.stored))
-            self.staff.look(now)
+            self.disk.look(now, needed=2 * len(self.pool) * status.byte_count // max(1, status.stored))
+            self.sizer.look(now)
             self._wait_for_births(now)
             self._tell_of_disk()
             if now >= self._next_flush:
@@ -143,17 +143,17 @@ class Shift:
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
-        if (is_tick or self._vacant) and self.zygote and self._drained_at is None and not self.disk.is_full:
+        if (is_tick or self._vacant) and self.fork_server and self._drained_at is None and not self.disk.is_full:
             self._vacant = False
             with self.disk.guard(now):
-                self.staff.hire(self.zygote, now)
+                self.sizer.spawn(self.fork_server, now)
         self._employ()
         return None
 
     @property
     def next_commit(self) -> float | None:
         """[s] of the monotonic clock, when something must be committed; None when nothing waits, or has to wait."""
-        return None if self.disk.is_full else self.dispatcher.intake.next_commit
+        return None if self.disk.is_full else self.dispatcher.commits.next_commit
 
     def drain(self, now: float) -> None:
         """Hand out nothing more; what is under way may end."""
@@ -161,24 +161,24 @@ class Shift:
             self._drained_at = now
             self.progress.activity("stopping after what is under way")
 
-    def zygote_gone(self) -> None:
-        """The zygote has died: what it was asked for last will not come."""
-        self.zygote, self.zygote_pid = None, 0
-        self._bury_orphans()
-        for member in self.crew:
-            if not member.pid:
-                self.crew.forget(member)
+    def fork_server_gone(self) -> None:
+        """The fork server has died: what it was asked for last will not come."""
+        self.fork_server, self.zygote_pid = None, 0
+        self._kill_orphans()
+        for handle in self.pool:
+            if not handle.pid:
+                self.pool.forget(handle)
 
     def born(self, number: int, pid: int) -> None:
-        """The zygote says which process a worker has."""
-        self.crew.born(number, pid)
+        """The fork server says which process a worker has."""
+        self.pool.born(number, pid)
 
     def close(self) -> None:
         """End everybody, and write how the run ended."""
-        self.crew.close()
+        self.pool.close()
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):
-            self.dispatcher.intake.commit()
+            self.dispatcher.commits.commit()
         self.status.finish(state)
         with suppress(StorageError):
             self.dataset.ledger.end_run(
@@ -193,13 +193,13 @@ class Shift:
         if line := self.disk.complaint(now):
             return Ended(code=1, state="failed", line=line)
         if self.circuit.is_open:
-            line = f"{self.circuit.reason}; the last fault is in {self.dataset.folder / self.aftermath.incident}"
+            line = f"{self.circuit.reason}; the last fault is in {self.dataset.folder / self.exit_handler.incident}"
             return Ended(code=1, state="failed", line=line)
         if self.dispatcher.is_done:
             done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target
             return Ended(code=0, state="done") if done else Ended(code=1, state="short")
         if self._drained_at is not None:
-            busy = any(not member.is_idle or member.flushing for member in self.crew if not member.stopped)
+            busy = any(not handle.is_idle or handle.flushing for handle in self.pool if not handle.stopped)
             if not busy or now - self._drained_at > self.spec.resources.grace:
                 return Ended(code=130, state="interrupted")
         return None
@@ -208,60 +208,60 @@ class Shift:
         """Let everybody go; nothing is lost with those who take too long."""
         assert self._ended
         self._leaving_since = self._leaving_since or now
-        for member in self.crew:
-            if member.is_idle:
-                self.dispatcher.dismiss(member)
-            elif not member.stopped and self._ended.state not in ("done", "short"):
-                self.crew.kill(member, why="the run is over")
-                member.stopped = True
-        if len(self.crew) and now - self._leaving_since < _CLOSING:
+        for handle in self.pool:
+            if handle.is_idle:
+                self.dispatcher.stop_worker(handle)
+            elif not handle.stopped and self._ended.state not in ("done", "short"):
+                self.pool.kill(handle, why="the run is over")
+                handle.stopped = True
+        if len(self.pool) and now - self._leaving_since < _CLOSING:
             return None
         return self._ended
 
     def _employ(self) -> None:
         """Give everybody who is free something to do."""
-        self.staff.make_room_for_solo()
-        for member in self.crew:
-            if not member.is_idle or member.stopped:
+        self.sizer.make_room_for_solo()
+        for handle in self.pool:
+            if not handle.is_idle or handle.stopped:
                 continue
-            if member.retiring or self._drained_at is not None:
-                if not member.flushing:
-                    self.dispatcher.dismiss(member)
+            if handle.retiring or self._drained_at is not None:
+                if not handle.flushing:
+                    self.dispatcher.stop_worker(handle)
             elif not self.disk.is_full:
-                self.dispatcher.give(member)
+                self.dispatcher.give(handle)
 
-    def _hear(self, member: Member, message: Any) -> None:
-        if isinstance(message, Trouble):
-            member.trouble = message
+    def _hear(self, handle: WorkerHandle, message: Any) -> None:
+        if isinstance(message, WorkerError):
+            handle.trouble = message
             return
-        self.dispatcher.take(member, message)  # what it brings is written with the next commit
+        self.dispatcher.take(handle, message)  # what it brings is written with the next commit
 
-    def _gone(self, member: Member, how: str) -> None:
+    def _gone(self, handle: WorkerHandle, how: str) -> None:
         now = time.monotonic()
         self._vacant = True
-        trouble = member.trouble
-        if isinstance(trouble, Trouble) and trouble.sort == "storage":
+        trouble = handle.trouble
+        if isinstance(trouble, WorkerError) and trouble.sort == "storage":
             self.disk.full(now, trouble.line)
-        if isinstance(trouble, Trouble) and trouble.sort == "input":
+        if isinstance(trouble, WorkerError) and trouble.sort == "input":
             self._ended = self._ended or Ended(code=trouble.code, state="failed", line=trouble.line)
         if self._ended:
-            self.dispatcher.lost(member)
-            member.log.unlink(missing_ok=True)
+            self.dispatcher.lost(handle)
+            handle.log.unlink(missing_ok=True)
             return
         with self.disk.guard(now):
-            self.staff.rest(member.seat, now + self.aftermath.of(member, how))
-        self._bury_orphans()
+            self.sizer.rest(handle.seat, now + self.exit_handler.of(handle, how))
+        self._kill_orphans()
 
     def _wait_for_births(self, now: float) -> None:
-        """End a zygote that takes too long; it will be replaced."""
-        for member in self.crew:
-            waited = 0.0 if member.pid else now - member.started
+        """End a fork server that takes too long; it will be replaced."""
+        for handle in self.pool:
+            waited = 0.0 if handle.pid else now - handle.started
             if self.zygote_pid and waited - self.watchdog.amnesty.forgiven(waited) > _BIRTH:
                 processes.kill_group(self.zygote_pid)
                 return
 
-    def _bury_orphans(self) -> None:
-        self.crew.bury_orphans(zygote=self.zygote_pid, drain=self._drain_zygote)
+    def _kill_orphans(self) -> None:
+        self.pool.kill_orphans(fork_server=self.zygote_pid, drain=self._drain_zygote)
 
     def _tell_of_disk(self) -> None:
         full = self.disk.is_full

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nimbus.runner.cell.queue.backlog import done_before, missing
+from nimbus.runner.cell.queue.backlog import completed_before, missing
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.system.signals import Interruption
@@ -38,17 +38,17 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
         KeyboardInterrupt: It was asked twice.
     """
     from nimbus.runner.monitor.dashboard import Dashboard, loading
-    from nimbus.runner.monitor.foreign_files import tell_leftovers
+    from nimbus.runner.monitor.foreign_files import report_foreign_files
     from nimbus.runner.monitor.progress import Progress
 
     mode, started = "coupled" if coupled else "serial", time.time()
     with loading():
         job = load_job(spec)
     with job.origin.open(spec.folder) as dataset:
-        tell_leftovers(dataset)
+        report_foreign_files(dataset)
         settings = {"seed": spec.seed, "reach": job.origin.reach}
         run = dataset.ledger.start_run(mode=mode, cores=1, settings=settings, started=started)
-        before = done_before(dataset.ledger, spec)
+        before = completed_before(dataset.ledger, spec)
         progress = Progress(
             dataset.folder,
             task=job.origin.task,

@@ -17,13 +17,13 @@ _FINEST = 0.1
 
 
 @dataclass
-class _Window:
+class _SpanWindow:
     begin: float
     busy: dict[str, float] = field(default_factory=dict)
     """[s] by stage, in the order of their beginning."""
 
 
-class SpanThinner:
+class SpanSampler:
     """Joins the short spans of a seat: in each window of time, one for a stage, as long as all of them together.
 
     A window is a tenth of a second at first and one part in two thousand of the run so far later on, so that a run of
@@ -35,7 +35,7 @@ class SpanThinner:
 
     def __init__(self, *, started: float) -> None:
         self._started = started
-        self._windows: dict[str, _Window] = {}
+        self._windows: dict[str, _SpanWindow] = {}
 
     def take(self, seat: str, spans: Iterable[Stay]) -> Iterator[Stay]:
         """What is told now of a seat's spans, which come in their order."""
@@ -43,7 +43,7 @@ class SpanThinner:
             window = self._windows.get(seat)
             if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
                 yield from self.rest(seat)
-                window = self._windows[seat] = _Window(begin)
+                window = self._windows[seat] = _SpanWindow(begin)
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin
 
     def rest(self, seat: str) -> Iterator[Stay]:
@@ -57,8 +57,8 @@ class SpanThinner:
             begin += seconds
 
 
-def thinned(spans: Iterable[Stay]) -> tuple[Stay, ...]:
+def sample_spans(spans: Iterable[Stay]) -> tuple[Stay, ...]:
     """What a worker tells of its spans: those of work, as finely as any timeline shows them."""
-    thinner = SpanThinner(started=math.inf)
+    thinner = SpanSampler(started=math.inf)
     work = (span for span in spans if span[0] not in ("none", "wait"))
     return (*thinner.take("", work), *thinner.rest(""))

@@ -8,10 +8,10 @@ from pathlib import Path
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.ledger import FILE_NAME
 from nimbus.datagen.store.ledger.records import Run
-from nimbus.runner.cell.queue.backlog import Before
+from nimbus.runner.cell.queue.backlog import CompletedWork
 from nimbus.runner.cell.transport.messages import Loaded
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.monitor.foreign_files import leftover_lines
+from nimbus.runner.monitor.foreign_files import foreign_file_lines
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.system import processes
 
@@ -31,7 +31,7 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
 
     Args:
         spec: What to do.
-        loaded: What the zygote says about the job.
+        loaded: What the fork server says about the job.
         split: Planners and renderers to start with.
         started: [s since 1970] when the run was.
 
@@ -53,7 +53,9 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
     return dataset, run
 
 
-def open_progress(spec: CellSpec, loaded: Loaded, dataset: Dataset, before: Before, *, started: float) -> Progress:
+def open_progress(
+    spec: CellSpec, loaded: Loaded, dataset: Dataset, before: CompletedWork, *, started: float
+) -> Progress:
     """The run's status, which begins with what was found when the dataset was opened; yet to be flushed."""
     progress = Progress(
         dataset.folder,
@@ -68,6 +70,6 @@ def open_progress(spec: CellSpec, loaded: Loaded, dataset: Dataset, before: Befo
     progress.activity(_COMPILING if loaded.compiles else "starting workers")
     if loaded.compiles:
         progress.tell(_COMPILING, kind="phase")
-    for text in leftover_lines(dataset):
+    for text in foreign_file_lines(dataset):
         progress.tell(text, kind="files")
     return progress

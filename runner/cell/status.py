@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from nimbus.runner.cell.dispatcher import Dispatcher
-from nimbus.runner.cell.fault_handler import Aftermath
+from nimbus.runner.cell.fault_handler import FaultHandler
 from nimbus.runner.cell.transport.shared_slots import SlotState
 from nimbus.runner.cell.watchdog import Watchdog
 from nimbus.runner.monitor.progress import Progress
@@ -19,9 +19,11 @@ _PERIOD = 0.25
 class CellStatus:
     """Gathers what is known, a few times a second."""
 
-    def __init__(self, progress: Progress, dispatcher: Dispatcher, aftermath: Aftermath, watchdog: Watchdog) -> None:
+    def __init__(
+        self, progress: Progress, dispatcher: Dispatcher, exit_handler: FaultHandler, watchdog: Watchdog
+    ) -> None:
         self._progress, self._dispatcher = progress, dispatcher
-        self._aftermath, self._watchdog = aftermath, watchdog
+        self._exit_handler, self._watchdog = exit_handler, watchdog
         self._next = 0.0
 
     def tell(self) -> None:
@@ -47,25 +49,25 @@ class CellStatus:
                 granted=slots[SlotState.GRANTED],
                 spilled=self._dispatcher.places.spilled_count,
             ),
-            faults=dict(self._aftermath.counts),
-            recycled=self._aftermath.recycled,
+            faults=dict(self._exit_handler.counts),
+            recycled=self._exit_handler.recycled,
             switches=self._dispatcher.switches,
         )
 
     def _workers(self) -> Iterator[WorkerStatus]:
-        crew = self._dispatcher.crew
-        for member in crew:
-            reading = crew.stamps.snapshot(member.seat)
+        pool = self._dispatcher.pool
+        for handle in pool:
+            reading = pool.stamps.snapshot(handle.seat)
             yield WorkerStatus(
-                number=member.number,
-                seat=member.seat,
-                pid=member.pid,
-                role=member.role,
+                number=handle.number,
+                seat=handle.seat,
+                pid=handle.pid,
+                role=handle.role,
                 phase=reading.phase,
                 index=reading.index,
                 age=round(reading.age_s, 2),
                 in_phase=round(reading.in_phase_s, 2),
-                retiring=member.retiring,
-                resident=self._watchdog.resident.get(member.number, 0),
-                results=member.results,
+                retiring=handle.retiring,
+                resident=self._watchdog.resident.get(handle.number, 0),
+                results=handle.results,
             )

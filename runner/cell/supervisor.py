@@ -23,7 +23,7 @@ from nimbus.runner.system import processes
 from nimbus.runner.system import threads as threads  # one thread each, here and in what is forked from here
 
 if TYPE_CHECKING:
-    from nimbus.runner.cell.run_loop import Shift
+    from nimbus.runner.cell.run_loop import RunLoop
     from nimbus.runner.cell.transport.messages import Ended, Loaded
 
 TICK = 0.1
@@ -31,10 +31,10 @@ TICK = 0.1
 _BEAT = 1.0
 """[s] Between two signs of life to the launcher."""
 _LOADING = 900.0
-"""[s] A zygote may take to load, compiling and slow disks included."""
+"""[s] A fork server may take to load, compiling and slow disks included."""
 _COLLECT = 20_000
 """Objects made beyond those freed, before the collector looks for cycles: messages and rows leave none."""
-_ZYGOTES = 5
+_FORK_SERVERS = 5
 """Processes that died while they loaded, before the run is given up."""
 
 
@@ -58,8 +58,8 @@ class Supervisor:
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._stop_asked = False
-        self._zygote_deaths = 0
-        self._shift: Shift | None = None
+        self._fork_server_deaths = 0
+        self._run_loop: RunLoop | None = None
         self._started = time.time()
         self._start_zygote()  # before anything else is loaded: both load at the same time
 
@@ -69,7 +69,7 @@ class Supervisor:
         try:
             while True:
                 wait = next_tick - time.monotonic()
-                if self._shift and (commit := self._shift.next_commit) is not None:
+                if self._run_loop and (commit := self._run_loop.next_commit) is not None:
                     wait = min(wait, commit - time.monotonic())
                 for key, _ in self._selector.select(max(0.0, wait)):
                     if self._selector.get_map().get(key.fd) is key:  # else what came before has closed it
@@ -90,11 +90,11 @@ class Supervisor:
             return self._refusal
         if self._zygote_due and now > self._zygote_due:
             processes.kill_group(self._zygote_pid)  # its death is noticed as any other
-        if self._shift is None:
+        if self._run_loop is None:
             return self._interrupted() if self._stop_asked else None
         if self._stop_asked:
-            self._shift.drain(now)
-        return self._shift.go_on(now, is_tick=is_tick)
+            self._run_loop.drain(now)
+        return self._run_loop.go_on(now, is_tick=is_tick)
 
     def _interrupted(self) -> Ended:
         from nimbus.runner.cell.transport.messages import Ended
@@ -105,15 +105,15 @@ class Supervisor:
         self._stop_asked = True
 
     def _beat(self, *, patience: float = 0.0) -> None:
-        from nimbus.runner.cell.transport.messages import Beat, to_bytes
+        from nimbus.runner.cell.transport.messages import Alive, to_bytes
 
-        self._launcher.post(to_bytes(Beat(patience=patience)))
+        self._launcher.post(to_bytes(Alive(patience=patience)))
 
-    # The zygote
+    # The fork server
 
     def _start_zygote(self) -> None:
         self._refusal: Ended | None = None
-        self.zygote, theirs = pair()
+        self.fork_server, theirs = pair()
         supervisor = os.getpid()
         self._zygote_log = os.memfd_create("nimbus-zygote-log")
         pid = os.fork()
@@ -122,39 +122,39 @@ class Supervisor:
         theirs.close()
         self._zygote_pid, self._zygote_pidfd = pid, processes.open_pidfd(pid)
         self._zygote_due: float | None = time.monotonic() + _LOADING
-        if self._shift:
-            self._shift.zygote_pid = pid
-        self._selector.register(self.zygote, selectors.EVENT_READ, self._hear_zygote)
+        if self._run_loop:
+            self._run_loop.zygote_pid = pid
+        self._selector.register(self.fork_server, selectors.EVENT_READ, self._hear_zygote)
         self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
 
     def _hear_zygote(self) -> None:
-        from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawned, Trouble, from_bytes
-        from nimbus.runner.cell.worker.errors import ended_by
+        from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawned, WorkerError, from_bytes
+        from nimbus.runner.cell.worker.errors import exit_code_of
 
-        while received := self.zygote.receive_now():
+        while received := self.fork_server.receive_now():
             message = from_bytes(received)
-            if isinstance(message, Spawned) and self._shift:
-                self._shift.born(message.worker, message.pid)
+            if isinstance(message, Spawned) and self._run_loop:
+                self._run_loop.born(message.worker, message.pid)
             elif isinstance(message, Loaded):
                 self._loaded(message)
-            elif isinstance(message, Ready) and self._shift:
-                self._shift.zygote, self._zygote_due = self.zygote, None
-            elif isinstance(message, Trouble):
-                self._refusal = ended_by(message)
-        if self.zygote.closed_by_peer and self.zygote in self._selector.get_map():
-            self._selector.unregister(self.zygote)
+            elif isinstance(message, Ready) and self._run_loop:
+                self._run_loop.fork_server, self._zygote_due = self.fork_server, None
+            elif isinstance(message, WorkerError):
+                self._refusal = exit_code_of(message)
+        if self.fork_server.closed_by_peer and self.fork_server in self._selector.get_map():
+            self._selector.unregister(self.fork_server)
 
     def _loaded(self, loaded: Loaded) -> None:
         from nimbus.datagen.errors import InputError
-        from nimbus.runner.cell.run_loop import Shift
+        from nimbus.runner.cell.run_loop import RunLoop
         from nimbus.runner.cell.start_run import opening_seconds
         from nimbus.runner.cell.transport.messages import Ended
 
-        if self._shift is not None:
+        if self._run_loop is not None:
             return
         self._beat(patience=opening_seconds(self.spec.folder))
         try:
-            self._shift = Shift(
+            self._run_loop = RunLoop(
                 self.spec,
                 loaded,
                 self._selector,
@@ -171,35 +171,35 @@ class Supervisor:
     def _bury_zygote(self) -> None:
         self._hear_zygote()
         how = processes.reap(self._zygote_pid)
-        if self._shift:
-            self._shift.zygote_gone()
+        if self._run_loop:
+            self._run_loop.fork_server_gone()
         self._forget_zygote()
         if self._refusal:
             return
-        self._zygote_deaths += 1
+        self._fork_server_deaths += 1
         log = os.pread(self._zygote_log, 20_000, max(0, os.fstat(self._zygote_log).st_size - 20_000))
         os.close(self._zygote_log)
-        if self._shift:
-            self._shift.aftermath.fault("zygote", how, log_tail=log.decode(errors="replace"))
-        if self._zygote_deaths >= _ZYGOTES and not (self._shift and self._shift.dispatcher.results):
+        if self._run_loop:
+            self._run_loop.exit_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
+        if self._fork_server_deaths >= _FORK_SERVERS and not (self._run_loop and self._run_loop.dispatcher.results):
             from nimbus.runner.cell.transport.messages import Ended
 
-            line = f"loading ended {self._zygote_deaths} times without a result, the last time {how}"
+            line = f"loading ended {self._fork_server_deaths} times without a result, the last time {how}"
             self._refusal = Ended(code=1, state="failed", line=line)
             return
         self._start_zygote()
 
     def _forget_zygote(self) -> None:
-        for thing in (self.zygote, self._zygote_pidfd):
+        for thing in (self.fork_server, self._zygote_pidfd):
             if thing in self._selector.get_map():
                 self._selector.unregister(thing)
         os.close(self._zygote_pidfd)
-        self.zygote.close()
+        self.fork_server.close()
         self._zygote_pid = 0
 
     def _close(self) -> None:
-        if self._shift:
-            self._shift.close()
+        if self._run_loop:
+            self._run_loop.close()
         if self._zygote_pid:
             processes.kill_group(self._zygote_pid)
             processes.reap(self._zygote_pid)
@@ -246,9 +246,9 @@ def main(words: list[str]) -> int:
     try:
         ended = Supervisor(spec, channel).run()
     except Exception as error:
-        from nimbus.runner.cell.worker.errors import ended_by, trouble_of
+        from nimbus.runner.cell.worker.errors import classify_error, exit_code_of
 
-        ended = ended_by(trouble_of(error))
+        ended = exit_code_of(classify_error(error))
     from nimbus.runner.cell.transport.messages import to_bytes
 
     channel.send(to_bytes(ended))

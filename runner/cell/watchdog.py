@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from nimbus.runner.cell.queue.deadlines import Amnesty, Deadlines, Verdict
-from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.cell.queue.deadlines import Amnesty, Deadlines, Timeliness
+from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
 
 _MEMORY_PERIOD = 1.0
@@ -16,17 +16,17 @@ _SHARE = 0.8
 
 
 class Watchdog:
-    """Judges every worker of a crew, once a tick.
+    """Judges every worker of a worker pool, once a tick.
 
     Args:
-        crew: Whom to watch.
+        worker pool: Whom to watch.
         deadlines: How long each phase may take.
         tick: [s] between two looks.
         memory_limit: [bytes] a worker may hold; 0: a share of the machine's memory.
     """
 
-    def __init__(self, crew: Crew, deadlines: Deadlines, *, tick: float, memory_limit: int = 0) -> None:
-        self._crew, self.deadlines = crew, deadlines
+    def __init__(self, pool: WorkerPool, deadlines: Deadlines, *, tick: float, memory_limit: int = 0) -> None:
+        self._pool, self.deadlines = pool, deadlines
         self.amnesty = Amnesty(tick)
         self._memory_limit = memory_limit
         self._total_memory = processes.total_memory()
@@ -41,33 +41,33 @@ class Watchdog:
             now: [s] of the monotonic clock.
         """
         self.amnesty.late(time.monotonic())
-        for member in self._crew:
-            if member.pid and not member.ending:
-                self._judge(member)
+        for handle in self._pool:
+            if handle.pid and not handle.ending:
+                self._judge(handle)
         if now >= self._next_memory:
             self._next_memory = now + _MEMORY_PERIOD
             self._weigh()
 
-    def _judge(self, member: Member) -> None:
-        reading, now = self._crew.stamps.snapshot(member.seat), time.monotonic()
+    def _judge(self, handle: WorkerHandle) -> None:
+        reading, now = self._pool.stamps.snapshot(handle.seat), time.monotonic()
         self.amnesty.late(now)  # after the reading: a pause in the middle of this loop makes ages long as well
-        if reading.phase == "wait" and not member.is_idle and member.ordered:
-            age = min(now - member.ordered, reading.age_s)
+        if reading.phase == "wait" and not handle.is_idle and handle.ordered:
+            age = min(now - handle.ordered, reading.age_s)
             reading = replace(reading, phase="order", age_s=age, in_phase_s=age)
         verdict = self.deadlines.judge(reading, amnesty=self.amnesty)
-        if verdict is Verdict.SLOW and not member.suspected:
-            member.suspected = True
+        if verdict is Timeliness.SLOW and not handle.suspected:
+            handle.suspected = True
             if reading.units:  # who has never stamped still loads, and has nobody to write its stacks
-                self._crew.dump(member)
-        elif verdict is Verdict.OK:
-            member.suspected = False
-        elif verdict is Verdict.HUNG:
-            self._crew.kill(member, why=self.deadlines.complaint(reading, amnesty=self.amnesty))
+                self._pool.dump(handle)
+        elif verdict is Timeliness.OK:
+            handle.suspected = False
+        elif verdict is Timeliness.HUNG:
+            self._pool.kill(handle, why=self.deadlines.complaint(reading, amnesty=self.amnesty))
 
     def _weigh(self) -> None:
-        limit = self._memory_limit or int(_SHARE * self._total_memory / max(1, len(self._crew)))
-        self.resident = {member.number: processes.resident_bytes(member.pid) for member in self._crew if member.pid}
-        for member in self._crew:
+        limit = self._memory_limit or int(_SHARE * self._total_memory / max(1, len(self._pool)))
+        self.resident = {handle.number: processes.resident_bytes(handle.pid) for handle in self._pool if handle.pid}
+        for handle in self._pool:
             # One that has done nothing yet would only be followed by another of the same size.
-            if self.resident.get(member.number, 0) > limit and not member.retiring and not member.is_fresh:
-                member.retiring = f"holds {self.resident[member.number] / 1e6:.0f} MB, at most {limit / 1e6:.0f}"
+            if self.resident.get(handle.number, 0) > limit and not handle.retiring and not handle.is_fresh:
+                handle.retiring = f"holds {self.resident[handle.number] / 1e6:.0f} MB, at most {limit / 1e6:.0f}"

@@ -1,4 +1,4 @@
-"""The workers of a cell: started through the zygote, watched by their stamps, ended and reaped."""
+"""The workers of a cell: started through the fork server, watched by their stamps, ended and reaped."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from nimbus.datagen.store.publish import disk
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.restart_backoff import Backoff
 from nimbus.runner.cell.transport.channel import Channel, pair
-from nimbus.runner.cell.transport.messages import Spawn, Trouble, all_from_bytes, to_bytes
+from nimbus.runner.cell.transport.messages import Spawn, WorkerError, all_from_bytes, to_bytes
 from nimbus.runner.cell.transport.shared_slots import Slab
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cell.worker.heartbeat import StampPage
+from nimbus.runner.cell.worker.heartbeat import HeartbeatPage
 from nimbus.runner.system import processes
 
 _LOG_TAIL = 20_000
@@ -27,8 +27,8 @@ _LOG_TAIL = 20_000
 
 
 @dataclass(kw_only=True)
-class Member:
-    """One worker of the crew."""
+class WorkerHandle:
+    """One worker of the worker pool."""
 
     number: int
     """Counts all workers of a run."""
@@ -80,7 +80,7 @@ class Member:
         return self.orders == 0
 
 
-class Crew:
+class WorkerPool:
     """Starts, watches and ends workers; what they say is for the supervisor.
 
     Args:
@@ -99,11 +99,11 @@ class Crew:
         *,
         slab: Slab,
         seats: int,
-        on_message: Callable[[Member, Any], None],
-        on_exit: Callable[[Member, str], None],
+        on_message: Callable[[WorkerHandle, Any], None],
+        on_exit: Callable[[WorkerHandle, str], None],
     ) -> None:
-        self.members: dict[int, Member] = {}
-        self.stamps = StampPage.create(seats)
+        self.handles: dict[int, WorkerHandle] = {}
+        self.stamps = HeartbeatPage.create(seats)
         self.seats = seats
         self._spec, self._selector, self._slab = spec, selector, slab
         self._on_message, self._on_exit = on_message, on_exit
@@ -111,19 +111,19 @@ class Crew:
         self._backoffs = [Backoff(seat) for seat in range(seats)]
         self._logs = Path(spec.folder) / "stage"
 
-    def __iter__(self) -> Iterator[Member]:
-        return iter(list(self.members.values()))
+    def __iter__(self) -> Iterator[WorkerHandle]:
+        return iter(list(self.handles.values()))
 
     def __len__(self) -> int:
-        return len(self.members)
+        return len(self.handles)
 
     def free_seats(self) -> list[int]:
         """Seats that nobody has."""
-        taken = {member.seat for member in self}
+        taken = {handle.seat for handle in self}
         return [seat for seat in range(self.seats) if seat not in taken]
 
-    def start(self, zygote: Channel, *, role: str, seat: int) -> Member:
-        """Ask the zygote for a worker, in a free seat; one that it cannot make any more is forgotten with the zygote.
+    def start(self, fork_server: Channel, *, role: str, seat: int) -> WorkerHandle:
+        """Ask the fork server for a worker, in a free seat; one that it cannot make any more is forgotten with the fork server.
 
         Raises:
             StorageError: The disk does not take the worker's log.
@@ -133,7 +133,7 @@ class Crew:
         with disk(log):
             descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
         ours, theirs = pair()
-        member = Member(
+        handle = WorkerHandle(
             number=self._count,
             seat=seat,
             role=role,
@@ -147,124 +147,124 @@ class Crew:
         fds = (theirs.fileno(), self._slab.descriptor, self.stamps.descriptor, descriptor)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has just died, which its process will tell
-                zygote.send(to_bytes(Spawn(worker=member.number, seat=seat, instance=member.instance)), fds=fds)
+                fork_server.send(to_bytes(Spawn(worker=handle.number, seat=seat, instance=handle.instance)), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
-        self.members[member.number] = member
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(member))
-        return member
+        self.handles[handle.number] = handle
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(handle))
+        return handle
 
     @property
     def instance_starts(self) -> bool:
         """Whether an instance of Isaac Sim is on its way: two at once would wait for each other."""
         return any(
-            member.instance >= 0 and self.stamps.snapshot(member.seat).phase in ("none", "start") for member in self
+            handle.instance >= 0 and self.stamps.snapshot(handle.seat).phase in ("none", "start") for handle in self
         )
 
     def _free_instance(self) -> int:
-        taken = {member.instance for member in self}
+        taken = {handle.instance for handle in self}
         return next(number for number in range(self.seats + 1) if number not in taken)
 
     def born(self, number: int, pid: int) -> None:
-        """The zygote says which process a worker has."""
-        member = self.members[number]
-        member.pid, member.pidfd = pid, processes.open_pidfd(pid)
-        self._selector.register(member.pidfd, selectors.EVENT_READ, lambda: self._reap(member))
+        """The fork server says which process a worker has."""
+        handle = self.handles[number]
+        handle.pid, handle.pidfd = pid, processes.open_pidfd(pid)
+        self._selector.register(handle.pidfd, selectors.EVENT_READ, lambda: self._reap(handle))
 
-    def say(self, member: Member, message: Any) -> None:
+    def say(self, handle: WorkerHandle, message: Any) -> None:
         """Send an order; a worker that is gone will be noticed by its process."""
-        member.channel.post(to_bytes(message))  # short enough: what has no room goes with the next tick
+        handle.channel.post(to_bytes(message))  # short enough: what has no room goes with the next tick
 
-    def dump(self, member: Member) -> None:
+    def dump(self, handle: WorkerHandle) -> None:
         """Let a worker write its stacks into its log."""
-        self._signal(member, signal.SIGUSR1)
+        self._signal(handle, signal.SIGUSR1)
 
-    def kill(self, member: Member, *, why: str) -> None:
+    def kill(self, handle: WorkerHandle, *, why: str) -> None:
         """End a worker and everything in its session."""
-        member.ending = member.ending or why
-        if member.pid:
-            processes.kill_group(member.pid)
-        self._signal(member, signal.SIGKILL)
+        handle.ending = handle.ending or why
+        if handle.pid:
+            processes.kill_group(handle.pid)
+        self._signal(handle, signal.SIGKILL)
 
-    def forget(self, member: Member) -> None:
+    def forget(self, handle: WorkerHandle) -> None:
         """Give up a worker that never got a process."""
-        member.log.unlink(missing_ok=True)
-        self._drop(member)
+        handle.log.unlink(missing_ok=True)
+        self._drop(handle)
 
-    def tail(self, member: Member) -> str:
+    def tail(self, handle: WorkerHandle) -> str:
         """The end of a worker's log."""
-        with contextlib.suppress(OSError), member.log.open("rb") as log:
+        with contextlib.suppress(OSError), handle.log.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
             return log.read(_LOG_TAIL).decode(errors="replace")
         return ""
 
     def flush(self) -> None:
         """Send what had no room."""
-        for member in self:
-            member.channel.flush()
+        for handle in self:
+            handle.channel.flush()
 
-    def bury_orphans(self, *, zygote: int, drain: Callable[[], None]) -> None:
+    def kill_orphans(self, *, fork_server: int, drain: Callable[[], None]) -> None:
         """Kill what dead workers left: their children have become this process's.
 
         Args:
-            zygote: Its process, which is no orphan.
-            drain: Takes in what the zygote has said: it may tell of a worker that is new here.
+            fork_server: Its process, which is no orphan.
+            drain: Takes in what the fork server has said: it may tell of a worker that is new here.
         """
-        while found := processes.orphans({zygote, *(member.pid for member in self)}):
+        while found := processes.orphans({fork_server, *(handle.pid for handle in self)}):
             drain()  # after the look: of whoever was there by then, it has told
-            orphans = set(found).difference(member.pid for member in self)
+            orphans = set(found).difference(handle.pid for handle in self)
             for pid in orphans:
                 processes.kill_group(pid)
             if any([processes.reap(pid) == processes.ALIVE for pid in orphans]):
                 return  # the kernel does not let go of it
 
-    def _signal(self, member: Member, number: signal.Signals) -> None:
-        if member.pidfd >= 0:
+    def _signal(self, handle: WorkerHandle, number: signal.Signals) -> None:
+        if handle.pidfd >= 0:
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(member.pidfd, number)
+                signal.pidfd_send_signal(handle.pidfd, number)
 
-    def _hear(self, member: Member, *, is_gone: bool = False) -> None:
-        while not member.garbled and (messages := self._next_messages(member)):
+    def _hear(self, handle: WorkerHandle, *, is_gone: bool = False) -> None:
+        while not handle.garbled and (messages := self._next_messages(handle)):
             for message in messages:
-                self._on_message(member, message)
-            if member.is_idle and not is_gone:
+                self._on_message(handle, message)
+            if handle.is_idle and not is_gone:
                 return  # mostly it has said all; what its writer still says, the selector tells of again
-        if member.garbled or member.channel.closed_by_peer:
+        if handle.garbled or handle.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(member.channel)
+                self._selector.unregister(handle.channel)
 
-    def _next_messages(self, member: Member) -> list[Any]:
+    def _next_messages(self, handle: WorkerHandle) -> list[Any]:
         try:
-            content = member.channel.receive_now()
+            content = handle.channel.receive_now()
             return all_from_bytes(content) if content else []
         except ValueError as error:
-            member.garbled = True
-            member.trouble = Trouble(sort="garbled", line=f"said what is no message: {error}")
-            self.kill(member, why=member.trouble.line)
+            handle.garbled = True
+            handle.trouble = WorkerError(sort="garbled", line=f"said what is no message: {error}")
+            self.kill(handle, why=handle.trouble.line)
             return []
 
-    def _reap(self, member: Member) -> None:
-        self._hear(member, is_gone=True)  # its last words
-        how = processes.reap(member.pid)
-        self._drop(member)
-        self._on_exit(member, how)
+    def _reap(self, handle: WorkerHandle) -> None:
+        self._hear(handle, is_gone=True)  # its last words
+        how = processes.reap(handle.pid)
+        self._drop(handle)
+        self._on_exit(handle, how)
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, handle: WorkerHandle) -> None:
         with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(member.channel)
-        member.channel.close()
-        if member.pidfd >= 0:
-            self._selector.unregister(member.pidfd)
-            os.close(member.pidfd)
-        self.members.pop(member.number, None)
+            self._selector.unregister(handle.channel)
+        handle.channel.close()
+        if handle.pidfd >= 0:
+            self._selector.unregister(handle.pidfd)
+            os.close(handle.pidfd)
+        self.handles.pop(handle.number, None)
 
     def close(self) -> None:
         """Kill and reap everybody."""
-        for member in self:
-            self.kill(member, why="the run is over")
-        for member in self:
-            if member.pid:
-                processes.reap(member.pid)
-            member.log.unlink(missing_ok=True)
-            self._drop(member)
+        for handle in self:
+            self.kill(handle, why="the run is over")
+        for handle in self:
+            if handle.pid:
+                processes.reap(handle.pid)
+            handle.log.unlink(missing_ok=True)
+            self._drop(handle)

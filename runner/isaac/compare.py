@@ -61,14 +61,14 @@ def equal(one: Frames, many: Frames) -> list[Check]:
     ]
 
 
-def moving(frames: Frames) -> Check:
+def moving_prims(frames: Frames) -> Check:
     """Whether every camera's depth changes between the first step and the last: poses that are written are seen."""
     changed = {camera: float((shown.depth[0] != shown.depth[-1]).mean()) for camera, shown in frames.items()}
     text = ", ".join(f"{camera}: {share:.1%} of pixels" for camera, share in sorted(changed.items()))
     return Check(name="what moves is seen to move", passed=bool(changed) and all(changed.values()), found=text)
 
 
-def beside_default(rtx: Frames, known: Frames) -> list[Check]:
+def compare_with_default(rtx: Frames, known: Frames) -> list[Check]:
     """Whether the same labels stand at the same places as in the default renderer's images."""
     agreement, depth, ratio = 1.0, 0.0, []
     for camera, shown in rtx.items():

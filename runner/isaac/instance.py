@@ -24,7 +24,7 @@ FREE = "NIMBUS_GPU_FREE_BYTES"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class InstancePaths:
     """What one instance has for itself."""
 
     gpu: str
@@ -40,7 +40,7 @@ class Place:
         return self.root / "python"
 
 
-def place_of(instances: Instances, number: int) -> Place:
+def instance_paths(instances: Instances, number: int) -> InstancePaths:
     """GPU and root of an instance; instances take the GPUs in turn.
 
     Args:
@@ -49,7 +49,7 @@ def place_of(instances: Instances, number: int) -> Place:
     """
     count = len(instances.gpus)
     turn, before = number % count, number // count
-    return Place(
+    return InstancePaths(
         gpu=instances.gpus[turn],
         gpu_number=instances.gpu_numbers[turn],
         free_bytes=instances.gpu_free_bytes[turn] >> before,
@@ -57,7 +57,7 @@ def place_of(instances: Instances, number: int) -> Place:
     )
 
 
-def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> dict[str, str]:
+def environment(instances: Instances, place: InstancePaths, host: Mapping[str, str]) -> dict[str, str]:
     """Of an instance's process: what its start script sets, and of Nimbus nothing but the package itself."""
     kept = {name: value for name, value in host.items() if name not in _INHERITED}
     own = instances.environment
@@ -73,7 +73,7 @@ def environment(instances: Instances, place: Place, host: Mapping[str, str]) -> 
     }
 
 
-def link_package(place: Place) -> None:
+def link_package(place: InstancePaths) -> None:
     """Let Nimbus be found in the folder that is for it alone."""
     place.package.mkdir(parents=True, exist_ok=True)
     link, fresh = place.package / "nimbus", place.package / "nimbus.part"
@@ -82,20 +82,22 @@ def link_package(place: Place) -> None:
     fresh.replace(link)
 
 
-def threads_of(spec: CellSpec) -> int:
+def thread_environment(spec: CellSpec) -> int:
     """Threads of one instance: its share of the cores, which Kit alone would all take."""
     count = spec.resources.workers[1] if spec.resources.workers else len(spec.instances.gpus)
     return max(1, usable_cores() // max(1, count))
 
 
-def words(spec: CellSpec, handover: str, place: Place, *, seat: int, descriptors: Sequence[int]) -> list[str]:
+def build_argv(
+    spec: CellSpec, handover: str, place: InstancePaths, *, seat: int, descriptors: Sequence[int]
+) -> list[str]:
     """The command of an instance, which is a worker of a cell."""
-    numbers = [seat, place.gpu_number, threads_of(spec), *descriptors]
+    numbers = [seat, place.gpu_number, thread_environment(spec), *descriptors]
     own = [spec.to_text(), handover, json.dumps(numbers)]
     return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac.worker", *own, ROOT_WORD, str(place.root)]
 
 
-def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: Sequence[int]) -> NoReturn:
+def exec_instance(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: Sequence[int]) -> NoReturn:
     """Execute an instance in place of this process.
 
     Args:
@@ -108,7 +110,7 @@ def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors
     Raises:
         InputError: It cannot be started.
     """
-    place = place_of(spec.instances, number)
+    place = instance_paths(spec.instances, number)
     place.root.mkdir(parents=True, exist_ok=True)
     link_package(place)
     remove_shared_memory(place.root)  # of the instance that had this root before, and is dead
@@ -116,7 +118,7 @@ def become(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors
         os.set_inheritable(descriptor, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until its own handler is there, asking for stacks is no death
-    command = words(spec, handover, place, seat=seat, descriptors=descriptors)
+    command = build_argv(spec, handover, place, seat=seat, descriptors=descriptors)
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))
     except OSError as error:

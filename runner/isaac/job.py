@@ -37,7 +37,7 @@ RENDERER = "isaacsim"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Handover:
+class RenderHandover:
     """What a renderer has to know of a job: plain values."""
 
     origin: Origin
@@ -94,19 +94,19 @@ def with_isaacsim(pipeline: Pipeline) -> Pipeline:
 
 def hand_over(job: Job, spec: CellSpec) -> str:
     """What instances are told of a loaded job, as JSON; empty where they load it themselves."""
-    from nimbus.datagen.load.fingerprint import asset_hashes
+    from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.store.json_text import to_json
 
     if not spec.task:
         return ""
     assets, task = job.context["assets"], job.context["task"]
-    told = Handover(
+    told = RenderHandover(
         origin=job.origin,
         pipeline=spec.pipeline or task.pipeline,
         scene=str(assets.stage.path),
         robot=task.robot,
         libraries=tuple(assets.libraries),
-        assets=dict(asset_hashes(assets.stage, assets.robot, assets.libraries.values())),
+        assets=dict(asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())),
         run_settings=dict(job.context["run_settings"]),
     )
     return to_json(asdict(told))
@@ -128,7 +128,7 @@ def render_job(spec: CellSpec, handover: str) -> Job:
     from nimbus.datagen.store.json_text import from_json
     from nimbus.datagen.usd.stage import read_stage
 
-    told = from_json(Handover, handover)
+    told = from_json(RenderHandover, handover)
     stage, robot = read_stage(told.scene), load_robot(told.robot)
     libraries = {name: ObjectLibrary.open(name) for name in told.libraries}
     provenance = Provenance(

@@ -15,10 +15,10 @@ from typing import NoReturn
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.simulate.kit_app import start
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
-from nimbus.runner.cell.worker.heartbeat import StampPage
+from nimbus.runner.cell.worker.heartbeat import HeartbeatPage
 from nimbus.runner.isaac.instance import ROOT_WORD
 from nimbus.runner.isaac.shared_memory import note_shared_memory
-from nimbus.runner.system.processes import die_with_parent, leave_stopping_to_the_supervisor
+from nimbus.runner.system.processes import die_with_parent, ignore_stop_signals
 
 
 def main(words: list[str]) -> NoReturn:
@@ -31,8 +31,8 @@ def main(words: list[str]) -> NoReturn:
     text, handover, numbers, *kits = words
     seat, gpu, threads, *descriptors = json.loads(numbers)
     die_with_parent(os.getppid())
-    leave_stopping_to_the_supervisor()
-    stamp = StampPage.attach(os.dup(descriptors[-1])).writer(seat)
+    ignore_stop_signals()
+    stamp = HeartbeatPage.attach(os.dup(descriptors[-1])).writer(seat)
     stamp.phase("start")
     sys.argv[1:] = kits  # Kit reads them too, and would not know the others
     refusal: InputError | None = None

@@ -16,7 +16,7 @@ from nimbus.datagen.stages import Stored
 from nimbus.runner.monitor.dashboard_view import duration, view
 from nimbus.runner.monitor.progress import Progress, line
 from nimbus.runner.monitor.status import FILE_NAME, Status, read_status
-from nimbus.runner.system.console import Screen
+from nimbus.runner.system.console import TerminalOutput
 
 LOADING = "loading libraries, scene and robot"
 _SILENCE = 3.0
@@ -31,9 +31,9 @@ class Dashboard:
         console: Where it is shown; standard output by default.
     """
 
-    def __init__(self, progress: Progress, *, console: Screen | None = None) -> None:
+    def __init__(self, progress: Progress, *, console: TerminalOutput | None = None) -> None:
         self.progress = progress
-        self.console = console or Screen()
+        self.console = console or TerminalOutput()
         self._live = (
             Live(get_renderable=self._render, console=self.console, refresh_per_second=4)
             if self.console.is_terminal
@@ -77,9 +77,9 @@ class Watcher:
         console: Where it is shown; standard output by default.
     """
 
-    def __init__(self, folder: Path, *, console: Screen | None = None) -> None:
+    def __init__(self, folder: Path, *, console: TerminalOutput | None = None) -> None:
         self._folder = folder
-        self._console = console or Screen()
+        self._console = console or TerminalOutput()
         self._status: Status | None = None
         self._before = _stamp(folder)
         self._begin = time.monotonic()

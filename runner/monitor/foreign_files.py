@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.store.dataset import Dataset
 
 
-def tell_leftovers(dataset: Dataset) -> None:
-    """Say what :func:`leftover_lines` has to say."""
-    for text in leftover_lines(dataset):
+def report_foreign_files(dataset: Dataset) -> None:
+    """Say what :func:`foreign_file_lines` has to say."""
+    for text in foreign_file_lines(dataset):
         sys.stderr.write(f"{text}\n")
 
 
-def leftover_lines(dataset: Dataset) -> Iterator[str]:
+def foreign_file_lines(dataset: Dataset) -> Iterator[str]:
     """One line each, that files were put aside which the ledger does not know, and that others are gone."""
     from nimbus.datagen.store.commit import ORPHANS
 

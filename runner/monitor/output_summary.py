@@ -10,10 +10,10 @@ from typing import Protocol
 from rich.console import Console
 from rich.table import Table
 
-from nimbus.runner.system.trimmed import tidy
+from nimbus.runner.system.trimmed import trim_lines
 
 
-class Made(Protocol):
+class OutputSummary(Protocol):
     """What an export or a conversion says of itself."""
 
     @property
@@ -32,14 +32,14 @@ class Made(Protocol):
     def is_new(self) -> bool: ...  # noqa: D102
 
 
-def tell(left: int) -> None:
+def report_pending(left: int) -> None:
     """Say on a terminal how many episodes are yet to come."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{left} left \x1b[K" if left else "\r\x1b[K")
 
 
-def print_made(
-    made: Made, wall_seconds: float, *, further: Mapping[str, str], warning: str = "", word: str = "dataset"
+def print_output(
+    made: OutputSummary, wall_seconds: float, *, further: Mapping[str, str], warning: str = "", word: str = "dataset"
 ) -> None:
     """Show what it holds, and where it is.
 
@@ -60,7 +60,7 @@ def print_made(
         table.add_row(name, text)
     table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: it stood here already, and is whole")
     console = Console()
-    with tidy(console):
+    with trim_lines(console):
         console.print(table)
     if warning:
         console.print(warning, style="yellow", soft_wrap=True, markup=False, highlight=False)

@@ -18,7 +18,7 @@ from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import Summary, one_of_each_plan, summarize
 from nimbus.runner.report.yield_table import write_yields
 from nimbus.runner.report.yields import flag_words
-from nimbus.runner.system.trimmed import tidy
+from nimbus.runner.system.trimmed import trim_lines
 
 FILE_NAME = "report.html"
 
@@ -63,7 +63,7 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
     """Print the figures as tables."""
     console = console or Console()
     asked = f" of {summary.target} asked" if summary.target else ""
-    with tidy(console):
+    with trim_lines(console):
         console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
         tables = [_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)]
         console.print(Columns(tables, padding=(1, 4)))

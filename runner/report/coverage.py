@@ -27,7 +27,7 @@ class _Start:
 
 
 @dataclass(frozen=True)
-class _Box:
+class _MapBox:
     """What the maps show [m]."""
 
     x: tuple[float, float]
@@ -54,7 +54,7 @@ def render_coverage(plans: Iterable[Attempt]) -> str:
     if not starts:
         return ""
     xs, ys = [start.x for start in starts], [start.y for start in starts]
-    box = _Box((min(xs) - _PAD, max(xs) + _PAD), (min(ys) - _PAD, max(ys) + _PAD))
+    box = _MapBox((min(xs) - _PAD, max(xs) + _PAD), (min(ys) - _PAD, max(ys) + _PAD))
     kinds = sorted({start.kind for start in starts}, key=lambda kind: _share(_of(starts, kind)))
     maps = [_small(kind, _of(starts, kind), box) for kind in kinds[:_MOST_KINDS] if len(kinds) > 1]
     more = f"<p><small>and {len(kinds) - _MOST_KINDS} more kinds</small></p>" if len(kinds) > _MOST_KINDS else ""
@@ -72,7 +72,7 @@ def _share(starts: list[_Start]) -> float:
     return sum(start.success for start in starts) / len(starts)
 
 
-def _words(starts: list[_Start], box: _Box) -> str:
+def _words(starts: list[_Start], box: _MapBox) -> str:
     reached = len({_cell(start, box) for start in starts})
     stored = len({_cell(start, box) for start in starts if start.success})
     total = _CELLS * _CELLS
@@ -81,19 +81,19 @@ def _words(starts: list[_Start], box: _Box) -> str:
     return f"{text} {reached} were tried and {stored} succeeded in."
 
 
-def _cell(start: _Start, box: _Box) -> tuple[int, int]:
+def _cell(start: _Start, box: _MapBox) -> tuple[int, int]:
     row = (start.x - box.x[0]) / max(box.x[1] - box.x[0], 1e-6)
     column = (start.y - box.y[0]) / max(box.y[1] - box.y[0], 1e-6)
     return min(_CELLS - 1, int(row * _CELLS)), min(_CELLS - 1, int(column * _CELLS))
 
 
-def _small(kind: str, starts: list[_Start], box: _Box) -> str:
+def _small(kind: str, starts: list[_Start], box: _MapBox) -> str:
     name = escape(kind.replace("_", " "))
     caption = f"<b>{name}</b> {len(starts)}"
     return f'<figure class="map">{_map(starts, box, _SIZE)}<figcaption>{caption}</figcaption></figure>'
 
 
-def _map(starts: list[_Start], box: _Box, size: int, *, axes: bool = False) -> str:
+def _map(starts: list[_Start], box: _MapBox, size: int, *, axes: bool = False) -> str:
     """Seen from above: the robot looks up, along x; y grows to the left."""
     scale = size / box.side
     width, height = (box.y[1] - box.y[0]) * scale, (box.x[1] - box.x[0]) * scale
@@ -114,13 +114,13 @@ def _map(starts: list[_Start], box: _Box, size: int, *, axes: bool = False) -> s
     return f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="width:{width:.0f}px">{"".join(body)}</svg>'
 
 
-def _grid(box: _Box, scale: float, width: float, height: float) -> Iterator[str]:
+def _grid(box: _MapBox, scale: float, width: float, height: float) -> Iterator[str]:
     """A line every 10 cm."""
     yield from (f'<path class="tick" d="M{(box.y[1] - y) * scale:.1f} 0V{height:.0f}"/>' for y in _tens(box.y))
     yield from (f'<path class="tick" d="M0 {(box.x[1] - x) * scale:.1f}H{width:.0f}"/>' for x in _tens(box.x))
 
 
-def _words_of_grid(box: _Box, scale: float, width: float, height: float) -> Iterator[str]:
+def _words_of_grid(box: _MapBox, scale: float, width: float, height: float) -> Iterator[str]:
     """The lines' coordinates, where they do not meet."""
     for value in _tens(box.y):
         x = (box.y[1] - value) * scale

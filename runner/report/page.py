@@ -16,7 +16,7 @@ from PIL import Image
 from nimbus.datagen.datasets.certificates.page import render_certificates
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Attempt
-from nimbus.datagen.store.ledger.records import Span
+from nimbus.datagen.store.ledger.records import TimeSpan
 from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.preview import camera_order, readable
 from nimbus.runner.report.coverage import render_coverage
@@ -94,7 +94,7 @@ $table$coverage$planned$failures$faults<section><h2>Samples</h2>$samples</sectio
 """)
 
 
-def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spans: Iterable[Span]) -> str:
+def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spans: Iterable[TimeSpan]) -> str:
     """The page as text, sample pictures read from the stored episodes.
 
     Args:

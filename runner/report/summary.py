@@ -12,7 +12,7 @@ import numpy as np
 from nimbus.datagen.analysis.yields import Yields, find_yields
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
-from nimbus.datagen.store.ledger.records import Fault, State
+from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.runner.monitor.status import STAGES, bound, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
 
@@ -179,7 +179,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
     try:
         with ledger.snapshot():
             attempts, faults, runs = ledger.attempts(), ledger.faults(), ledger.runs()
-            quarantined = len(ledger.episodes(State.QUARANTINED))
+            quarantined = len(ledger.episodes(EpisodeStatus.QUARANTINED))
     finally:
         ledger.close()
     stored = tuple(attempt for attempt in attempts if attempt.path)

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from nimbus.datagen.store.ledger.records import Fault, Span
+from nimbus.datagen.store.ledger.records import Fault, TimeSpan
 from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.figures import RunFigures
 
@@ -22,7 +22,7 @@ _MOST_RUNS = 4
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
 
-def render_timeline(runs: Iterable[RunFigures], spans: Iterable[Span], faults: Iterable[Fault]) -> str:
+def render_timeline(runs: Iterable[RunFigures], spans: Iterable[TimeSpan], faults: Iterable[Fault]) -> str:
     """The timeline of the last runs, as HTML; empty when no worker told what it did.
 
     Args:
@@ -30,7 +30,7 @@ def render_timeline(runs: Iterable[RunFigures], spans: Iterable[Span], faults: I
         spans: What workers did, in any of these runs.
         faults: Likewise.
     """
-    by_run: dict[int, list[Span]] = {}
+    by_run: dict[int, list[TimeSpan]] = {}
     for span in spans:
         by_run.setdefault(span.run, []).append(span)
     shown = [run for run in runs if run.id in by_run][-_MOST_RUNS:]
@@ -48,7 +48,7 @@ def _legend(has_faults: bool) -> str:
     return f'<p class="legend">{"".join(items)}</p>'
 
 
-def _one(run: RunFigures, spans: list[Span], faults: list[Fault]) -> str:
+def _one(run: RunFigures, spans: list[TimeSpan], faults: list[Fault]) -> str:
     seats = sorted({span.worker for span in spans} | {fault.worker for fault in faults if fault.worker}, key=_number)
     hidden = len(seats) - _MOST_SEATS
     seats = seats[:_MOST_SEATS]
@@ -75,7 +75,7 @@ def _one(run: RunFigures, spans: list[Span], faults: list[Fault]) -> str:
     return f'<p class="run"><small>{head}</small></p>{svg}'
 
 
-def _bars(spans: list[Span], begin: float, length: float, scale: float, y: int) -> Iterator[str]:
+def _bars(spans: list[TimeSpan], begin: float, length: float, scale: float, y: int) -> Iterator[str]:
     """One path a stage: in each of many slices of time the stage that took the most of it."""
     busy = np.zeros((len(SHOWN), _BINS))
     width = length / _BINS

@@ -8,7 +8,7 @@ import signal
 from rich.console import Console
 
 
-class Screen(Console):
+class TerminalOutput(Console):
     """A console on standard output.
 
     A reader that goes away, as of ``nimbus run | head``, counts as a wish to stop: what is under way is stored. Where a

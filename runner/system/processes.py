@@ -42,7 +42,7 @@ def die_with_parent(expected_parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave_stopping_to_the_supervisor() -> None:
+def ignore_stop_signals() -> None:
     """Go on at Ctrl-C and SIGTERM, which a service manager sends to everybody: what is under way may end.
 
     What this process executes has the usual handling again.

@@ -13,7 +13,7 @@ _WITHOUT = {"--help", "-h", "--version"}
 """They work in any Python."""
 
 
-def complaint(words: list[str], *, checkout: Path) -> str:
+def requirements_error(words: list[str], *, checkout: Path) -> str:
     """What is missing and what to type, in one line; empty where all is there.
 
     Args:
@@ -25,7 +25,7 @@ def complaint(words: list[str], *, checkout: Path) -> str:
     if sys.version_info < OLDEST:
         found = ".".join(map(str, sys.version_info[:3]))
         return f"Nimbus needs Python 3.11 or 3.12, this is {found}; type 'make run PYTHON=python3.12' in {checkout}"
-    names = missing(requirements(checkout / "pyproject.toml"))
+    names = missing_requirements(requirements(checkout / "pyproject.toml"))
     if not names:
         return ""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -46,7 +46,7 @@ def requirements(project: Path) -> list[str]:
     return tomllib.loads(project.read_text())["project"]["dependencies"] if project.is_file() else []
 
 
-def missing(lines: Iterable[str]) -> list[str]:
+def missing_requirements(lines: Iterable[str]) -> list[str]:
     """Names of the distributions, of those required, that this Python does not have."""
     return [name for name in (re.split(r"[^A-Za-z0-9._-]", line)[0] for line in lines) if not _installed(name)]
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 
 @contextmanager
-def tidy(console: Console) -> Iterator[None]:
+def trim_lines(console: Console) -> Iterator[None]:
     """What is printed inside is written at the end, each line without the spaces that pad it."""
     with console.capture() as captured:
         yield

@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "exts" / "nimbus.datagen"), str(ROOT / "tests")]
 from datagen.staging import staged  # noqa: E402
 from synthetic import open_dataset  # noqa: E402
 
-from nimbus.datagen.store.commit import Staged  # noqa: E402
+from nimbus.datagen.store.commit import StagedEpisode  # noqa: E402
 from nimbus.datagen.store.dataset import Dataset  # noqa: E402
 
 GROUPS = (1, 4, 16, 64)
@@ -76,7 +76,7 @@ def _measure(args: argparse.Namespace, group: int) -> dict[str, Any]:
 
 
 def _pace(
-    dataset: Dataset, files: list[Staged], group: int, args: argparse.Namespace
+    dataset: Dataset, files: list[StagedEpisode], group: int, args: argparse.Namespace
 ) -> tuple[list[float], list[int], float, float]:
     """Let episodes come at a steady rate; waits, group sizes, wall and CPU seconds."""
     waits: list[float] = []
@@ -102,7 +102,7 @@ def _pace(
     return waits, sizes, time.perf_counter() - begin, time.process_time() - cpu
 
 
-def _stage(dataset: Dataset, count: int) -> list[Staged]:
+def _stage(dataset: Dataset, count: int) -> list[StagedEpisode]:
     """Many staged files of one content, under their own names."""
     (model,) = staged(dataset, 0)
     content = model.path.read_bytes().ljust(FILE_BYTES, b"\0")
@@ -110,7 +110,7 @@ def _stage(dataset: Dataset, count: int) -> list[Staged]:
     return [_copy(dataset, model, index, content) for index in range(count)]
 
 
-def _copy(dataset: Dataset, model: Staged, index: int, content: bytes) -> Staged:
+def _copy(dataset: Dataset, model: StagedEpisode, index: int, content: bytes) -> StagedEpisode:
     name = f"commit-{index:06d}"
     path = dataset.stage / f"{name}.1.{os.getpid()}.tmp"
     with path.open("wb") as file:

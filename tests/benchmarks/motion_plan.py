@@ -29,7 +29,7 @@ import numpy as np  # noqa: E402
 from nimbus.datagen.plan.ompl import OmplPlanner  # noqa: E402
 from nimbus.datagen.plan.path import path_is_free  # noqa: E402
 from nimbus.datagen.plan.scene import PlanningScene  # noqa: E402
-from nimbus.datagen.random_streams import stream  # noqa: E402
+from nimbus.datagen.random_streams import generator  # noqa: E402
 
 panda = importlib.import_module("panda_table")
 
@@ -53,7 +53,7 @@ class Problem:
 
 def draw_problem(scene: PlanningScene, name: str, index: int, *, seed: int) -> Problem:
     """The problem of that number; its scene holds the object."""
-    rng = stream(seed, "motion_plan", name, index)
+    rng = generator(seed, "motion_plan", name, index)
     held = list(HELD)[index % len(HELD)]
     tool_T_object = np.diag([1.0, -1.0, -1.0, 1.0])
     tool_T_object[2, 3] = rng.uniform(-0.01, HELD[held] - 0.02)
@@ -132,11 +132,11 @@ def run(name: str, order: list[int], *, seed: int) -> dict[int, dict[str, float]
     model = panda.table_model(cubby=name == "cubby", half=0.18, roof=0.46)
     scene, exact = panda.make_scene(model), panda.make_scene(model, margin=0.0)
     planner = OmplPlanner(velocity_limits=panda.VELOCITY, acceleration_limits=panda.ACCELERATION)
-    planner.plan_joints(scene, panda.HOME, panda.HOME + 0.1, rng=stream(0, "warm"))
+    planner.plan_joints(scene, panda.HOME, panda.HOME + 0.1, rng=generator(0, "warm"))
     rows: dict[int, dict[str, float]] = {}
     for index in order:
         problem = draw_problem(scene, name, index, seed=seed)
-        rows[index] = measure(scene, exact, planner, problem, stream(seed, "plan", name, index))
+        rows[index] = measure(scene, exact, planner, problem, generator(seed, "plan", name, index))
         if not (rows[index]["solved"] and rows[index]["free"]):
             sys.stderr.write(f"{name} {index} with the {problem.held}: {rows[index]}\n")
     return rows

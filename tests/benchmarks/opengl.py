@@ -16,11 +16,11 @@ from typing import Any
 import newton
 import numpy as np
 
-from nimbus.datagen.episode.layout import Layout, Surface
-from nimbus.datagen.meshes.simplify import simplified
+from nimbus.datagen.episode.layout import Layout, SurfaceLook
+from nimbus.datagen.meshes.simplify import simplify
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.render.render_parts import load_image, simplified_bodies
+from nimbus.datagen.render.render_parts import load_image, simplify_bodies
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
 from nimbus.datagen.textures.procedural import procedural_texture
@@ -40,7 +40,7 @@ class Shape:
     builder: newton.ModelBuilder
     index: int
     body: str
-    surface: Surface
+    surface: SurfaceLook
 
 
 def shapes(layout: Layout, stage: StageInfo, robot: Robot) -> Iterator[Shape]:
@@ -51,12 +51,12 @@ def shapes(layout: Layout, stage: StageInfo, robot: Robot) -> Iterator[Shape]:
         body = scene.shape_body[index]
         name = scene.body_label[body] if body >= 0 else ""
         word = scene.shape_label[index].rsplit("/", 1)[-1].split("_")[0]
-        yield Shape(scene, index, name, looks.get(name or _ROOM.get(word, ""), Surface()))
+        yield Shape(scene, index, name, looks.get(name or _ROOM.get(word, ""), SurfaceLook()))
     for item in layout.physical.objects:
         usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant)
         thing = parse_usd(usd, visuals=True)
         for index in _visible(thing):
-            yield Shape(thing, index, item.name, looks.get(item.name, Surface()))
+            yield Shape(thing, index, item.name, looks.get(item.name, SurfaceLook()))
 
 
 def _visible(builder: newton.ModelBuilder) -> list[int]:
@@ -84,7 +84,7 @@ class OpenGL:
         mounts = {camera.mount for camera in layout.visual.cameras}
         names = sorted(({shape.body for shape in found} | mounts) - {""})
         bodies = {name: spec.worldbody.add_body(name=name, mocap=True) for name in names}
-        coarse = simplified_bodies(stage, robot, found[0].builder) if simplify else frozenset()
+        coarse = simplify_bodies(stage, robot, found[0].builder) if simplify else frozenset()
         for index, shape in enumerate(found):
             body = bodies.get(shape.body, spec.worldbody)
             _add_geom(spec, body, shape, f"shape_{index}", simplify=shape.body in coarse)
@@ -153,7 +153,7 @@ def _add_geom(spec: Any, body: Any, shape: Shape, name: str, *, simplify: bool) 
 
 def _coarse(mesh: newton.Mesh, scale: Any) -> newton.Mesh:
     """The mesh that we draw, with corners of the same place and normal as one vertex."""
-    found = simplified(Triangles.of_mesh(mesh, np.eye(4), np.asarray(scale, dtype=float)))
+    found = simplify(Triangles.of_mesh(mesh, np.eye(4), np.asarray(scale, dtype=float)))
     rows = np.concatenate([found.vertices, found.normals.round(2)], axis=1)
     rows, numbers = np.unique(rows, axis=0, return_inverse=True)
     faces = numbers.ravel()[found.faces].ravel()
@@ -174,7 +174,7 @@ def _add_mesh(spec: Any, mesh: newton.Mesh, scale: Any, name: str, *, period: fl
         added.usertexcoord = np.stack([uvs[:, 0], 1.0 - uvs[:, 1]], axis=1).astype(np.float32).ravel()
 
 
-def _image(mesh: Any, surface: Surface) -> np.ndarray | None:
+def _image(mesh: Any, surface: SurfaceLook) -> np.ndarray | None:
     if surface.texture:
         return procedural_texture(surface.texture, surface.texture_seed)
     texture = getattr(mesh, "texture", None)

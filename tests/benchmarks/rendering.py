@@ -34,7 +34,7 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout  # noqa: E4
 from nimbus.datagen.episode.trajectory import Trajectory  # noqa: E402
 from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets  # noqa: E402
-from nimbus.datagen.random_streams import stream  # noqa: E402
+from nimbus.datagen.random_streams import generator  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual  # noqa: E402
 from nimbus.datagen.render.stacked import StackedRenderer  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
@@ -59,7 +59,7 @@ def episode(path: Path | None) -> tuple[SceneAssets, Layout, Trajectory]:
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     for index in range(20):
         physical = draw_physical(task, assets, seed=0, index=index)
-        streams = partial(stream, 0, index, "attempt", 0)
+        streams = partial(generator, 0, index, "attempt", 0)
         trajectory = run_attempt(task, simulation, physical, streams=streams, planner="ompl")
         if trajectory.outcome.success:
             key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=0, index=index)

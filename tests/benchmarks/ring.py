@@ -31,7 +31,7 @@ from nimbus.datagen.stages import Planned  # noqa: E402
 from nimbus.runner.cell.transport.channel import Channel, pair  # noqa: E402
 from nimbus.runner.cell.transport.plan_codec import Part, decode, encode  # noqa: E402
 from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable  # noqa: E402
-from nimbus.runner.cell.worker.heartbeat import StampPage  # noqa: E402
+from nimbus.runner.cell.worker.heartbeat import HeartbeatPage  # noqa: E402
 
 STEPS = 208
 WORKERS = 128
@@ -140,7 +140,7 @@ def pieces() -> dict[str, np.ndarray]:
     content = b"".join(parts)
     slab = Slab.create()
     slab.write(0, 1, parts)
-    page = StampPage.create(WORKERS)
+    page = HeartbeatPage.create(WORKERS)
     stamp = page.writer(5)
     stamp.phase("plan", index=1)
     numbers = iter(range(1 << 40))

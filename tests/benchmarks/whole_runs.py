@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-from nimbus.datagen.analysis.forecast import Interval, outlook  # noqa: E402
+from nimbus.datagen.analysis.forecast import Interval, forecast_run  # noqa: E402
 from nimbus.datagen.analysis.yields import find_yields  # noqa: E402
 from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.store.ledger.attempt import Attempt  # noqa: E402
@@ -76,7 +76,7 @@ def measure(name: str, folder: Path, episodes: int, *, replays: int) -> Figures:
 def _forecast(attempts: list[Attempt], episodes: int, startup: float) -> Figures:
     """The interval that the first five give for all, and what all were."""
     first = [attempt for attempt in attempts if attempt.idx < PROBE]
-    told = outlook(first, episodes, cores=1, startup=startup)
+    told = forecast_run(first, episodes, cores=1, startup=startup)
     true = {
         "wall_seconds": startup + sum(map(_seconds, attempts)),
         "byte_count": float(sum(attempt.stored_bytes for attempt in attempts)),

@@ -18,7 +18,7 @@ from point_robot import Map, MapLoader, PointRobot, StartAndGoal, drive, frames
 
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Planned,
@@ -81,7 +81,7 @@ def _lock_in_c() -> None:
 
 def _run_in_circles() -> None:
     while True:
-        progress()
+        tick()
         time.sleep(0.01)
 
 

@@ -128,7 +128,7 @@ def orphans() -> list[int]:
     return [pid for pid, content in _contents("cmdline") if content.split(b"\0")[:2] == [b"sleep", b"86399"]]
 
 
-def zygote(run: Run) -> int:
+def fork_server(run: Run) -> int:
     """The process that forks a run's workers, known by its log; 0 when there is none now."""
     for pid in run.processes():
         with suppress(OSError):

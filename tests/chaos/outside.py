@@ -93,7 +93,7 @@ def _kill_supervisor(run: cells.Run) -> None:
 
 
 def _kill_zygote(run: cells.Run) -> None:
-    if pid := cells.zygote(run):
+    if pid := cells.fork_server(run):
         cells.kill(pid)
 
 

@@ -100,8 +100,8 @@ def _strike_other(run: cells.Run, random: Any) -> str:
     if name == "all" or not supervisor:
         cells.kill_all(run)
         return "all_sigkill"
-    zygote = cells.zygote(run)
-    cells.kill(supervisor if name == "supervisor" or not zygote else zygote)
+    fork_server = cells.fork_server(run)
+    cells.kill(supervisor if name == "supervisor" or not fork_server else fork_server)
     return f"{name}_sigkill"
 
 

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 
 VARIABLE = "NIMBUS_CHAOS"
 REPEAT = "*"
@@ -164,7 +164,7 @@ def _stop() -> None:
 
 def _livelock() -> None:
     while True:
-        progress()
+        tick()
         time.sleep(0.001)
 
 

@@ -13,8 +13,8 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, Phy
 from nimbus.datagen.episode.observation import CameraFrames, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Randomized,
@@ -47,7 +47,7 @@ class Map:
                 raise InputError(f"row of {len(row)} cells, the first has {len(rows[0])}", where=f"{path}:{line}")
             if strange := sorted(set(row) - set(".#")):
                 what = f"unknown cell '{strange[0]}'"
-                raise InputError(what, where=f"{path}:{line}:{row.index(strange[0]) + 1}", instead=nearest("", ".#"))
+                raise InputError(what, where=f"{path}:{line}:{row.index(strange[0]) + 1}", instead=suggest("", ".#"))
         return cls(path.stem, rows)
 
     @property
@@ -94,7 +94,7 @@ class StartAndGoal(Randomizer):
     def process(self, item: Scene) -> Iterator[Randomized]:
         index = item.request.index
         self.log.append(f"randomize {index}")
-        rng = stream(self.seed, index, "physical", "cells")
+        rng = generator(self.seed, index, "physical", "cells")
         start, goal = (item.assets.free[i] for i in rng.choice(len(item.assets.free), 2, replace=False))
         physical = PhysicalLayout(objects=(), drawn={"start": list(start), "goal": list(goal)})
         camera = Camera(

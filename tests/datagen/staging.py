@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from synthetic import make_rendered
 
 from nimbus.datagen.stages import Rendered
-from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.writer import Hdf5Writer
@@ -19,7 +19,7 @@ class Tray:
     def __init__(self, dataset: Dataset, *, lease: int = 0) -> None:
         self.stage = dataset.stage
         self.info = dataset.info
-        self.staged: list[Staged] = []
+        self.staged: list[StagedEpisode] = []
         self._lease = lease
 
     def lease_of(self, index: int, variant: int = 0) -> int:
@@ -28,7 +28,7 @@ class Tray:
     def record(self, attempts: object) -> None:
         raise AssertionError(attempts)
 
-    def commit(self, staged: Sequence[Staged]) -> list[Attempt]:
+    def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
         self.staged += staged
         return []
 
@@ -37,7 +37,7 @@ def small(index: int) -> Rendered:
     return make_rendered(index, steps=4, width=16, height=12)
 
 
-def staged(dataset: Dataset, *indices: int, lease: int = 0) -> list[Staged]:
+def staged(dataset: Dataset, *indices: int, lease: int = 0) -> list[StagedEpisode]:
     tray = Tray(dataset, lease=lease)
     writer = Hdf5Writer(tray)
     for index in indices:

@@ -10,7 +10,7 @@ import pytest
 from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.load import fingerprint
-from nimbus.datagen.load.fingerprint import asset_hashes, content_inputs
+from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.pipeline import parse_pipeline
 from nimbus.datagen.robots.robot import load_robot
@@ -34,7 +34,7 @@ class Pause(Skill):
 
 
 def inputs(task: Task, pipeline: str = PIPELINE) -> dict[str, str]:
-    return content_inputs(task, assets={}, settings={"planner": "ompl"}, pipeline=parse_pipeline(pipeline))
+    return fingerprint_inputs(task, assets={}, settings={"planner": "ompl"}, pipeline=parse_pipeline(pipeline))
 
 
 def test_all_that_a_task_names_enters():
@@ -70,8 +70,8 @@ def test_a_changed_robot_file_is_seen(old: str, new: str, tmp_path: Path):
     assert old in text
     (tmp_path / "panda.yaml").write_text(text.replace(old, new, 1))
     stage, libraries = read_stage("tabletop"), [ObjectLibrary.open("trash")]
-    before = asset_hashes(stage, load_robot("panda"), libraries)
-    after = asset_hashes(stage, load_robot(str(tmp_path / "panda.yaml")), libraries)
+    before = asset_fingerprints(stage, load_robot("panda"), libraries)
+    after = asset_fingerprints(stage, load_robot(str(tmp_path / "panda.yaml")), libraries)
     assert {name for name in before if before[name] != after[name]} == {"robot panda"}
     assert before.keys() == {"scene tabletop", "robot panda", "library trash"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nimbus.datagen.errors import InputError, StorageError, nearest
+from nimbus.datagen.errors import InputError, StorageError, suggest
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_a_storage_error_is_shown_like_bad_input():
 
 
 def test_the_nearest_name_is_offered_when_one_is_near():
-    assert nearest("botle", ["can", "bottle"]) == "did you mean 'bottle'? known: bottle, can"
-    assert nearest("xyz", ["can", "bottle"]) == "known: bottle, can"
-    assert nearest("xyz", iter(())) == "known: none"
+    assert suggest("botle", ["can", "bottle"]) == "did you mean 'bottle'? known: bottle, can"
+    assert suggest("xyz", ["can", "bottle"]) == "known: bottle, can"
+    assert suggest("xyz", iter(())) == "known: none"
 
 
 def test_a_part_of_a_message_has_an_end():

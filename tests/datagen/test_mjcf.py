@@ -13,7 +13,7 @@ from six_joint_robot import robot_file
 from task_attempts import first_success
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robots.mjcf import as_urdf
+from nimbus.datagen.robots.mjcf import convert_to_urdf
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
 
@@ -78,7 +78,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[mujoco.MjModel, mujo
     """An odd robot as MuJoCo reads it, and as it reads the URDF made of it."""
     path = tmp_path_factory.mktemp("mjcf") / "odd.xml"
     path.write_text(ODD)
-    return mujoco.MjModel.from_xml_path(str(path)), mujoco.MjModel.from_xml_path(str(as_urdf(path)))
+    return mujoco.MjModel.from_xml_path(str(path)), mujoco.MjModel.from_xml_path(str(convert_to_urdf(path)))
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4))
@@ -102,7 +102,9 @@ def test_limits_and_ties_of_joints_come_along(pair: tuple[mujoco.MjModel, mujoco
         np.testing.assert_allclose(pair[1].joint(name).range, pair[0].joint(name).range, atol=1e-6)
     assert not pair[1].jnt_limited[pair[1].joint("d").id]
     (tmp_path / "odd.xml").write_text(ODD)
-    joints = {joint.get("name", ""): joint for joint in read_urdf(as_urdf(tmp_path / "odd.xml")).findall("joint")}
+    joints = {
+        joint.get("name", ""): joint for joint in read_urdf(convert_to_urdf(tmp_path / "odd.xml")).findall("joint")
+    }
     assert ratio_of(joints["d"]) == 0.5 and limit_of(joints["a"], "effort") == 60.0
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.points import normal_form, parse_pose, points_in
-from nimbus.datagen.tasks.references import Expression, Name
+from nimbus.datagen.tasks.references import Expression, NameRef
 
 PLACES = {"cup": (0.4, 0.1, 0.05), "tray": (0.5, -0.3, 0.0), "items[0]": (0.3, 0.0, 0.02)}
 HEIGHT = {"center": 0.0, "top": 0.1, "rim": 0.08}
 
 
 def locate(thing: Expression, feature: str) -> np.ndarray:
-    name = thing.name if isinstance(thing, Name) else "items[0]"
+    name = thing.name if isinstance(thing, NameRef) else "items[0]"
     return np.add(PLACES[name], (0, 0, HEIGHT[feature]))
 
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.references import (
-    Attribute,
+    AttributeRef,
     Expression,
-    Member,
-    Name,
-    environment,
+    MemberRef,
+    NameRef,
+    build_environment,
     evaluate,
     names_in,
     parse_reference,
@@ -28,7 +28,7 @@ class Thing:
 
 ITEMS = [Thing("items_0", "items", "can", "metal"), Thing("items_1", "items", "pear", "organic")]
 BINS = [Thing("blue", "bins", "", "metal"), Thing("green", "bins", "", "organic"), Thing("tray")]
-NAMES = environment(objects=ITEMS, fixtures=BINS, regions=["start"]) | {"item": ITEMS[1]}
+NAMES = build_environment(objects=ITEMS, fixtures=BINS, regions=["start"]) | {"item": ITEMS[1]}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_reference_to_nothing_says_what_there_is(reference: str, expected: str
 
 
 def test_two_members_of_one_class_are_no_answer():
-    names = environment(fixtures=[Thing("a", "bins", "", "metal"), Thing("b", "bins", "", "metal")])
+    names = build_environment(fixtures=[Thing("a", "bins", "", "metal"), Thing("b", "bins", "", "metal")])
     with pytest.raises(InputError, match="2 members of class 'metal'"):
         resolve("bins['metal']", names)
 
@@ -85,10 +85,10 @@ def test_what_is_not_a_reference_is_refused(text: str):
 
 words = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True)
 expressions: st.SearchStrategy[Expression] = st.recursive(
-    words.map(Name),
+    words.map(NameRef),
     lambda inner: (
-        st.builds(Attribute, inner, words)
-        | st.builds(Member, inner, st.integers(0, 99) | st.text("abc -", max_size=5) | inner)
+        st.builds(AttributeRef, inner, words)
+        | st.builds(MemberRef, inner, st.integers(0, 99) | st.text("abc -", max_size=5) | inner)
     ),
     max_leaves=6,
 )
@@ -96,11 +96,11 @@ expressions: st.SearchStrategy[Expression] = st.recursive(
 
 def written(expression: Expression | str | int) -> str:
     match expression:
-        case Name(name):
+        case NameRef(name):
             return name
-        case Attribute(base, name):
+        case AttributeRef(base, name):
             return f"{written(base)}.{name}"
-        case Member(base, index):
+        case MemberRef(base, index):
             inside = f"'{index}'" if isinstance(index, str) else written(index)
             return f"{written(base)}[{inside}]"
         case _:

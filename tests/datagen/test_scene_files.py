@@ -9,7 +9,7 @@ import pytest
 from one_can import TEXT
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import scene_file, scene_folder, seen_from
+from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_folder
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task, parse_task
 
@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["panda", "", "a_b"])
 def test_a_name_is_no_path(name: str):
-    assert seen_from(Path("folder"), name) == name
+    assert resolve_from(Path("folder"), name) == name
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_name_is_no_path(name: str):
     [("a.yaml", "folder/a.yaml"), ("b/a.yaml", "folder/b/a.yaml"), ("../a.usda", "folder/../a.usda"), ("/a", "/a")],
 )
 def test_a_relative_path_begins_where_the_file_is_that_names_it(written: str, seen: str):
-    assert seen_from(Path("folder"), written) == seen
+    assert resolve_from(Path("folder"), written) == seen
 
 
 def test_what_a_task_names_by_a_path_is_seen_from_the_task(

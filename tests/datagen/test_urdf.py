@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robots.joint_inertia import joint_inertias
+from nimbus.datagen.robots.joint_inertia import compute_joint_inertias
 from nimbus.datagen.robots.robot import Piece
 from nimbus.datagen.robots.urdf import (
     assemble,
@@ -23,7 +23,7 @@ from nimbus.datagen.robots.urdf import (
     read_urdf,
     set_origin,
 )
-from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 ARM = """<robot name="arm">
 <link name="base"/>
@@ -52,10 +52,10 @@ def joints(root: ElementTree.Element) -> dict[str, ElementTree.Element]:
 
 def test_the_inertia_about_a_joint_is_that_of_all_it_moves(arm: Piece):
     root = assemble([arm], robot="arm")
-    straight = joint_inertias(root, {"shoulder": 0.3, "elbow": 0.0})
+    straight = compute_joint_inertias(root, {"shoulder": 0.3, "elbow": 0.0})
     assert straight["shoulder"] == pytest.approx(0.1 + 2 * 0.5**2 + 1.25**2)
     assert straight["elbow"] == pytest.approx(0.25**2)
-    folded = joint_inertias(root, {"shoulder": 0.0, "elbow": np.pi / 2})
+    folded = compute_joint_inertias(root, {"shoulder": 0.0, "elbow": np.pi / 2})
     assert folded["shoulder"] == pytest.approx(0.1 + 0.5 + 1 + 0.25**2)
 
 
@@ -91,15 +91,15 @@ def test_a_joint_without_limits_gets_two_turns(arm: Piece):
 @given(st.floats(-3, 3), st.floats(-2, 2))
 def test_a_locked_joint_stays_where_it_was_put(shoulder: float, elbow: float):
     root = ElementTree.fromstring(ARM)
-    before = joint_inertias(root, {"shoulder": shoulder, "elbow": elbow})["shoulder"]
+    before = compute_joint_inertias(root, {"shoulder": shoulder, "elbow": elbow})["shoulder"]
     lock_joints(root, {"elbow": elbow})
     assert joints(root)["elbow"].get("type") == "fixed" and joints(root)["elbow"].find("limit") is None
-    assert joint_inertias(root, {"shoulder": 0.0})["shoulder"] == pytest.approx(before, abs=1e-9)
+    assert compute_joint_inertias(root, {"shoulder": 0.0})["shoulder"] == pytest.approx(before, abs=1e-9)
 
 
 @given(st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda axis: np.linalg.norm(axis) > 0.1), st.floats(-3, 3))
 def test_an_origin_is_written_as_it_is_read(axis: tuple[float, float, float], angle: float):
-    matrix = pose((0.1, -0.2, 0.3), rotation_about(axis, angle))
+    matrix = make_transform((0.1, -0.2, 0.3), quat_from_axis_angle(axis, angle))
     element = ElementTree.Element("joint")
     set_origin(element, matrix)
     assert np.allclose(origin_of(element), matrix, atol=1e-6)

@@ -20,7 +20,7 @@ from nimbus.runner.monitor.dashboard import Dashboard, Watcher
 from nimbus.runner.monitor.dashboard_view import duration, view
 from nimbus.runner.monitor.progress import Progress, line
 from nimbus.runner.monitor.status import Event, RingStatus, Status, WorkerStatus, read_status
-from nimbus.runner.system.console import Screen
+from nimbus.runner.system.console import TerminalOutput
 
 TIMES = {"load": 0.5, "plan": 2.0, "render": 20.0, "store": 1.0, "store_wait": 0.25}
 
@@ -110,7 +110,7 @@ def test_the_status_file_is_written_at_most_twice_a_second_and_last_at_the_end(t
 
 def test_without_a_terminal_each_attempt_is_one_plain_line(tmp_path: Path) -> None:
     output = io.StringIO()
-    with Dashboard(progress(tmp_path), console=Screen(file=output, width=40)) as dashboard:
+    with Dashboard(progress(tmp_path), console=TerminalOutput(file=output, width=40)) as dashboard:
         dashboard.note("compiling kernels (10-20 s, once)")
         dashboard.add(good(0))
         dashboard.add(bad(1, final=True))
@@ -123,7 +123,7 @@ def test_without_a_terminal_each_attempt_is_one_plain_line(tmp_path: Path) -> No
 
 def test_what_the_run_is_doing_is_said_until_the_first_result(tmp_path: Path) -> None:
     kept = progress(tmp_path)
-    dashboard = Dashboard(kept, console=Screen(file=io.StringIO()))
+    dashboard = Dashboard(kept, console=TerminalOutput(file=io.StringIO()))
     dashboard.note("compiling kernels (10-20 s, once)")
     assert kept.status.activity == "compiling kernels (10-20 s, once)"
     dashboard.add(good(0))
@@ -133,7 +133,7 @@ def test_what_the_run_is_doing_is_said_until_the_first_result(tmp_path: Path) ->
 def test_on_a_terminal_the_dashboard_shows_stages_reasons_and_time_left(tmp_path: Path) -> None:
     output = io.StringIO()
     kept = progress(tmp_path)
-    with Dashboard(kept, console=Screen(file=output, force_terminal=True, width=110)) as dashboard:
+    with Dashboard(kept, console=TerminalOutput(file=output, force_terminal=True, width=110)) as dashboard:
         dashboard.add(good(0))
         dashboard.add(bad(1))
     shown = output.getvalue()
@@ -293,7 +293,7 @@ def test_a_folder_that_is_gone_or_full_does_not_stop_a_run(tmp_path: Path) -> No
 
 def test_a_plain_run_says_that_it_loads_and_then_each_event_once(tmp_path: Path) -> None:
     output = io.StringIO()
-    with Watcher(tmp_path, console=Screen(file=output, width=40)) as watcher:
+    with Watcher(tmp_path, console=TerminalOutput(file=output, width=40)) as watcher:
         assert watcher.look() == -1 and output.getvalue() == ""
         time.sleep(3.1)
         assert watcher.look() == watcher.look() == -1

@@ -10,7 +10,7 @@ import pytest
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import parse_arguments
-from nimbus.runner.isaac.compare import beside_default, equal, first_images, moving
+from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims
 from nimbus.runner.verify_isaacsim import command
 
 STEPS, HEIGHT, WIDTH = 3, 12, 16
@@ -42,8 +42,8 @@ BLACK = np.zeros_like(GOOD.rgb)
 
 
 def failed(one: CameraFrames, many: CameraFrames) -> set[str]:
-    checks = [*first_images({"a": one}), moving({"a": one}), *equal({"a": one}, {"a": many})]
-    checks += beside_default({"a": one}, {"a": GOOD})
+    checks = [*first_images({"a": one}), moving_prims({"a": one}), *equal({"a": one}, {"a": many})]
+    checks += compare_with_default({"a": one}, {"a": GOOD})
     return {check.name for check in checks if not check.passed}
 
 
@@ -72,8 +72,8 @@ def test_images_that_are_wrong_are_found(field: str, value: np.ndarray, names: s
 
 def test_every_camera_must_see_what_moves():
     still = replace(GOOD, depth=np.repeat(GOOD.depth[:1], STEPS, axis=0))
-    assert moving({"a": GOOD, "b": GOOD}).passed
-    assert not moving({"a": GOOD, "b": still}).passed
+    assert moving_prims({"a": GOOD, "b": GOOD}).passed
+    assert not moving_prims({"a": GOOD, "b": still}).passed
 
 
 def test_a_mounted_camera_that_is_a_step_behind_is_found():
@@ -82,9 +82,9 @@ def test_a_mounted_camera_that_is_a_step_behind_is_found():
     known = replace(GOOD, world_T_camera=carried, depth=GOOD.depth + 0.01 * np.arange(STEPS)[:, None, None])
     late = replace(known, depth=known.depth[[0, 0, 1]])
     name = "mounted cameras at the last step"
-    found = {check.name: check.passed for check in beside_default({"a": late}, {"a": known})}
+    found = {check.name: check.passed for check in compare_with_default({"a": late}, {"a": known})}
     assert found[name] is False
-    assert {check.name: check.passed for check in beside_default({"a": known}, {"a": known})}[name] is True
+    assert {check.name: check.passed for check in compare_with_default({"a": known}, {"a": known})}[name] is True
 
 
 def test_a_neighbour_in_the_picture_is_found():

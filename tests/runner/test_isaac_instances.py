@@ -17,7 +17,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.isaac.gpu import Gpu, parse_gpus
-from nimbus.runner.isaac.instance import environment, link_package, place_of, threads_of
+from nimbus.runner.isaac.instance import environment, instance_paths, link_package, thread_environment
 
 PIPELINE = TESTS / "isaac_pipelines/rtx.yaml"
 
@@ -177,7 +177,7 @@ def test_gpus_are_known_by_their_uuid():
 def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path):
     found = find_instances(environ=install(tmp_path), gpus=RTX)
     instances = replace(found, folder=str(tmp_path / "roots"))
-    places = [place_of(instances, number) for number in range(4)]
+    places = [instance_paths(instances, number) for number in range(4)]
     assert [place.gpu for place in places] == ["GPU-00000002", "GPU-00000005"] * 2
     assert len({place.root for place in places}) == 4
     told = environment(instances, places[0], {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong"})
@@ -196,7 +196,7 @@ def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("nimbus.runner.isaac.instance.usable_cores", lambda: 12)
     spec = rtx_spec(tmp_path)
     split = [replace(spec.resources, workers=workers) for workers in (None, (4, 3), (1, 20))]
-    assert [threads_of(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
+    assert [thread_environment(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
 
 
 def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):

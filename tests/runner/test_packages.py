@@ -10,7 +10,7 @@ import pytest
 from runs import RUNNER
 
 from nimbus.runner.system import requirements_check
-from nimbus.runner.system.requirements_check import complaint, missing
+from nimbus.runner.system.requirements_check import missing_requirements, requirements_error
 
 CHECKOUT = RUNNER.parents[1]
 
@@ -37,11 +37,11 @@ def test_help_needs_no_package(words: tuple[str, ...]):
 
 
 def test_this_python_lacks_nothing():
-    assert complaint(["--task", "sort_trash"], checkout=CHECKOUT) == ""
+    assert requirements_error(["--task", "sort_trash"], checkout=CHECKOUT) == ""
 
 
 def test_what_is_missing_is_named_as_it_is_installed():
-    assert missing(
+    assert missing_requirements(
         ["numpy>=2", "no-such-thing", "newton[sim]>=1.8,<1.9", "nor_this[extra]>=1; python_version>'3'"]
     ) == [
         "no-such-thing",
@@ -51,14 +51,14 @@ def test_what_is_missing_is_named_as_it_is_installed():
 
 def test_an_environment_that_is_there_already_is_named(tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["no-such-thing"]\n')
-    said = complaint(["tasks"], checkout=tmp_path)
+    said = requirements_error(["tasks"], checkout=tmp_path)
     assert f"no-such-thing; type 'make -C {tmp_path} run', or " in said
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()
-    assert f"no-such-thing; use {tmp_path}/.venv/bin/python, or " in complaint(["tasks"], checkout=tmp_path)
+    assert f"no-such-thing; use {tmp_path}/.venv/bin/python, or " in requirements_error(["tasks"], checkout=tmp_path)
 
 
 def test_a_python_too_old_is_told_which_one_to_use(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(requirements_check, "OLDEST", (4, 0))
-    said = complaint(["tasks"], checkout=CHECKOUT)
+    said = requirements_error(["tasks"], checkout=CHECKOUT)
     assert said.startswith("Nimbus needs Python 3.11 or 3.12, this is 3.") and "PYTHON=python3.12" in said

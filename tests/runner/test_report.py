@@ -19,7 +19,7 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import Fault, Run, Span
+from nimbus.datagen.store.ledger.records import Fault, Run, TimeSpan
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.preview import write_previews
 from nimbus.runner.report import command, print_summary, write_report
@@ -219,7 +219,7 @@ def test_the_page_shows_who_did_what_and_where_objects_started_and_faults(folder
     run = replace(run_of(folder), wall_seconds=30.0, state="done")
     begin = run.started
     spans = [
-        Span(run=1, worker=seat, stage=stage, idx=-1, begin=begin + since, end=begin + until)
+        TimeSpan(run=1, worker=seat, stage=stage, idx=-1, begin=begin + since, end=begin + until)
         for seat, stage, since, until in (("0", "plan", 1, 9), ("0", "render", 9, 20), ("1", "store", 3, 4))
     ]
     fault = Fault(
@@ -243,9 +243,10 @@ def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> N
         id=1, mode="cell", state="done", started=0.0, seconds=100.0, startup_seconds=0.0, cores=1, workers="1x0",
         stored=0, faults=0,
     )  # fmt: skip
-    busy = [Span(run=1, worker="0", stage="plan", idx=-1, begin=i / 100, end=(i + 0.7) / 100) for i in range(5000)]
+    busy = [TimeSpan(run=1, worker="0", stage="plan", idx=-1, begin=i / 100, end=(i + 0.7) / 100) for i in range(5000)]
     busy += [
-        Span(run=1, worker="0", stage="render", idx=-1, begin=(i + 0.7) / 100, end=(i + 1) / 100) for i in range(5000)
+        TimeSpan(run=1, worker="0", stage="render", idx=-1, begin=(i + 0.7) / 100, end=(i + 1) / 100)
+        for i in range(5000)
     ]
     page = render_timeline([run], busy, [])
     assert "s-plan" in page and '<path class="s-render"' not in page

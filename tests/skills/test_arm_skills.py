@@ -12,7 +12,7 @@ from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.skills.go_to_joints import GoToJoints
 from nimbus.skills.go_to_pose import GoToPose
-from nimbus.skills.gripper import Gripper
+from nimbus.skills.gripper import SetGripper
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 from nimbus.skills.push import Push
@@ -38,7 +38,7 @@ def test_wait_takes_the_time_that_is_asked_for(cell: Workcell):
 
 @pytest.mark.parametrize(("to", "width"), [("closed", 0.0), (0.03, 0.03), ("open", 0.08)])
 def test_the_gripper_comes_to_the_distance_that_is_asked_for(cell: Workcell, to: object, width: float):
-    make(Gripper, to=to).run(cell)
+    make(SetGripper, to=to).run(cell)
     cell.wait(6)
     assert cell.simulation.joint_positions()[-2:].sum() == pytest.approx(width, abs=2e-3)
 

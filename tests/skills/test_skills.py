@@ -13,7 +13,7 @@ from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.success.inside import contains
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 from nimbus.skills.home import Home
 from nimbus.skills.move import Move
 from nimbus.skills.pick import Pick
@@ -61,7 +61,7 @@ def test_a_hand_that_was_pushed_away_while_its_fingers_closed_goes_on_from_where
     cell = workcell(thing(x=0.6, y=-0.2))
     make(Move, to=(0.45, 0.2, 0.016)).run(cell)
     pressed = cell.planner.plan_line(cell.look(), cell.arm_command, cell.tool_pose())
-    below = cell.tool_pose() @ pose((0, 0, 0.011), (1, 0, 0, 0))
+    below = cell.tool_pose() @ make_transform((0, 0, 0.011), (1, 0, 0, 0))
     cell.command(cell.scene.arm.solve(below, pressed.end))
     cell.wait(4)
     pushed = cell.arm_command - cell.simulation.joint_positions()[:7]

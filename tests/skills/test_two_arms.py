@@ -9,9 +9,9 @@ import pytest
 
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.execute.replay import run_again
+from nimbus.datagen.execute.replay import replay_actions
 from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -30,12 +30,12 @@ def test_two_arms_do_their_task_and_do_it_again_from_their_actions(name: str):
         (drawn,) = chain.run(iter([Request(index=0)]))
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     layout = drawn.layouts[0].physical
-    done = run_attempt(task, simulation, layout, streams=partial(stream, 0, 0, "attempt", 0), planner="ompl")
+    done = run_attempt(task, simulation, layout, streams=partial(generator, 0, 0, "attempt", 0), planner="ompl")
     assert done.outcome.success, done.outcome
     assert done.action_names[7::8] == ("left_gripper", "right_gripper") and done.actions.shape[1] == 16
     moved = np.ptp(done.joint_positions, axis=0)
     assert moved[:7].max() > 0.2 and moved[9:16].max() > 0.2
-    again = run_again(task, layout, done)
+    again = replay_actions(task, layout, done)
     assert again.outcome == done.outcome
     assert np.array_equal(again.body_positions, done.body_positions)
 

@@ -14,7 +14,7 @@ _PAGE = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Before:
+class CompletedWork:
     """What earlier runs have done of this one."""
 
     settled: int
@@ -25,11 +25,11 @@ class Before:
     """Indices of which something is to be made."""
 
 
-def done_before(ledger: Ledger, spec: CellSpec) -> Before:
+def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
     """Count what is there; takes as long as the ledger is, however many episodes are asked for."""
     variants = tuple(range(spec.variants))
     finished = [len(ledger.finished(index, variants)) for index in ledger.touched(episodes=spec.episodes)]
-    return Before(
+    return CompletedWork(
         settled=sum(finished),
         stored=ledger.stored_count(episodes=spec.episodes, variants=spec.variants),
         missing=spec.episodes - finished.count(spec.variants),

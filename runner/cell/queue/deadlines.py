@@ -20,7 +20,7 @@ _LATE = 2.0
 _PAUSES = 64
 
 
-class Verdict(StrEnum):
+class Timeliness(StrEnum):
     """What a look at a worker's stamp says."""
 
     OK = "ok"
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Limits:
+class PhaseLimits:
     """Of one phase."""
 
     gap: float
@@ -44,19 +44,19 @@ class Limits:
 class Bounds:
     """What a phase's limits are at the start, and between which they may move."""
 
-    start: Limits
-    floor: Limits
+    start: PhaseLimits
+    floor: PhaseLimits
     """No faster run makes them shorter: a healthy worker on a busy machine must fit in."""
-    ceiling: Limits
+    ceiling: PhaseLimits
 
     @classmethod
     def fixed(cls, gap: float, total: float) -> Bounds:
         """Limits [s] that are not learned."""
-        return cls(start=Limits(gap, total), floor=Limits(gap, total), ceiling=Limits(gap, total))
+        return cls(start=PhaseLimits(gap, total), floor=PhaseLimits(gap, total), ceiling=PhaseLimits(gap, total))
 
 
 def _learned(gap: float, total: float, *, least: float, most: tuple[float, float]) -> Bounds:
-    return Bounds(start=Limits(gap, total), floor=Limits(gap, least), ceiling=Limits(*most))
+    return Bounds(start=PhaseLimits(gap, total), floor=PhaseLimits(gap, least), ceiling=PhaseLimits(*most))
 
 
 CPU: Mapping[str, Bounds] = {
@@ -89,10 +89,10 @@ ask for patience of their own (``render/isaacsim.py``). On the newest GPUs a sin
 270 s and to go on by itself (IsaacSim issue 729). At the end what replicator still has to write is waited for.
 """
 
-_UNLIMITED = Limits(math.inf, math.inf)
+_UNLIMITED = PhaseLimits(math.inf, math.inf)
 
 
-class Reading(Protocol):
+class ObservedProgress(Protocol):
     """What the page of stamps says of a worker."""
 
     @property
@@ -179,34 +179,34 @@ class Deadlines:
             self._gaps[phase].add(gap)
             self._totals[phase].add(total)
 
-    def limits(self, phase: str) -> Limits:
+    def limits(self, phase: str) -> PhaseLimits:
         """As they are now; infinite for a phase that the table does not have."""
         if phase not in self._table:
             return _UNLIMITED
         bounds, gaps, totals = self._table[phase], self._gaps[phase], self._totals[phase]
         if gaps.count < _SAMPLES:
             return bounds.start
-        return Limits(
+        return PhaseLimits(
             gap=min(max(bounds.floor.gap, _FACTOR * gaps.quantile(_QUANTILE)), bounds.ceiling.gap),
             total=min(max(bounds.floor.total, _FACTOR * totals.quantile(_QUANTILE)), bounds.ceiling.total),
         )
 
-    def judge(self, reading: Reading, *, amnesty: Amnesty | None = None) -> Verdict:
+    def judge(self, reading: ObservedProgress, *, amnesty: Amnesty | None = None) -> Timeliness:
         """Judge one worker; ``amnesty`` takes pauses off its ages.
 
         While an extension runs the worker is fine, within the budget; when it is over, the usual limits hold again.
         """
         shares = [used / limit for _, used, limit in self._clocks(reading, amnesty)]
         if max(shares) > 1.0:
-            return Verdict.HUNG
-        return Verdict.SLOW if max(shares) > _SOFT else Verdict.OK
+            return Timeliness.HUNG
+        return Timeliness.SLOW if max(shares) > _SOFT else Timeliness.OK
 
-    def complaint(self, reading: Reading, *, amnesty: Amnesty | None = None) -> str:
+    def complaint(self, reading: ObservedProgress, *, amnesty: Amnesty | None = None) -> str:
         """The clock that is furthest, in words: "plan: no progress for 10.3 s, at most 10 s"."""
         what, used, limit = max(self._clocks(reading, amnesty), key=lambda clock: clock[1] / clock[2])
         return f"{reading.phase}: {what} for {used:.1f} s, at most {limit:.4g} s"
 
-    def _clocks(self, reading: Reading, amnesty: Amnesty | None) -> list[tuple[str, float, float]]:
+    def _clocks(self, reading: ObservedProgress, amnesty: Amnesty | None) -> list[tuple[str, float, float]]:
         limits = self.limits(reading.phase)
         forgiven = amnesty.forgiven if amnesty else lambda age: 0.0
         age = reading.age_s - forgiven(reading.age_s)

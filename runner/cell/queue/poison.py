@@ -27,7 +27,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PoisonDecision:
     """The action, and for a quarantine the evidence."""
 
     action: Action
@@ -44,7 +44,7 @@ class _Death:
     same: str
 
 
-class Evidence:
+class PoisonDetector:
     """Who died at what. A hang that was ended counts as a death; a full disk or a stop that was asked for does not.
 
     Only the episode that the worker's stamp named is charged, not what else it had. Roles are counted apart: planning
@@ -93,24 +93,26 @@ class Evidence:
         own = self._totals.get(without, Counter())[role] if without is not None else 0
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
-    def verdict(self, index: int) -> Verdict:
+    def verdict(self, index: int) -> PoisonDecision:
         """What to do with an episode; to be asked after each of its deaths. A quarantined one leaves the background."""
         role = self._last_role.get(index, "")
         streak = self._streaks.get(index, {}).get(role, [])
         if not streak:
-            return Verdict(Action.RETRY)
+            return PoisonDecision(Action.RETRY)
         background = self.background(role, without=index)
         if same := _same_exception(streak[-_SAME:]):
             self._expunge(index)
-            return Verdict(Action.QUARANTINE, f"{_counted(streak, role)}, the last {_SAME} in the same exception", same)
+            return PoisonDecision(
+                Action.QUARANTINE, f"{_counted(streak, role)}, the last {_SAME} in the same exception", same
+            )
         if self._condemns(len(streak), background):
             workers = {death.worker for death in streak}
             if streak[-1].solo and len(workers) >= _WORKERS:
                 self._expunge(index)
-                return Verdict(Action.QUARANTINE, self._words(streak, role, background))
-            return Verdict(Action.RETRY_SOLO)
+                return PoisonDecision(Action.QUARANTINE, self._words(streak, role, background))
+            return PoisonDecision(Action.RETRY_SOLO)
         soon = self._condemns(len(streak) + 1, background)
-        return Verdict(Action.RETRY_SOLO if soon else Action.RETRY)
+        return PoisonDecision(Action.RETRY_SOLO if soon else Action.RETRY)
 
     def forget(self, index: int) -> None:
         """The episode is settled: its deaths stay in the background."""

@@ -25,7 +25,7 @@ def delay(failures: int, *, worker: int = 0) -> float:
 
 
 class Backoff:
-    """One worker's place in the crew, over all processes that take it.
+    """One worker's place in the worker pool, over all processes that take it.
 
     Args:
         worker: Its number; decides the jitter.

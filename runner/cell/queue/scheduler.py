@@ -20,7 +20,7 @@ class Choice(StrEnum):
 
 
 @dataclass(frozen=True)
-class Worker:
+class FreeWorker:
     """The one that is free."""
 
     role: Role
@@ -66,7 +66,7 @@ class Snapshot:
         return (self.ready + self.plan_yield * (self.pending + self.planning)) * self.render_seconds
 
 
-def choose(worker: Worker, cell: Snapshot) -> Choice:
+def choose(worker: FreeWorker, cell: Snapshot) -> Choice:
     """Stay in one's role while there is work in it; else take the other one, when there is work and it pays.
 
     A switch that costs nothing always pays: no worker waits while there is anything to do. One that costs pays when
@@ -86,7 +86,7 @@ def choose(worker: Worker, cell: Snapshot) -> Choice:
     return choices[other]
 
 
-def _pays(worker: Worker, cell: Snapshot) -> bool:
+def _pays(worker: FreeWorker, cell: Snapshot) -> bool:
     cost = worker.switch_seconds
     to_render = worker.role is Role.PLANNER
     backlog, colleagues = (cell.render_work, cell.renderers) if to_render else (cell.plan_work, cell.planners)

@@ -9,7 +9,7 @@ _AT_ONCE_SECONDS, _AT_ONCE = 0.05, 16
 worker is made again, and at the end of a run the others wait for it."""
 
 
-class Pace:
+class Throughput:
     """Means over a run; a worker's first order in a role tells what building its half of the chain costs."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Pace:
         first = self._first[role]
         return sum(first) / len(first) if first else 0.0
 
-    def at_once(self, role: Role) -> int:
+    def batch_size(self, role: Role) -> int:
         """How many orders in a role are given at once; 1 where they are not known to be short, or are so no more."""
         if not self._count[role]:
             return 1

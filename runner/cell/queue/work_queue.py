@@ -11,7 +11,7 @@ from enum import StrEnum
 from nimbus.runner.cell.queue.lease import Counts, Lease, Missing, Place, Role, Settled
 
 
-class State(StrEnum):
+class QueueState(StrEnum):
     """Where an index is on its way."""
 
     PENDING = "pending"
@@ -21,12 +21,12 @@ class State(StrEnum):
 
 
 @dataclass(slots=True)
-class _Held:
+class _QueuedEpisode:
     request: Missing
     open: dict[int, None]
     """Variants that are not settled, in order."""
     number: int
-    state: State = State.PENDING
+    state: QueueState = QueueState.PENDING
     lease: Lease | None = None
     place: Place | None = None
     unwritten: set[int] = field(default_factory=set)
@@ -41,14 +41,14 @@ class _Held:
 class _Waiting:
     """A heap whose outdated entries are passed over; first those lost least often, then the lowest."""
 
-    state: State
+    state: QueueState
     entries: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def push(self, held: _Held) -> None:
-        rank = held.order if self.state is State.PLANNED else held.request.index
+    def push(self, held: _QueuedEpisode) -> None:
+        rank = held.order if self.state is QueueState.PLANNED else held.request.index
         heapq.heappush(self.entries, (held.losses, rank, held.request.index))
 
-    def first(self, known: dict[int, _Held]) -> _Held | None:
+    def first(self, known: dict[int, _QueuedEpisode]) -> _QueuedEpisode | None:
         while self.entries:
             losses, _, index = self.entries[0]
             held = known.get(index)
@@ -58,7 +58,7 @@ class _Waiting:
         return None
 
 
-class Work:
+class WorkQueue:
     """The queue. Only indices under way are held: millions may be to come.
 
     Args:
@@ -70,11 +70,11 @@ class Work:
     def __init__(self, requests: Iterable[Missing], *, total: int = 0, has_planner: bool = True) -> None:
         self._requests: Iterator[Missing] = iter(requests)
         self._total, self._has_planner = total, has_planner
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _QueuedEpisode] = {}
         self._by_worker: dict[int, set[int]] = {}
-        self._pending, self._planned = _Waiting(State.PENDING), _Waiting(State.PLANNED)
+        self._pending, self._planned = _Waiting(QueueState.PENDING), _Waiting(QueueState.PLANNED)
         self._aside: dict[int, None] = {}
-        self._states: Counter[State] = Counter()
+        self._states: Counter[QueueState] = Counter()
         self._results: Counter[Settled] = Counter()
         self._settled = self._quarantined = self._drawn = self._plans = 0
         self._last = -1
@@ -90,18 +90,18 @@ class Work:
         held = self._planned.first(self._held) if self._has_planner else self._first_pending()
         return self._hand_out(held, worker, Role.RENDERER)
 
-    def next_solo(self, worker: int) -> Lease | None:
+    def next_isolated(self, worker: int) -> Lease | None:
         """Hand out what was set aside first, for planning or rendering, to a worker that has done nothing yet."""
         for index in self._aside:
             held = self._held[index]
-            plans = self._has_planner and held.state is State.PENDING
+            plans = self._has_planner and held.state is QueueState.PENDING
             return self._hand_out(held, worker, Role.PLANNER if plans else Role.RENDERER)
         return None
 
     def planned(self, index: int, place: Place, *, lease: int) -> bool:
         """A plan lies at its place. False when nothing waits for it (an old lease): the place can be freed."""
         held = self._held.get(index)
-        if held is None or held.lease is None or held.state is not State.PLANNING or held.number != lease:
+        if held is None or held.lease is None or held.state is not QueueState.PLANNING or held.number != lease:
             return False
         self._take_back(held)
         self._plans += 1
@@ -164,8 +164,8 @@ class Work:
                 self._queue(held)
         return tuple(leases)
 
-    def set_aside(self, index: int) -> None:
-        """Keep a waiting index for :meth:`next_solo`."""
+    def isolate(self, index: int) -> None:
+        """Keep a waiting index for :meth:`next_isolated`."""
         held = self._held[index]
         if held.lease:
             raise ValueError(f"episode {index} is with worker {held.lease.worker}")
@@ -234,12 +234,12 @@ class Work:
         to_come = int(self._next is not None)
         if not self._exhausted:
             to_come = max(to_come, self._total - self._drawn)
-        planned_aside = sum(self._held[index].state is State.PLANNED for index in self._aside)
+        planned_aside = sum(self._held[index].state is QueueState.PLANNED for index in self._aside)
         return Counts(
-            pending=self._states[State.PENDING] - (len(self._aside) - planned_aside) + to_come,
-            planning=self._states[State.PLANNING],
-            planned=self._states[State.PLANNED] - planned_aside,
-            rendering=self._states[State.RENDERING],
+            pending=self._states[QueueState.PENDING] - (len(self._aside) - planned_aside) + to_come,
+            planning=self._states[QueueState.PLANNING],
+            planned=self._states[QueueState.PLANNED] - planned_aside,
+            rendering=self._states[QueueState.RENDERING],
             aside=len(self._aside),
             settled=self._settled,
             quarantined=self._quarantined,
@@ -259,17 +259,17 @@ class Work:
                 self._next = request if request.variants else None
         return self._next
 
-    def _first_pending(self) -> _Held | None:
+    def _first_pending(self) -> _QueuedEpisode | None:
         held = self._pending.first(self._held)
         if (held is None or held.losses) and (request := self._peek()):
             self._next = None
             self._drawn += 1
-            held = _Held(request, dict.fromkeys(request.variants), request.leases)
+            held = _QueuedEpisode(request, dict.fromkeys(request.variants), request.leases)
             self._held[request.index] = held
             self._states[held.state] += 1
         return held
 
-    def _hand_out(self, held: _Held | None, worker: int, role: Role) -> Lease | None:
+    def _hand_out(self, held: _QueuedEpisode | None, worker: int, role: Role) -> Lease | None:
         if held is None:
             return None
         held.number += 1
@@ -287,10 +287,10 @@ class Work:
         held.aside, held.unwritten = False, set(held.open)
         self._aside.pop(lease.index, None)
         self._by_worker.setdefault(worker, set()).add(lease.index)
-        self._move(held, State.PLANNING if role is Role.PLANNER else State.RENDERING)
+        self._move(held, QueueState.PLANNING if role is Role.PLANNER else QueueState.RENDERING)
         return lease
 
-    def _take_back(self, held: _Held) -> Lease:
+    def _take_back(self, held: _QueuedEpisode) -> Lease:
         lease, held.lease = held.lease, None
         assert lease is not None
         items = self._by_worker[lease.worker]
@@ -299,17 +299,17 @@ class Work:
             del self._by_worker[lease.worker]
         return lease
 
-    def _queue(self, held: _Held) -> None:
+    def _queue(self, held: _QueuedEpisode) -> None:
         queue = self._pending if held.place is None else self._planned
         self._move(held, queue.state)
         queue.push(held)
 
-    def _move(self, held: _Held, state: State) -> None:
+    def _move(self, held: _QueuedEpisode, state: QueueState) -> None:
         self._states[held.state] -= 1
         held.state = state
         self._states[state] += 1
 
-    def _release(self, held: _Held) -> Place | None:
+    def _release(self, held: _QueuedEpisode) -> Place | None:
         if held.lease:
             self._take_back(held)
         self._states[held.state] -= 1

@@ -89,24 +89,24 @@ class _Record(_Codec):
     def __init__(self, kind: type, skip: frozenset[str] = frozenset()) -> None:
         hints = _hints(kind)
         self.kind = kind
-        self.members = {name: _codec(hint) for name, hint in hints.items() if name not in skip}
+        self.handles = {name: _codec(hint) for name, hint in hints.items() if name not in skip}
 
     def flatten(self, value: Any, path: str, arrays: Arrays) -> dict[str, Any]:
         if type(value) is not self.kind:
             raise TypeError(f"{path}: expected {self.kind.__name__}, found {type(value).__name__}")
-        return {name: member.flatten(getattr(value, name), f"{path}/{name}", arrays) for name, member in self._pairs}
+        return {name: handle.flatten(getattr(value, name), f"{path}/{name}", arrays) for name, handle in self._pairs}
 
     def restore(self, plain: Any, path: str, arrays: Numbered) -> Any:
         return self.kind(**self.values(plain, path, arrays))
 
     def values(self, plain: Any, path: str, arrays: Numbered) -> dict[str, Any]:
-        if _expect(dict, plain, path).keys() != self.members.keys():
-            raise FieldError(f"{path}: fields {sorted(plain)}, expected {sorted(self.members)}")
-        return {name: member.restore(plain[name], f"{path}/{name}", arrays) for name, member in self._pairs}
+        if _expect(dict, plain, path).keys() != self.handles.keys():
+            raise FieldError(f"{path}: fields {sorted(plain)}, expected {sorted(self.handles)}")
+        return {name: handle.restore(plain[name], f"{path}/{name}", arrays) for name, handle in self._pairs}
 
     @property
     def _pairs(self) -> ItemsView[str, _Codec]:
-        return self.members.items()
+        return self.handles.items()
 
 
 class _Tuple(_Codec):
@@ -114,21 +114,21 @@ class _Tuple(_Codec):
 
     def __init__(self, kinds: tuple[Any, ...]) -> None:
         self.equal = _codec(kinds[0]) if kinds[-1] is Ellipsis else None
-        self.members = [] if self.equal else [_codec(kind) for kind in kinds]
+        self.handles = [] if self.equal else [_codec(kind) for kind in kinds]
 
     def flatten(self, value: Any, path: str, arrays: Arrays) -> list[Any]:
-        members = self._members(len(value), path, TypeError)
-        return [members[row].flatten(entry, f"{path}/{row}", arrays) for row, entry in enumerate(value)]
+        handles = self._members(len(value), path, TypeError)
+        return [handles[row].flatten(entry, f"{path}/{row}", arrays) for row, entry in enumerate(value)]
 
     def restore(self, plain: Any, path: str, arrays: Numbered) -> tuple[Any, ...]:
-        members = self._members(len(_expect(list, plain, path)), path, FieldError)
-        return tuple([members[row].restore(entry, f"{path}/{row}", arrays) for row, entry in enumerate(plain)])
+        handles = self._members(len(_expect(list, plain, path)), path, FieldError)
+        return tuple([handles[row].restore(entry, f"{path}/{row}", arrays) for row, entry in enumerate(plain)])
 
     def _members(self, count: int, path: str, error: type[Exception]) -> list[_Codec]:
-        members = [self.equal] * count if self.equal else self.members
-        if len(members) != count:
-            raise error(f"{path}: expected {len(members)} values, found {count}")
-        return members
+        handles = [self.equal] * count if self.equal else self.handles
+        if len(handles) != count:
+            raise error(f"{path}: expected {len(handles)} values, found {count}")
+        return handles
 
 
 class _Maybe(_Codec):
@@ -147,16 +147,16 @@ class _Maybe(_Codec):
 class _Named(_Codec):
     """A dictionary from names to equal members."""
 
-    def __init__(self, member: _Codec) -> None:
-        self.member = member
+    def __init__(self, handle: _Codec) -> None:
+        self.handle = handle
 
     def flatten(self, value: Any, path: str, arrays: Arrays) -> dict[str, Any]:
         entries = value.items()
-        return {_name(key, path): self.member.flatten(entry, f"{path}/{key}", arrays) for key, entry in entries}
+        return {_name(key, path): self.handle.flatten(entry, f"{path}/{key}", arrays) for key, entry in entries}
 
     def restore(self, plain: Any, path: str, arrays: Numbered) -> dict[str, Any]:
         entries = _expect(dict, plain, path).items()
-        return {key: self.member.restore(entry, f"{path}/{key}", arrays) for key, entry in entries}
+        return {key: self.handle.restore(entry, f"{path}/{key}", arrays) for key, entry in entries}
 
 
 class _Choice(_Codec):

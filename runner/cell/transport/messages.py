@@ -1,4 +1,4 @@
-"""What launcher, supervisor, zygote and workers say to each other: small plain values, never pictures or plans."""
+"""What launcher, supervisor, fork server and workers say to each other: small plain values, never pictures or plans."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PlanOrder:
     """Plan episodes, one after the other, each into its slot of the slab; who does everything renders them, too."""
 
     orders: tuple[Order, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Render:
+class RenderOrder:
     """Render and stage plans, one after the other."""
 
     orders: tuple[Order, ...]
@@ -59,7 +59,7 @@ class Times:
     """Where the time went since the last such message."""
 
     spans: tuple[tuple[str, float, float], ...] = ()
-    """Stretches of work, see :func:`~nimbus.runner.cell.span_sampler.thinned`: phase, begin and end [s since 1970]."""
+    """Stretches of work, see :func:`~nimbus.runner.cell.span_sampler.sample_spans`: phase, begin and end [s since 1970]."""
     gaps: tuple[tuple[str, float, float], ...] = ()
     """Phase, largest gap between stamps and total [s]."""
 
@@ -97,7 +97,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class EpisodeWritten:
     """An episode's file is whole and synced, under its staged name."""
 
     index: int
@@ -109,7 +109,7 @@ class Written:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trouble:
+class WorkerError:
     """Why this worker leaves."""
 
     sort: str
@@ -122,7 +122,7 @@ class Trouble:
     """Equal for equal errors at the same place; empty where that says nothing."""
 
 
-# Supervisor and zygote
+# Supervisor and fork server
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ class Ready:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beat:
+class Alive:
     """The supervisor's loop runs."""
 
     patience: float = 0.0
@@ -184,9 +184,9 @@ class Ended:
 _KINDS: dict[bytes, Any] = {
     kind.__name__.encode(): kind
     for kind in (
-        *(Plan, Render, Stop),
-        *(Idle, PlanMade, Recorded, Written, Times, Trouble),
-        *(Spawn, Spawned, Loaded, Ready, Beat, Ended),
+        *(PlanOrder, RenderOrder, Stop),
+        *(Idle, PlanMade, Recorded, EpisodeWritten, Times, WorkerError),
+        *(Spawn, Spawned, Loaded, Ready, Alive, Ended),
     )
 }
 

@@ -1,4 +1,4 @@
-"""The zygote: loads a job once, in one thread, and forks workers that have everything already.
+"""The fork_server: loads a job once, in one thread, and forks workers that have everything already.
 
 A worker is forked through a short-lived process in between, so that it becomes a child of the supervisor, which is the
 subreaper: the supervisor alone reaps it and learns how it ended. Where this process has threads, or a graphics device
@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system.processes import leave_stopping_to_the_supervisor, thread_count
+from nimbus.runner.system.processes import ignore_stop_signals, thread_count
 
 _ADOPTION = 10.0
 """[s] A worker waits this long at most to become the supervisor's child."""
@@ -28,12 +28,12 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
     from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
     from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
-    from nimbus.runner.cell.worker.errors import trouble_of
+    from nimbus.runner.cell.worker.errors import classify_error
     from nimbus.runner.cell.worker.job import load_job
     from nimbus.runner.cell.worker.pipeline_split import cut
     from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
 
-    leave_stopping_to_the_supervisor()
+    ignore_stop_signals()
     try:
         job = load_job(spec)
         loaded = Loaded(
@@ -45,7 +45,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
         channel.send(to_bytes(loaded))
         load_kernels(spec.device)
     except Exception as error:
-        channel.send(to_bytes(trouble_of(error)))
+        channel.send(to_bytes(classify_error(error)))
         return
     can_fork = _can_fork(spec)
     handover = ""
@@ -69,7 +69,7 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor, handover) -> N
         for descriptor in descriptors:
             os.close(descriptor)
         return
-    # From here on, nothing may return into the zygote's loop.
+    # From here on, nothing may return into the fork server's loop.
     try:
         own = os.getpid()
         worker = os.fork()
@@ -106,9 +106,9 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, handover) -> No
         os.dup2(log, 1)
         os.dup2(log, 2)
         if order.instance >= 0:
-            from nimbus.runner.isaac.instance import become
+            from nimbus.runner.isaac.instance import exec_instance
 
-            become(spec, handover, number=order.instance, seat=order.seat, descriptors=shared)
+            exec_instance(spec, handover, number=order.instance, seat=order.seat, descriptors=shared)
         if job is None:
             _execute(spec, order.seat, shared)
         code = main_loop.main(lambda: job, Path(spec.folder), seat=order.seat, descriptors=shared)

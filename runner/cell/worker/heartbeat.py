@@ -22,7 +22,7 @@ _KEPT_SPANS = 10_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class HeartbeatReading:
     """One worker's progress, as it is now."""
 
     age_s: float
@@ -38,7 +38,7 @@ class Reading:
     """For how much longer the worker has asked for patience."""
 
 
-class StampPage:
+class HeartbeatPage:
     """One record a worker, in shared memory; each has one writer, and is plain integers that are whole at any time."""
 
     def __init__(self, descriptor: int) -> None:
@@ -48,7 +48,7 @@ class StampPage:
         self.count = len(self._words) // _WORDS
 
     @classmethod
-    def create(cls, count: int) -> StampPage:
+    def create(cls, count: int) -> HeartbeatPage:
         """A page with room for that many workers.
 
         Raises:
@@ -57,20 +57,20 @@ class StampPage:
         return cls(create_memory("nimbus-stamps", count * RECORD_BYTES))
 
     @classmethod
-    def attach(cls, descriptor: int) -> StampPage:
+    def attach(cls, descriptor: int) -> HeartbeatPage:
         """Map the page that another process made and sent the descriptor of."""
         return cls(descriptor)
 
-    def writer(self, row: int) -> Stamp:
+    def writer(self, row: int) -> Heartbeat:
         """The writer of a row, for the one process that the row is of."""
-        return Stamp(self._row(row))
+        return Heartbeat(self._row(row))
 
     def reset(self, row: int, phase: str = "start") -> None:
         """Give a row to a worker that is about to be started: its first phase begins now."""
         now = time.monotonic_ns()
         self._row(row)[:] = memoryview(struct.pack("8q", now, _NUMBERS[phase], 0, now, 0, 0, 0, 0)).cast("q")
 
-    def snapshot(self, row: int) -> Reading:
+    def snapshot(self, row: int) -> HeartbeatReading:
         """What a row says now; waits for its writer a moment at most."""
         words = self._row(row)
         record = words.tolist()
@@ -82,7 +82,7 @@ class StampPage:
             time.sleep(_PAUSE)
         now = time.monotonic_ns()
         stamped, phase, units, begin, index, lease, extended, _ = record
-        return Reading(
+        return HeartbeatReading(
             age_s=_age(stamped, now),
             in_phase_s=_age(begin, now),
             phase=PHASES[phase] if 0 <= phase < len(PHASES) else PHASES[0],
@@ -102,7 +102,7 @@ def _age(since: int, now: int) -> float:
     return max(0, now - since) / 1e9 if since else 0.0
 
 
-class Stamp:
+class Heartbeat:
     """Writes one row, from the main loop and nowhere else: a thread's stamp would say nothing of the loop."""
 
     def __init__(self, row: memoryview) -> None:

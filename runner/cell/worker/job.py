@@ -174,8 +174,8 @@ def _reach(task: Task, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(task: Task, pipeline: Pipeline, context: Mapping[str, Any]) -> dict[str, str]:
-    from nimbus.datagen.load.fingerprint import asset_hashes, content_inputs
+    from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
 
     assets = context.get("assets")
-    hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values()) if assets else {}
-    return content_inputs(task, assets=hashes, settings=context["run_settings"], pipeline=pipeline)
+    hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) if assets else {}
+    return fingerprint_inputs(task, assets=hashes, settings=context["run_settings"], pipeline=pipeline)

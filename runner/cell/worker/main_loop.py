@@ -15,35 +15,35 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen import progress
-from nimbus.datagen.stages import OnDemand, Planned, Randomized, Request, Scene
+from nimbus.datagen.stages import Planned, Randomized, Request, Scene, TimedObservations
 from nimbus.datagen.store.episode_file.read import stored_plan
 from nimbus.datagen.store.ledger.attempt import KeptFailure, attempt_of
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.writer import Hdf5Writer
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.span_sampler import thinned
+from nimbus.runner.cell.span_sampler import sample_spans
 from nimbus.runner.cell.transport import plan_codec
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.messages import (
     Idle,
     Order,
-    Plan,
     PlanMade,
+    PlanOrder,
     Recorded,
-    Render,
+    RenderOrder,
     Stop,
     Times,
     from_bytes,
 )
 from nimbus.runner.cell.transport.shared_slots import Slab, SlabError
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cell.worker.errors import LostPlanError, trouble_of
-from nimbus.runner.cell.worker.heartbeat import Stamp, StampPage
+from nimbus.runner.cell.worker.errors import LostPlanError, classify_error
+from nimbus.runner.cell.worker.heartbeat import Heartbeat, HeartbeatPage
 from nimbus.runner.cell.worker.job import Job, load_job
 from nimbus.runner.cell.worker.pipeline_split import cut, run_one
-from nimbus.runner.cell.worker.remote_sink import MessageShelf
-from nimbus.runner.cell.worker.result_batch import Outbox
-from nimbus.runner.system.processes import leave_stopping_to_the_supervisor
+from nimbus.runner.cell.worker.remote_sink import RemoteSink
+from nimbus.runner.cell.worker.result_batch import ResultBatch
+from nimbus.runner.system.processes import ignore_stop_signals
 from nimbus.runner.system.threads import load_kernels
 
 _TIMES_PERIOD = 0.1
@@ -59,15 +59,17 @@ class Worker:
         job: What components are made from.
         folder: The dataset's folder.
         channel: Orders come from here.
-        outbox: What is said goes there.
+        result batch: What is said goes there.
         slab: Where plans lie.
         stamp: Its row of the page of stamps.
     """
 
-    def __init__(self, job: Job, folder: Path, *, channel: Channel, outbox: Outbox, slab: Slab, stamp: Stamp) -> None:
+    def __init__(
+        self, job: Job, folder: Path, *, channel: Channel, batch: ResultBatch, slab: Slab, stamp: Heartbeat
+    ) -> None:
         self._folder, self._channel, self._slab, self._stamp = folder, channel, slab, stamp
-        self._outbox = outbox
-        self._shelf = MessageShelf(folder, outbox)
+        self._batch = batch
+        self._shelf = RemoteSink(folder, batch)
         self._chain = job.chain(self._shelf, overlap=True)
         count = cut(job.pipeline)
         self._head, self._tail = self._chain.stages[:count], self._chain.stages[count:]
@@ -78,26 +80,26 @@ class Worker:
 
     def run(self) -> None:
         """Work until told to stop, or until the supervisor is gone."""
-        progress.listen(self._progress, patience=self._stamp.extend)
+        progress.subscribe(self._progress, patience=self._stamp.extend)
         seconds = 0.0
         while not isinstance(message := self._next_orders(seconds), Stop):
             begin = time.monotonic()
             match message:
-                case Plan():
+                case PlanOrder():
                     carry_out = self._plan if self._head else self._all_stages
-                case Render():
+                case RenderOrder():
                     carry_out = self._render
                 case _:
                     raise ValueError(f"unexpected message {message}")
             if len(message.orders) > 1:
-                self._outbox.keep_results()
+                self._batch.hold_results()
             for order in message.orders:
                 carry_out(order)
                 self._done += 1
             seconds = time.monotonic() - begin
         self._stamp.phase("close")
         self._chain.close()
-        self._outbox.say(Times(**self._times()))
+        self._batch.say(Times(**self._times()))
 
     def _progress(self, phase: str) -> None:
         name = phase.split("+")[0]
@@ -105,7 +107,7 @@ class Worker:
             self._stamp.phase(name)
         else:
             self._stamp.tick()
-        self._outbox.send_old()
+        self._batch.send_old()
 
     def _next_orders(self, seconds: float) -> Any:
         """Ask for the next orders and wait for them; what is written in the background goes on meanwhile.
@@ -115,11 +117,11 @@ class Worker:
         """
         flushing = self._pending()
         times = self._times() if time.monotonic() >= self._times_due else {}
-        self._outbox.say(Idle(done=self._done, seconds=seconds, flushing=flushing, roles=tuple(self._roles), **times))
+        self._batch.say(Idle(done=self._done, seconds=seconds, flushing=flushing, roles=tuple(self._roles), **times))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
-                self._outbox.say(Idle(done=self._done, roles=tuple(self._roles)))
+                self._batch.say(Idle(done=self._done, roles=tuple(self._roles)))
         if not flushing:
             self._stamp.phase("wait", index=-1, lease=0)
         received = self._channel.receive()
@@ -158,7 +160,7 @@ class Worker:
             )
             for layout, told in zip(item.layouts, times, strict=True)
         )
-        self._outbox.result(Recorded(index=order.index, lease=order.lease, attempts=rows))
+        self._batch.result(Recorded(index=order.index, lease=order.lease, attempts=rows))
 
     def _keep(self, item: Planned, order: Order) -> tuple[KeptFailure | None, dict[str, float]]:
         """Render and store a failed attempt, its first variant, where failures are kept; what it took [s] by stage."""
@@ -167,7 +169,7 @@ class Worker:
             return None, {}
         self._stamp.phase("render", index=order.index, lease=order.lease)
         for rendered in run_one(renderers, replace(item, layouts=item.layouts[:1])):
-            begin, shown = time.thread_time(), OnDemand(rendered)
+            begin, shown = time.thread_time(), TimedObservations(rendered)
             kept = writer.keep(rendered, shown)
             return kept, {"render": shown.cpu_time, "store": time.thread_time() - begin - shown.cpu_time}
         return None, {}
@@ -181,7 +183,7 @@ class Worker:
                 file.writelines(parts)
         else:
             self._slab.write(order.slot, order.generation, parts)
-        self._outbox.keep(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
+        self._batch.keep(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
 
     def _render(self, order: Order) -> None:
         self._take_role(Role.RENDERER)
@@ -219,7 +221,7 @@ class Worker:
         """Where the time went since this was asked last."""
         self._times_due = time.monotonic() + _TIMES_PERIOD
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
-        return {"spans": thinned(self._stamp.take_spans()), "gaps": gaps}
+        return {"spans": sample_spans(self._stamp.take_spans()), "gaps": gaps}
 
 
 def _exhaust(results: Iterator[Any]) -> None:
@@ -236,20 +238,20 @@ def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Seque
         seat: Row in the page of stamps.
         descriptors: Of the channel to the supervisor, the slab and the page of stamps.
     """
-    leave_stopping_to_the_supervisor()
+    ignore_stop_signals()
     faulthandler.enable(sys.stderr)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
     end, slab, stamps = descriptors
     channel = Channel(socket.socket(fileno=end))
-    outbox = Outbox(channel)
-    stamp = StampPage.attach(stamps).writer(seat)
+    batch = ResultBatch(channel)
+    stamp = HeartbeatPage.attach(stamps).writer(seat)
     stamp.phase("start")
     try:
-        Worker(load(), folder, channel=channel, outbox=outbox, slab=Slab.attach(slab), stamp=stamp).run()
+        Worker(load(), folder, channel=channel, batch=batch, slab=Slab.attach(slab), stamp=stamp).run()
     except BrokenPipeError:
         return 1  # the supervisor is gone
     except Exception as error:
-        outbox.say(trouble_of(error))
+        batch.say(classify_error(error))
         with suppress(OSError):  # the log may be on a full disk
             traceback.print_exc()
         return 1

@@ -13,7 +13,7 @@ _OLD = 0.1
 """[s] that something is kept at most, as long as the worker says that it makes progress."""
 
 
-class Outbox:
+class ResultBatch:
     """Sends messages to the supervisor; several threads may use it.
 
     Args:
@@ -27,7 +27,7 @@ class Outbox:
         """When the first of them was kept [s monotonic]."""
         self._keeps_results = False
 
-    def keep_results(self) -> None:
+    def hold_results(self) -> None:
         """Keep results, too, until something is said."""
         with self._lock:
             self._keeps_results = True

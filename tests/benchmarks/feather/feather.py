@@ -9,8 +9,8 @@ from typing import Any
 
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import Rendered, Stored, Writer
-from nimbus.datagen.store.commit import Staged
-from nimbus.datagen.store.ledger.attempt import Written, attempt_of
+from nimbus.datagen.store.commit import StagedEpisode
+from nimbus.datagen.store.ledger.attempt import WrittenFiles, attempt_of
 
 
 @register("store", "feather")
@@ -32,8 +32,8 @@ class FeatherWriter(Writer):
         with path.open("wb") as file:
             file.write(content)
             os.fsync(file.fileno())
-        written = Written(path=f"episodes/{key.id}.hdf5", byte_count=len(content), sha256="0" * 64)
+        written = WrittenFiles(path=f"episodes/{key.id}.hdf5", byte_count=len(content), sha256="0" * 64)
         attempt = attempt_of(item.layout, item.trajectory, written=written, **common)
         lease = self._dataset.lease_of(key.index, key.variant)
-        self._dataset.commit([Staged(attempt=attempt, path=path, lease=lease)])
+        self._dataset.commit([StagedEpisode(attempt=attempt, path=path, lease=lease)])
         yield from ()

@@ -17,7 +17,7 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, Phy
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Planned,
@@ -63,11 +63,11 @@ class LightRandomizer(Randomizer):
 
     def process(self, item: Scene) -> Iterator[Randomized]:
         index = item.request.index
-        goal = stream(self._seed, index, "goal").uniform(-1, 1, 3)
+        goal = generator(self._seed, index, "goal").uniform(-1, 1, 3)
         yield Randomized(scene=item, layouts=tuple(self._layout(index, v, goal) for v in item.request.variants))
 
     def _layout(self, index: int, variant: int, goal: np.ndarray) -> Layout:
-        tint = stream(self._seed, index, variant, "tint").uniform(0, 1, 3)
+        tint = generator(self._seed, index, variant, "tint").uniform(0, 1, 3)
         light = Light(direction=(0, 0, -1), color=tuple(tint.tolist()), sky=(0, 0, 0), ground=(0, 0, 0))
         camera = Camera(
             name="top", mount="", position=(0, 0, 1), wxyz=(1, 0, 0, 0), vertical_fov=1.0, width=SIZE, height=SIZE
@@ -98,7 +98,7 @@ class LightPlanner(Planner):
             work(self._seconds / 2)
             strike("plan_late", key.index)
             work(self._seconds / 2)
-            trajectory = walk(stream(key.seed, key.index, attempt), item.layouts[0].physical.drawn["goal"], outcome)
+            trajectory = walk(generator(key.seed, key.index, attempt), item.layouts[0].physical.drawn["goal"], outcome)
             final = outcome.success or attempt == 1
             yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory, attempt=attempt, final=final)
 
@@ -161,7 +161,7 @@ class LightRenderer(Renderer):
             work(self._seconds * CHUNK / STEPS)
             if start:
                 strike("render", layout.key.index)
-            random = stream(layout.key.seed, layout.key.index, layout.key.variant, start)
+            random = generator(layout.key.seed, layout.key.index, layout.key.variant, start)
             yield Observation(start=start, cameras={"top": frames(random, layout, trajectory, start)})
 
 

@@ -17,7 +17,7 @@ from synthetic import make_rendered, write_dataset
 from nimbus.datagen.datasets.certificates.accounting import account
 from nimbus.datagen.datasets.certificates.labels import LabelCheck, check_labels
 from nimbus.datagen.datasets.certificates.page import render_certificates
-from nimbus.datagen.datasets.certificates.record import FILE_NAME, MEANING, carried, read_certificates
+from nimbus.datagen.datasets.certificates.record import FILE_NAME, MEANING, attach_certificates, read_certificates
 from nimbus.datagen.datasets.convert.convert import convert
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.quality.checks import check
@@ -123,7 +123,7 @@ def test_certificates_are_shown_carried_and_checked(copy: Path, tmp_path: Path):
 def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
     path = copy / FILE_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"subject": "0" * 64}))
-    assert carried(copy, [("a", "b")]) == ""
+    assert attach_certificates(copy, [("a", "b")]) == ""
     assert "certificates" in {finding.check for finding in check(open_view(copy))}
     path.write_text("{")
     with pytest.raises(InputError, match="give 'nimbus certify' again"):

@@ -7,12 +7,12 @@ from one_can import TEXT, assets
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding
-from nimbus.datagen.doctor.randomized_cameras import check_drawn_cameras
+from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
 from nimbus.datagen.tasks.task import parse_task
 
 
 def found(ranges: str) -> list[Finding]:
-    return list(check_drawn_cameras(Case(parse_task(f"{TEXT}randomize: {ranges}\n"), assets())))
+    return list(check_randomized_cameras(Case(parse_task(f"{TEXT}randomize: {ranges}\n"), assets())))
 
 
 @pytest.mark.parametrize("ranges", ["none", "large", "{camera: {position: 5 cm, rotation: 5 deg}}"])

@@ -15,8 +15,8 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.planner import SkillPlanner, run_attempt
 from nimbus.datagen.execute.recorder import largest_creep
-from nimbus.datagen.execute.replay import run_again
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.execute.replay import replay_actions
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Planned, Request, Scene
 
@@ -35,7 +35,7 @@ def physical() -> PhysicalLayout:
 
 
 def attempt(*, text: str = TEXT, number: int = 0, at: PhysicalLayout | None = None) -> Trajectory:
-    streams = partial(stream, 0, 0, "attempt", number)
+    streams = partial(generator, 0, 0, "attempt", number)
     return run_attempt(task(text), simulation(), at or physical(), streams=streams, planner="ompl")
 
 
@@ -114,7 +114,7 @@ def test_contacts_are_believable(done: Trajectory):
 
 
 def test_the_recorded_actions_alone_give_the_same_states_and_outcome(done: Trajectory):
-    again = run_again(task(), physical(), done)
+    again = replay_actions(task(), physical(), done)
     assert np.array_equal(again.joint_positions, done.joint_positions)
     assert np.array_equal(again.body_positions, done.body_positions)
     assert np.array_equal(again.body_wxyz, done.body_wxyz)
@@ -129,7 +129,7 @@ def test_attempts_and_their_plans_draw_from_streams_of_their_own():
     drawn = []
     for number in range(3):
         cell = workcell()
-        cell.streams = partial(stream, 0, 0, "attempt", number)
+        cell.streams = partial(generator, 0, 0, "attempt", number)
         drawn += [cell.rng().random(), cell.rng().random()]
     assert len(set(drawn)) == len(drawn)
 
@@ -150,7 +150,7 @@ def test_a_condition_that_does_not_hold_ends_the_attempt_with_its_reason():
 def test_an_arm_that_cannot_follow_its_commands_is_noticed_also_in_a_replay(done: Trajectory):
     actions = done.actions.copy()
     actions[5:, 1] += np.minimum(0.2 * np.arange(1, len(actions) - 4), 1.2)  # down into the table
-    pushed = run_again(task(), physical(), replace(done, actions=actions))
+    pushed = replay_actions(task(), physical(), replace(done, actions=actions))
     assert (pushed.outcome.success, pushed.outcome.reason) == (False, Reason.TRACKING_ERROR)
     assert 0 < pushed.step_count < done.step_count
 
@@ -159,7 +159,7 @@ def test_a_simulation_that_blows_up_is_called_unstable(done: Trajectory):
     mujoco.set_mju_user_warning(lambda message: None)
     actions = done.actions.copy()
     actions[3] = np.nan
-    blown = run_again(task(), physical(), replace(done, actions=actions))
+    blown = replay_actions(task(), physical(), replace(done, actions=actions))
     assert blown.outcome.reason == Reason.UNSTABLE
 
 

@@ -17,7 +17,7 @@ from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.interpreter import Performer, performer
 from nimbus.datagen.execute.planner import make_motion_planner, run_attempt, settle
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import load_robot
@@ -67,7 +67,7 @@ def attempt(steps: str, *things: PlacedObject, success: str = "- at_rest", drawn
     placed = things or (thing(),)
     chosen = task_of(steps, success=success, count=f"count: {len(placed)}")
     at = PhysicalLayout(objects=placed, drawn={"choices": drawn or {}})
-    return run_attempt(chosen, simulation(*placed), at, streams=partial(stream, 0), planner="ompl")
+    return run_attempt(chosen, simulation(*placed), at, streams=partial(generator, 0), planner="ompl")
 
 
 def skills(done: Trajectory) -> list[str]:
@@ -196,7 +196,7 @@ def test_two_arms_do_their_steps_at_the_same_time_and_the_longer_one_ends_it():
         HEAD.replace("robot: panda", "robot: dual_panda").replace("scene: tabletop", "scene: table") + said(text)
     )
     made = NewtonSimulation(read_stage("table"), load_robot("dual_panda"), rate=15.0)
-    done = run_attempt(chosen, made, layout(thing()), streams=partial(stream, 0), planner="ompl")
+    done = run_attempt(chosen, made, layout(thing()), streams=partial(generator, 0), planner="ompl")
     assert done.outcome.success
     labels = [(part.skill, part.stop - part.start) for part in done.segments]
     assert [skill for skill, _ in labels] == ["gripper+wait", "wait"] and sum(count for _, count in labels) == 12
@@ -222,5 +222,5 @@ def working(chosen: Task, *things: PlacedObject) -> tuple[Workcell, Performer]:
     made = simulation(*placed)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    cell = Workcell(made, planner, layout(*placed), streams=partial(stream, 0), regions=chosen.regions)
+    cell = Workcell(made, planner, layout(*placed), streams=partial(generator, 0), regions=chosen.regions)
     return cell, performer(chosen, cell, layout(*placed))

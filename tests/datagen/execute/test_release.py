@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_can import make, thing, workcell
 
-from nimbus.datagen.execute.motions.release import SIDES, nearest_rest, spots_beside, spots_on, yaws_like
-from nimbus.datagen.execute.support_heights import heights_below
+from nimbus.datagen.execute.motions.release import (
+    SIDES,
+    find_spots_beside,
+    find_spots_on,
+    nearest_rest_pose,
+    similar_yaws,
+)
+from nimbus.datagen.execute.support_heights import measure_support_heights
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 
@@ -27,15 +33,17 @@ def cell() -> Workcell:
 
 def test_a_plumb_line_meets_the_table_beside_a_can_and_the_top_of_the_can_over_it(cell: Workcell):
     top = cell.bounds("items_0")[1][2]
-    beside, over = heights_below(cell, np.array([[0.5, 0.2], [0.5, 0.0]]), top=0.5)
+    beside, over = measure_support_heights(cell, np.array([[0.5, 0.2], [0.5, 0.0]]), top=0.5)
     assert beside == pytest.approx(0.0, abs=1e-3)
     assert over == pytest.approx(top, abs=2e-3)
 
 
 def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: Workcell):
-    assert heights_below(cell, np.array([[0.5, 0.0]]), top=0.5, ignored=["items_0"])[0] == pytest.approx(0, abs=1e-3)
+    assert measure_support_heights(cell, np.array([[0.5, 0.0]]), top=0.5, ignored=["items_0"])[0] == pytest.approx(
+        0, abs=1e-3
+    )
     hand = cell.tool_pose()[:2, 3]
-    assert heights_below(cell, hand[None], top=1.0)[0] == pytest.approx(0.0, abs=1e-3)
+    assert measure_support_heights(cell, hand[None], top=1.0)[0] == pytest.approx(0.0, abs=1e-3)
 
 
 @settings(max_examples=50)
@@ -43,16 +51,16 @@ def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: Workcell):
 def test_however_it_is_turned_about_the_vertical_the_nearest_rest_is_the_one_it_is_in(yaw: float, kind: str):
     model = ObjectLibrary.open("trash").model(kind, 0)
     for rest in model.rest_poses:
-        turned = to_matrix(rotation_about((0, 0, 1), yaw)) @ to_matrix(rest.wxyz)
-        found = nearest_rest(model, turned)
-        assert to_matrix(found.wxyz)[2] @ to_matrix(rest.wxyz)[2] == pytest.approx(1.0)
+        turned = quat_to_matrix(quat_from_axis_angle((0, 0, 1), yaw)) @ quat_to_matrix(rest.wxyz)
+        found = nearest_rest_pose(model, turned)
+        assert quat_to_matrix(found.wxyz)[2] @ quat_to_matrix(rest.wxyz)[2] == pytest.approx(1.0)
 
 
 @settings(max_examples=50)
 @given(now=ANGLES, along=ANGLES)
 def test_sides_go_along_those_of_a_reference_with_the_least_turn(now: float, along: float):
-    turn, reference = (to_matrix(rotation_about((0, 0, 1), angle)) for angle in (now, along))
-    first, *others = yaws_like(turn, along=reference)
+    turn, reference = (quat_to_matrix(quat_from_axis_angle((0, 0, 1), angle)) for angle in (now, along))
+    first, *others = similar_yaws(turn, along=reference)
     assert abs(first - now) <= np.pi / 4 + 1e-6
     for yaw in (first, *others):
         assert np.sin(2 * (yaw - along)) == pytest.approx(0.0, abs=1e-6)
@@ -60,13 +68,13 @@ def test_sides_go_along_those_of_a_reference_with_the_least_turn(now: float, alo
 
 def test_a_spot_beside_is_a_gap_away_on_the_side_that_is_named():
     lower, upper = np.array([0.4, -0.1]), np.array([0.5, 0.1])
-    (spot,) = spots_beside(lower, upper, sides=["left"], gap=0.03)
+    (spot,) = find_spots_beside(lower, upper, sides=["left"], gap=0.03)
     np.testing.assert_allclose(spot.position, [0.45, 0.13])
     np.testing.assert_allclose(spot.side, SIDES["left"])
 
 
 def test_free_spots_come_by_distance_from_the_middle_and_the_middle_itself_comes_last():
-    *free, last = spots_on(np.array([0.0, 0.0]), np.array([0.2, 0.1]))
+    *free, last = find_spots_on(np.array([0.0, 0.0]), np.array([0.2, 0.1]))
     distances = [float(np.linalg.norm(spot.position - (0.1, 0.05))) for spot in free]
     assert distances == sorted(distances) and distances[0] < 1e-9
     assert last.room is None and np.allclose(last.position, (0.1, 0.05))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.datagen.execute.multi_arm.arm_scheduler import Together
+from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
 
 
 def run(counts: list[int]) -> list[str]:
@@ -23,7 +23,7 @@ def run(counts: list[int]) -> list[str]:
 
     names = "abcd"[: len(counts)]
     works = {name: (lambda n=name, c=count: work(n, c)) for name, count in zip(names, counts, strict=True)}
-    together = Together(works, lambda: told.append("|"))
+    together = ArmScheduler(works, lambda: told.append("|"))
     together.run()
     return told
 
@@ -54,7 +54,7 @@ def test_the_first_error_ends_all_and_no_thread_stays():
         together.pause("b")
         raise ValueError("no")
 
-    together = Together({"a": endless, "b": fails}, lambda: None)
+    together = ArmScheduler({"a": endless, "b": fails}, lambda: None)
     with pytest.raises(ValueError, match="no"):
         together.run()
     assert ended == ["a"] and threading.active_count() == before
@@ -68,7 +68,7 @@ def test_an_error_of_the_period_ends_all():
     def advance() -> None:
         raise ArithmeticError
 
-    together = Together({"a": endless}, advance)
+    together = ArmScheduler({"a": endless}, advance)
     with pytest.raises(ArithmeticError):
         together.run()
 
@@ -85,6 +85,6 @@ def test_one_knows_whether_others_still_work():
         for _ in range(3):
             together.pause("b")
 
-    together = Together({"a": waits, "b": works}, lambda: None)
+    together = ArmScheduler({"a": waits, "b": works}, lambda: None)
     together.run()
     assert len(seen) == 4

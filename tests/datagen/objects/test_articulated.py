@@ -18,7 +18,7 @@ from nimbus.datagen.objects.articulated.pose import joint_position, object_T_par
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 FURNITURE = ObjectLibrary.open("furniture")
 KINDS = [kind for kind in FURNITURE.kinds if kind != "conveyor"]
@@ -68,7 +68,7 @@ def test_nothing_stands_in_the_rooms_inside(kind: str) -> None:
 def test_poses_tell_the_joint_position_that_made_them(
     kind: str, share: float, axis: tuple[float, float, float], turn: float
 ) -> None:
-    world = pose((0.3, -0.2, 0.5), rotation_about(axis, turn))
+    world = make_transform((0.3, -0.2, 0.5), quat_from_axis_angle(axis, turn))
     for part in FURNITURE.model(kind, 0).parts:
         low, high = part.joint.range
         position = low + share * (high - low)

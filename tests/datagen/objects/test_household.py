@@ -16,7 +16,7 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import rank_grasps
 from nimbus.datagen.robots.robot import load_robot
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -133,7 +133,7 @@ def test_a_hand_finds_grasps_on_all_that_is_meant_to_be_held() -> None:
         model = model_of(address)
         axes = grasps.model_axes(*address, 0, gripper)
         pose = np.eye(4)
-        pose[:3, :3], pose[2, 3] = to_matrix(model.rest_poses[0].wxyz), model.rest_poses[0].height
+        pose[:3, :3], pose[2, 3] = quat_to_matrix(model.rest_poses[0].wxyz), model.rest_poses[0].height
         none |= set() if rank_grasps(axes, pose) else {address}
     assert none <= NEVER_HELD
 

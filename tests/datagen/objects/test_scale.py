@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.render.render_parts import object_parts
+from nimbus.datagen.render.render_parts import build_object_parts
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.builder import SceneBuilder
 from nimbus.datagen.usd.stage import read_stage
@@ -61,7 +61,7 @@ def test_what_is_felt_seen_and_grasped_has_the_size_of_the_layout() -> None:
     height = max(mesh.vertices[:, 2].max() for mesh in felt) - min(mesh.vertices[:, 2].min() for mesh in felt)
     assert height == pytest.approx(np.ptp(model.bounds[:, 2]), abs=0.002)
     assert built.body_mass[body] == pytest.approx(model.mass)
-    (part,) = object_parts(item)
+    (part,) = build_object_parts(item)
     seen = part.triangles.vertices
     np.testing.assert_allclose(np.ptp(np.asarray(seen).reshape(-1, 3), axis=0), np.ptp(model.bounds, axis=0), atol=1e-5)
     wide, usual = (grasps.grasp_axes(placed(model, scale), robot.gripper.shape) for scale in (0.8, 1.0))
@@ -69,12 +69,12 @@ def test_what_is_felt_seen_and_grasped_has_the_size_of_the_layout() -> None:
 
 
 def test_a_group_with_a_scale_draws_one_for_each_object_and_moves_no_other_draw() -> None:
-    from nimbus.datagen.random_streams import stream
+    from nimbus.datagen.random_streams import generator
     from nimbus.datagen.randomize.objects import draw_objects
     from nimbus.datagen.tasks.task import Task, load_task
 
     def draw(task: Task) -> list[PlacedObject]:
-        streams = partial(stream, 0, 0, "physical", "objects")
+        streams = partial(generator, 0, 0, "physical", "objects")
         anywhere = {name: lambda x, y: True for name in task.regions}
         return draw_objects(task, read_stage("tabletop"), streams, reachable=anywhere)[0]
 

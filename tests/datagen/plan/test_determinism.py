@@ -13,7 +13,7 @@ from panda_table import ACCELERATION, BINS, HOME, VELOCITY, make_scene, start_po
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
 MODEL = table_model()
@@ -54,7 +54,7 @@ ASKS: tuple[Ask, ...] = (carry, go_home, reach_too_far, pick, two_at_once)
 def answer(ask: int, seed: int, scene: PlanningScene, planner: OmplPlanner) -> bytes:
     scene.set_world(start_positions(MODEL))
     scene.hold(None)
-    plans = ASKS[ask](scene, planner, stream(seed, "determinism", ask))
+    plans = ASKS[ask](scene, planner, generator(seed, "determinism", ask))
     return b"".join(
         str(plan.status).encode() + plan.time.tobytes() + plan.positions.tobytes() + plan.velocities.tobytes()
         for plan in plans

@@ -16,7 +16,7 @@ from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.path import path_is_free
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.registry import lookup
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -37,7 +37,7 @@ def carry(scene: PlanningScene, planner: OmplPlanner, index: int) -> MotionPlan:
     scene.hold("can", HELD)
     start = posture(scene, 0.45, 0.2 * (-1) ** index, 0.09)
     goals = above(list(BINS)[index % 3], 0.13)
-    return planner.plan_pose(scene, start, goals, rng=stream(0, "test", index))
+    return planner.plan_pose(scene, start, goals, rng=generator(0, "test", index))
 
 
 @pytest.mark.parametrize("index", range(6))
@@ -75,18 +75,18 @@ def test_plans_are_the_same_bytes_in_any_order_and_in_another_process() -> None:
 def test_the_streams_seed_decides_the_path(scene: PlanningScene, planner: OmplPlanner) -> None:
     scene.hold("can", HELD)
     start = posture(scene, 0.45, 0.2, 0.09)
-    one, same, other = (planner.plan_pose(scene, start, above("right", 0.13), rng=stream(s, "a")) for s in (1, 1, 2))
+    one, same, other = (planner.plan_pose(scene, start, above("right", 0.13), rng=generator(s, "a")) for s in (1, 1, 2))
     assert one.positions.tobytes() == same.positions.tobytes() != other.positions.tobytes()
 
 
 def test_a_clear_way_is_a_straight_edge(scene: PlanningScene, planner: OmplPlanner) -> None:
-    plan = planner.plan_joints(scene, HOME, HOME + [0.3, 0, 0, 0, 0, 0, 0.2], rng=stream(0, "a"))
+    plan = planner.plan_joints(scene, HOME, HOME + [0.3, 0, 0, 0, 0, 0, 0.2], rng=generator(0, "a"))
     assert plan and len(plan.waypoints) == 2
     np.testing.assert_array_equal(plan.positions[0], HOME)
 
 
 def test_why_there_is_no_motion_is_said(scene: PlanningScene, planner: OmplPlanner) -> None:
-    rng = stream(0, "a")
+    rng = generator(0, "a")
     far = planner.plan_pose(scene, HOME, [top_down(1.3, 0, 0.3)], rng=rng)
     assert far.status is MotionStatus.NO_IK and not far
     buried = posture(scene, 0.63, 0.05, 0.0)
@@ -108,7 +108,7 @@ def test_the_search_gives_up_after_its_limit_of_checks(scene: PlanningScene) -> 
 def test_a_start_within_the_margin_can_be_left(scene: PlanningScene, planner: OmplPlanner) -> None:
     start = posture(scene, 0.63, 0.05, 0.0095 + 0.002)
     assert scene.in_collision(start) and not scene.touches(start)
-    assert planner.plan_joints(scene, start, HOME, rng=stream(0, "a"))
+    assert planner.plan_joints(scene, start, HOME, rng=generator(0, "a"))
     assert scene.margin == 0.004
 
 
@@ -142,7 +142,7 @@ def test_a_pick_takes_the_first_grasp_that_works_and_its_parts_fit_together(
     inside_the_table, out_of_reach = top_down(x, y, -0.02), top_down(1.2, 0, 0.1)
     # The carton is 4 cm thick along x: the fingers close along x.
     good = top_down(x, y, z, np.pi / 2)
-    plan = planner.plan_grasp(scene, HOME, [inside_the_table, out_of_reach, good], "carton", rng=stream(0, "a"))
+    plan = planner.plan_grasp(scene, HOME, [inside_the_table, out_of_reach, good], "carton", rng=generator(0, "a"))
     assert plan, plan.detail
     assert plan.grasp_index == 2 and plan.attempts.get("grasp: no_ik", 0) + plan.attempts.get(
         "grasp: goal_in_collision", 0
@@ -157,7 +157,7 @@ def test_a_pick_takes_the_first_grasp_that_works_and_its_parts_fit_together(
 
 def test_a_pick_without_a_feasible_grasp_counts_why(scene: PlanningScene, planner: OmplPlanner) -> None:
     grasps = [top_down(1.2, 0, 0.1), top_down(0.5, 0.2, -0.02)]
-    plan = planner.plan_grasp(scene, HOME, grasps, "carton", rng=stream(0, "a"))
+    plan = planner.plan_grasp(scene, HOME, grasps, "carton", rng=generator(0, "a"))
     assert not plan and plan.status in (MotionStatus.NO_IK, MotionStatus.GOAL_IN_COLLISION)
     assert plan.attempts["grasp: no_ik"] >= 1 and plan.attempts["grasp: goal_in_collision"] >= 1
 
@@ -166,7 +166,7 @@ def test_joined_plans_flow_without_a_stop_and_touch_nothing(
     scene: PlanningScene, exact: PlanningScene, planner: OmplPlanner
 ) -> None:
     x, y, z = scene.body_pose("carton")[:3, 3] + [0, 0, 0.03]
-    pick = planner.plan_grasp(scene, HOME, [top_down(x, y, z, np.pi / 2)], "carton", rng=stream(0, "a"))
+    pick = planner.plan_grasp(scene, HOME, [top_down(x, y, z, np.pi / 2)], "carton", rng=generator(0, "a"))
     joined = planner.join(scene, [pick.approach, pick.reach])
     assert joined and joined.duration < pick.approach.duration + pick.reach.duration - 0.1
     np.testing.assert_array_equal(joined.positions[[0, -1]], [HOME, pick.reach.end])
@@ -179,17 +179,17 @@ def test_a_bin_in_a_cubby_is_reached_around_its_edges(planner: OmplPlanner) -> N
     scene, exact = make_scene(model), make_scene(model, margin=0.0)
     reaching_in = trimesh.transformations.rotation_matrix(0.8, [1, 0, 0]) @ top_down(0, 0, 0, np.pi / 2)
     reaching_in[:3, 3] = 0.45, 0.40, 0.22
-    plan = planner.plan_pose(scene, HOME - [1.2, 0, 0, 0, 0, 0, 0], [reaching_in], rng=stream(2, "cubby"))
+    plan = planner.plan_pose(scene, HOME - [1.2, 0, 0, 0, 0, 0, 0], [reaching_in], rng=generator(2, "cubby"))
     assert plan and len(plan.waypoints) > 2
     assert path_is_free(plan.positions, lambda q: not exact.in_collision(q), step=0.005)
 
 
 def test_a_batch_gives_what_single_queries_give(scene: PlanningScene, planner: OmplPlanner) -> None:
     def query(index: int) -> MotionQuery:
-        return MotionQuery(scene=scene, start_q=HOME, goals=tuple(above("left")), rng=stream(0, "batch", index))
+        return MotionQuery(scene=scene, start_q=HOME, goals=tuple(above("left")), rng=generator(0, "batch", index))
 
     batch = planner.plan_batch([query(0), query(1)])
-    single = planner.plan_pose(scene, HOME, above("left"), rng=stream(0, "batch", 1))
+    single = planner.plan_pose(scene, HOME, above("left"), rng=generator(0, "batch", 1))
     assert batch[1].positions.tobytes() == single.positions.tobytes()
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from randomize.test_registry_law import NAMES, drawn
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
+from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
@@ -163,7 +163,7 @@ def test_a_folder_without_pictures_is_told(tmp_path: Path, folder: str, said: st
 def test_what_things_are_covered_with_keeps_its_tint() -> None:
     covered = drawn("textures", "materials")[1].surfaces["items_0"]
     assert covered.texture and covered.color == drawn("materials")[1].surfaces["items_0"].color
-    assert drawn()[1].surfaces["items_0"] == Surface()
+    assert drawn()[1].surfaces["items_0"] == SurfaceLook()
 
 
 def test_physics_of_joints_takes_the_factor() -> None:

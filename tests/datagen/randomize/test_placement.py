@@ -11,18 +11,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, QhullError
 
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.placement import (
     Float,
     NoRoomError,
-    Place,
+    PlacementPose,
     find_places,
     footprint,
     gap,
     moved,
     rectangle,
 )
-from nimbus.datagen.transforms import rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle
 
 CENTER, SIZE = (0.5, -0.1), (0.4, 0.5)
 
@@ -67,14 +67,14 @@ def test_the_gap_of_facing_sides_is_their_distance(apart):
 
 @given(outlines(), st.floats(-1, 1), st.floats(-1, 1), st.floats(-math.pi, math.pi))
 def test_a_moved_outline_is_turned_about_its_origin_and_shifted(outline, x, y, yaw):
-    there = moved(outline, Place(x, y, yaw))
+    there = moved(outline, PlacementPose(x, y, yaw))
     turned = [complex(*point) * complex(math.cos(yaw), math.sin(yaw)) + complex(x, y) for point in outline]
     assert np.allclose(there, [(point.real, point.imag) for point in turned])
 
 
 def test_the_footprint_of_a_lying_box_is_its_shadow():
     box = np.array([(x, y, z) for x in (-1, 1) for y in (-2, 2) for z in (-3, 3)])
-    outline = footprint(box, rotation_about((0, 1, 0), math.pi / 2))
+    outline = footprint(box, quat_from_axis_angle((0, 1, 0), math.pi / 2))
     assert np.allclose(np.abs(outline), (3, 2))
     assert len(outline) == 4
 
@@ -93,7 +93,7 @@ def test_objects_lie_in_the_region_apart_and_within_reach(extents, clearance, se
 
     places = find_places(
         shapes,
-        [stream(seed, place) for place in range(len(shapes))],
+        [generator(seed, place) for place in range(len(shapes))],
         center=CENTER,
         size=SIZE,
         yaw=(yaw, yaw + 0.1),
@@ -109,9 +109,9 @@ def test_objects_lie_in_the_region_apart_and_within_reach(extents, clearance, se
     assert all(distance(one, other) >= clearance - 1e-9 for one, other in combinations([*there, post], 2))
 
 
-def place_squares(count: int, *, side: float, size: tuple[float, float], **options) -> list[Place]:
+def place_squares(count: int, *, side: float, size: tuple[float, float], **options) -> list[PlacementPose]:
     square = rectangle((-side / 2, -side / 2), (side / 2, side / 2))
-    streams = [stream(0, place) for place in range(count)]
+    streams = [generator(0, place) for place in range(count)]
     return find_places([square] * count, streams, center=(0, 0), size=size, yaw=(0, 0), clearance=0.03, **options)
 
 

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_can import make, thing
 
-from nimbus.datagen.episode.layout import Camera, Surface
+from nimbus.datagen.episode.layout import Camera, SurfaceLook
 from nimbus.datagen.lighting import make_light, nominal_light
-from nimbus.datagen.random_streams import Streams, stream
+from nimbus.datagen.random_streams import Streams, generator
 from nimbus.datagen.randomize.camera import CameraRandomization
 from nimbus.datagen.randomize.draft import Draft
 from nimbus.datagen.randomize.friction import FrictionRandomization
 from nimbus.datagen.randomize.light import LightRandomization
 from nimbus.datagen.randomize.mass import MassRandomization
 from nimbus.datagen.randomize.material import MaterialRandomization
-from nimbus.datagen.transforms import look_at, multiply, to_matrix
+from nimbus.datagen.transforms import look_at, quat_multiply, quat_to_matrix
 
 seeds = st.integers(0, 2**32)
 FAST = settings(max_examples=40)
@@ -40,7 +40,7 @@ CAN, PEAR = thing("items_0"), thing("items_1", kind="pear")
 
 
 def streams(seed: int) -> Streams:
-    return partial(stream, seed)
+    return partial(generator, seed)
 
 
 @FAST
@@ -52,12 +52,12 @@ def test_cameras_shift_turn_and_zoom_within_their_ranges(seed):
     for nominal, camera, limit in zip((FRONT, WRIST), draft.cameras, (0.05, 0.01), strict=True):
         shift = np.subtract(camera.position, nominal.position)
         assert np.all(np.abs(shift) <= limit)
-        turned = to_matrix(nominal.wxyz).T @ to_matrix(camera.wxyz)
+        turned = quat_to_matrix(nominal.wxyz).T @ quat_to_matrix(camera.wxyz)
         assert math.acos(min(1.0, (np.trace(turned) - 1) / 2)) <= math.radians(5) + 1e-7
         assert abs(camera.vertical_fov - nominal.vertical_fov) <= 0.03
         told = drawn[camera.name]
         assert np.allclose(told["shift"], shift) and told["fov_change"] == pytest.approx(camera.vertical_fov - 0.7)
-        assert np.allclose(multiply(nominal.wxyz, told["turn_wxyz"]), camera.wxyz)
+        assert np.allclose(quat_multiply(nominal.wxyz, told["turn_wxyz"]), camera.wxyz)
 
 
 def test_cameras_use_their_whole_ranges():
@@ -91,7 +91,7 @@ def test_light_is_within_its_ranges_and_follows_from_what_was_drawn(seed):
 @given(seeds)
 def test_materials_are_chosen_from_the_lists(seed):
     names = ("table", "floor", "backdrop", "items_0", "recycling")
-    draft = Draft(surfaces={name: Surface() for name in names})
+    draft = Draft(surfaces={name: SurfaceLook() for name in names})
     randomization = make(MaterialRandomization, table=("wood", "marble"), floor=("tiles",), tint=0.25)
     drawn = randomization.draw(draft, streams(seed))
     assert draft.surfaces["table"].texture in ("wood", "marble")
@@ -100,20 +100,20 @@ def test_materials_are_chosen_from_the_lists(seed):
     assert draft.surfaces["items_0"].texture == draft.surfaces["recycling"].texture == ""
     for name, surface in draft.surfaces.items():
         assert all(0.5 < channel <= 1.0 for channel in surface.color)
-        assert Surface(**(drawn[name] | {"color": tuple(drawn[name]["color"])})) == surface
+        assert SurfaceLook(**(drawn[name] | {"color": tuple(drawn[name]["color"])})) == surface
 
 
 def test_all_materials_of_a_list_occur():
     chosen = set()
     for seed in range(60):
-        draft = Draft(surfaces={"table": Surface()})
+        draft = Draft(surfaces={"table": SurfaceLook()})
         make(MaterialRandomization).draw(draft, streams(seed))
         chosen.add(draft.surfaces["table"].texture)
     assert chosen == set(make(MaterialRandomization).table)
 
 
 def test_without_tint_colours_stay():
-    draft = Draft(surfaces={"items_0": Surface()})
+    draft = Draft(surfaces={"items_0": SurfaceLook()})
     make(MaterialRandomization, tint=0).draw(draft, streams(0))
     assert draft.surfaces["items_0"].color == (1, 1, 1)
 
@@ -147,8 +147,8 @@ DRAWS: list[Callable[[Draft, Streams], object]] = [
 
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_further_thing_moves_no_draw_of_the_others(draw):
-    few = Draft(objects=[CAN], cameras=[FRONT], surfaces={"table": Surface()})
-    more = Draft(objects=[PEAR, CAN], cameras=[WRIST, FRONT], surfaces={"floor": Surface(), "table": Surface()})
+    few = Draft(objects=[CAN], cameras=[FRONT], surfaces={"table": SurfaceLook()})
+    more = Draft(objects=[PEAR, CAN], cameras=[WRIST, FRONT], surfaces={"floor": SurfaceLook(), "table": SurfaceLook()})
     draw(few, streams(4))
     draw(more, streams(4))
     assert (few.objects[0], few.cameras[0]) == (more.objects[1], more.cameras[1])

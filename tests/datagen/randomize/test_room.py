@@ -10,7 +10,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.objects import CLEARANCE
-from nimbus.datagen.randomize.placement import Float, Place, footprint, gap, moved
+from nimbus.datagen.randomize.placement import Float, PlacementPose, footprint, gap, moved
 from nimbus.datagen.randomize.room import check_room
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.tasks.task import parse_task
@@ -20,7 +20,7 @@ GROUP = "kinds: [can, pear], count: [2, 4], region: start"
 
 def outline(item: PlacedObject) -> Float:
     vertices = ObjectLibrary.open(item.library).model(item.kind, item.variant).vertices
-    return moved(footprint(vertices, item.wxyz), Place(*item.position[:2], 0.0))
+    return moved(footprint(vertices, item.wxyz), PlacementPose(*item.position[:2], 0.0))
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, Visual
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render import stacked
-from nimbus.datagen.render.render_parts import Part
+from nimbus.datagen.render.render_parts import RenderPart
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.transforms import from_matrix
+from nimbus.datagen.transforms import quat_from_matrix
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stack_layout import StackLayout
 from nimbus.datagen.usd.stacked_stage import RegionPaths, write_stacked_stage
@@ -97,7 +97,7 @@ def _thing(asset: str) -> Triangles | None:
     return Triangles.concatenate(pieces) if pieces else None
 
 
-def _parts(stage: Any, regions: Sequence[RegionPaths], assets: VisualAssets) -> Iterator[tuple[Part, np.ndarray]]:
+def _parts(stage: Any, regions: Sequence[RegionPaths], assets: VisualAssets) -> Iterator[tuple[RenderPart, np.ndarray]]:
     """Every thing of every region with its world matrix, from the stage's own references."""
     from pxr import UsdGeom
 
@@ -111,7 +111,7 @@ def _parts(stage: Any, regions: Sequence[RegionPaths], assets: VisualAssets) -> 
             triangles = _thing(asset)
             if triangles is not None:
                 body = place.replace("/", "_")
-                part = Part(instance=name, body=body, triangles=triangles, image=_GREY)
+                part = RenderPart(instance=name, body=body, triangles=triangles, image=_GREY)
                 yield part, np.array(world.GetLocalToWorldTransform(prim)).T
 
 
@@ -131,7 +131,7 @@ def _cameras(stage: Any, regions: Sequence[RegionPaths], sizes: dict[str, tuple[
                 name=f"{number}/{name}",
                 mount="",
                 position=tuple(matrix[:3, 3]),
-                wxyz=from_matrix(matrix[:3, :3]),
+                wxyz=quat_from_matrix(matrix[:3, :3]),
                 vertical_fov=2 * math.atan(0.5 * aperture / focal),
                 width=width,
                 height=height,
@@ -160,14 +160,14 @@ def render_as_one_world(
     renderer = _OneWorld(parts, labels)
     renderer.load(Layout(key=shown.key, physical=PhysicalLayout(objects=()), visual=visual))
     poses = np.stack([matrix for _, matrix in found])
-    wxyz = np.array([from_matrix(matrix[:3, :3]) for matrix in poses])
+    wxyz = np.array([quat_from_matrix(matrix[:3, :3]) for matrix in poses])
     return renderer.render([part.body for part in parts], poses[None, :, :3, 3], wxyz[None]), names
 
 
 class _OneWorld(StackedRenderer):
     """The default renderer with parts of a test."""
 
-    def __init__(self, parts: list[Part], labels: Labels) -> None:
+    def __init__(self, parts: list[RenderPart], labels: Labels) -> None:
         super().__init__(*stage_and_robot(), stack=1, shadows=False, extras=False)
         self._scene_parts, self._given = tuple(parts), labels
 

@@ -14,7 +14,7 @@ from nimbus.datagen.episode.layout import (
     Light,
     PhysicalLayout,
     PlacedObject,
-    Surface,
+    SurfaceLook,
     VisualLayout,
 )
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
@@ -31,7 +31,7 @@ FRONT_AT, WRIST_AT = (1.45, 0.0, 0.95), (0.085, 0.0, 0.0)
 
 
 def layout(
-    *, width: int = 64, height: int = 48, surfaces: dict[str, Surface] | None = None, light: Light = LIGHT
+    *, width: int = 64, height: int = 48, surfaces: dict[str, SurfaceLook] | None = None, light: Light = LIGHT
 ) -> Layout:
     library = ObjectLibrary.open("trash")
     objects = []
@@ -71,7 +71,7 @@ def layout(
         width=width,
         height=height,
     )
-    shown = {"table": Surface(texture="wood", texture_seed=1)} if surfaces is None else surfaces
+    shown = {"table": SurfaceLook(texture="wood", texture_seed=1)} if surfaces is None else surfaces
     return Layout(
         key=EpisodeKey(task="render", task_hash="0", seed=0, index=0),
         physical=PhysicalLayout(objects=tuple(objects)),

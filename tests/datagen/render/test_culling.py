@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.render.raytracer import culling
 from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Steps, Views
-from nimbus.datagen.transforms import look_at, to_matrix
+from nimbus.datagen.transforms import look_at, quat_to_matrix
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -13,7 +13,7 @@ seeds = st.integers(0, 2**32 - 1)
 def turned_boxes(rng, count):
     """Boxes around the origin in frames of their own: poses, halves of their sides, and what the device takes."""
     wxyz = rng.normal(size=(count, 4))
-    rotations = to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))
+    rotations = quat_to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))
     half, place = rng.uniform(0.01, 0.5, (count, 3)), rng.uniform(-1, 1, (count, 3))
     boxes = Boxes()
     boxes.count, boxes.eight = count, 8
@@ -43,7 +43,7 @@ def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_set(see
     rng = np.random.default_rng(seed)
     rotations, place, half, boxes = turned_boxes(rng, 4)
     eye = rng.uniform(-1.2, 1.2, 3)
-    rotation = to_matrix(look_at(eye, rng.uniform(-0.3, 0.3, 3)))
+    rotation = quat_to_matrix(look_at(eye, rng.uniform(-0.3, 0.3, 3)))
     shown = view(eye, rotation, rotations, place)
     culling.cover_image(boxes, np.ones((1, 4), dtype=bool), shown, count=4)
     columns = -(-shown.width // TILE)
@@ -62,7 +62,7 @@ def test_what_is_turned_away_is_in_no_tile():
     rotations, place, _, boxes = turned_boxes(rng, 40)
     active = np.arange(40) % 3 > 0
     eye = np.array([3.0, 0, 0])
-    shown = view(eye, to_matrix(look_at(eye, (0, 0, 0))), rotations, place)
+    shown = view(eye, quat_to_matrix(look_at(eye, (0, 0, 0))), rotations, place)
     culling.cover_image(boxes, active[None], shown, count=30)
     found = {mesh for members in culling.members(shown.tiles) for mesh in members}
     assert found <= set(np.flatnonzero(active[:30])) and len(found) > 10

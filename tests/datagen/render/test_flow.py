@@ -16,7 +16,7 @@ from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.render.camera_model.flow import flow_to_next, optical_flow
 from nimbus.datagen.render.camera_model.lens import Lens
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 from nimbus.datagen.usd.stack_layout import StackLayout
 
 WIDTH, HEIGHT = 96, 72
@@ -97,7 +97,7 @@ def test_flow_is_where_the_moved_point_is_projected_to(seed: int):
 
     def some_pose() -> np.ndarray:
         wxyz = rng.normal(size=4) * 0.05 + (1, 0, 0, 0)
-        return pose(rng.uniform(-0.05, 0.05, 3), wxyz / np.linalg.norm(wxyz))
+        return make_transform(rng.uniform(-0.05, 0.05, 3), wxyz / np.linalg.norm(wxyz))
 
     eyes, bodies = (
         [some_pose()[None] for _ in range(2)],

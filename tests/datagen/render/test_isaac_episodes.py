@@ -65,7 +65,7 @@ def test_a_stage_is_left_stopped_and_without_sensors_before_the_next_one_is_open
 
 def test_rounds_of_kits_loop_are_progress_while_a_stage_opens_and_not_while_it_renders(isaac: IsaacSim):
     told: list[object] = []
-    progress.listen(lambda _: told.append("."), patience=told.append)
+    progress.subscribe(lambda _: told.append("."), patience=told.append)
     try:
         renderer = IsaacSimRenderer(stack=2, warm_up=1, settle=1)
         show(renderer)
@@ -78,4 +78,4 @@ def test_rounds_of_kits_loop_are_progress_while_a_stage_opens_and_not_while_it_r
         show(renderer)
         assert told.count(600.0) == 2, "the first batch of a stage waits for what is loaded late"
     finally:
-        progress.listen(lambda _: None)
+        progress.subscribe(lambda _: None)

@@ -13,8 +13,8 @@ import pytest
 from render_scene import layout, states
 
 from nimbus.datagen.robots.robot import load_robot
-from nimbus.datagen.transforms import pose
-from nimbus.datagen.usd.layout_export import Motion, body_prims, leave_to_the_animation, write_laid_out_stage
+from nimbus.datagen.transforms import make_transform
+from nimbus.datagen.usd.layout_export import BodyMotion, body_prims, clear_static_poses, write_layout_stage
 from nimbus.datagen.usd.stage import read_stage
 
 
@@ -32,8 +32,8 @@ def test_an_animation_reads_back_as_the_trajectory_says(tmp_path: Path):
 
     names, positions, wxyz = states()
     info, path = read_stage("tabletop"), tmp_path / "episode.usda"
-    motion = Motion(names=names, positions=positions, wxyz=wxyz, rate=15.0)
-    write_laid_out_stage(path, info, load_robot("panda"), layout(), motion)
+    motion = BodyMotion(names=names, positions=positions, wxyz=wxyz, rate=15.0)
+    write_layout_stage(path, info, load_robot("panda"), layout(), motion)
     stage: Any = Usd.Stage.Open(str(path))
     assert validation_errors(stage) == []
     assert (stage.GetTimeCodesPerSecond(), stage.GetEndTimeCode()) == (15.0, len(positions) - 1)
@@ -43,15 +43,17 @@ def test_an_animation_reads_back_as_the_trajectory_says(tmp_path: Path):
         cache = UsdGeom.XformCache(Usd.TimeCode(step))
         for row, name in enumerate(names):
             found = np.array(cache.GetLocalToWorldTransform(bodies[name])).T
-            np.testing.assert_allclose(found, pose(positions[step, row], wxyz[step, row]), atol=2e-6)
+            np.testing.assert_allclose(found, make_transform(positions[step, row], wxyz[step, row]), atol=2e-6)
 
 
 def test_physics_leaves_an_animation_alone_and_moves_a_layout(tmp_path: Path):
     names, positions, wxyz = states()
     info, robot = read_stage("tabletop"), load_robot("panda")
     still, moving = (tmp_path / name for name in ("layout.usda", "episode.usda"))
-    write_laid_out_stage(still, info, robot, layout(), Motion(names=names, positions=positions[:1], wxyz=wxyz[:1]))
-    write_laid_out_stage(moving, info, robot, layout(), Motion(names=names, positions=positions, wxyz=wxyz, rate=15.0))
+    write_layout_stage(still, info, robot, layout(), BodyMotion(names=names, positions=positions[:1], wxyz=wxyz[:1]))
+    write_layout_stage(
+        moving, info, robot, layout(), BodyMotion(names=names, positions=positions, wxyz=wxyz, rate=15.0)
+    )
     bodies, joints, roots = simulated(still)
     assert bodies > 10 and joints > 7 and roots == 1
     assert simulated(moving) == (0, 0, 0)
@@ -61,7 +63,7 @@ def test_physx_is_told_what_the_default_simulator_does_with_the_robot(tmp_path: 
     from pxr import Usd, UsdPhysics
 
     robot, path = load_robot("panda"), tmp_path / "layout.usda"
-    write_laid_out_stage(path, read_stage("tabletop"), robot, layout())
+    write_layout_stage(path, read_stage("tabletop"), robot, layout())
     stage: Any = Usd.Stage.Open(str(path))
     assert validation_errors(stage) == []
     inside = [prim for prim in stage.Traverse() if str(prim.GetPath()).startswith("/World/robot")]
@@ -79,7 +81,7 @@ def test_arms_on_bases_of_their_own_are_articulations_that_begin_at_the_world(tm
 
     path, shown = tmp_path / "layout.usda", layout()
     shown = replace(shown, visual=replace(shown.visual, cameras=()))
-    write_laid_out_stage(path, read_stage("tabletop"), load_robot("dual_panda"), shown)
+    write_layout_stage(path, read_stage("tabletop"), load_robot("dual_panda"), shown)
     stage: Any = Usd.Stage.Open(str(path))
     roots = [prim for prim in stage.Traverse() if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
     assert len(roots) == 2 and all(prim.IsA(UsdPhysics.FixedJoint) for prim in roots)
@@ -89,7 +91,7 @@ def test_an_objects_own_friction_is_what_counts(tmp_path: Path):
     from pxr import Usd, UsdPhysics, UsdShade
 
     shown, path = layout(), tmp_path / "layout.usda"
-    write_laid_out_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
+    write_layout_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
     stage: Any = Usd.Stage.Open(str(path))
     for prim in stage.Traverse():
         if str(prim.GetPath()).startswith("/World/objects") and prim.HasAPI(UsdPhysics.MaterialAPI):
@@ -107,7 +109,7 @@ def test_what_stands_below_a_joint_goes_with_it():
     UsdPhysics.RevoluteJoint.Define(stage, "/arm/joint")
     UsdGeom.Xform.Define(stage, "/arm/joint/mark")
     UsdPhysics.FixedJoint.Define(stage, "/arm/joint/mark/other")
-    leave_to_the_animation(stage)
+    clear_static_poses(stage)
     assert not stage.GetPrimAtPath("/arm/joint").IsActive()
 
 
@@ -130,7 +132,7 @@ def test_mass_and_friction_are_those_of_the_layout(tmp_path: Path):
     from pxr import Usd, UsdPhysics
 
     shown, path = layout(), tmp_path / "layout.usda"
-    write_laid_out_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
+    write_layout_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
     stage: Any = Usd.Stage.Open(str(path))
     for item in shown.physical.objects:
         prim = stage.GetPrimAtPath(f"/World/objects/{item.name}")

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 from render_scene import layout
 
-from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import procedural_texture, texture_period
-from nimbus.datagen.usd.layout_export import write_laid_out_stage
+from nimbus.datagen.usd.layout_export import write_layout_stage
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.usd.visual_assets import VisualAssets, write_visual_assets
 
 TINT = (0.9, 0.5, 0.2)
 SURFACES = {
-    "table": Surface(texture="wood", texture_seed=7, color=(0.9, 1.0, 1.0)),
-    "items_0": Surface(color=TINT),
-    "recycling": Surface(color=TINT),
+    "table": SurfaceLook(texture="wood", texture_seed=7, color=(0.9, 1.0, 1.0)),
+    "items_0": SurfaceLook(color=TINT),
+    "recycling": SurfaceLook(color=TINT),
 }
 
 
@@ -139,7 +139,7 @@ def test_a_stage_without_surfaces_shares_files_of_objects_that_are_alike(tmp_pat
 
 def test_an_exported_layout_wears_what_was_drawn(tmp_path: Path):
     shown, path = layout(surfaces=SURFACES), tmp_path / "layout.usda"
-    write_laid_out_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
+    write_layout_stage(path, read_stage("tabletop"), load_robot("panda"), shown)
     stage = opened(path)
     shader, _ = diffuse(stage.GetPrimAtPath("/World/scene/table_surface"))
     assert Path(shader.GetInput("file").Get().resolvedPath).parent == tmp_path / "layout_textures"

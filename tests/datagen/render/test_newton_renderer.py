@@ -3,13 +3,13 @@ from types import SimpleNamespace
 import numpy as np
 from render_scene import layout, render, stage_and_robot, trajectory
 
-from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.render.newton import NewtonRenderer
-from nimbus.datagen.stages import OnDemand, Planned, Request, Scene
+from nimbus.datagen.stages import Planned, Request, Scene, TimedObservations
 
-LAYOUTS = (layout(), layout(surfaces={"table": Surface(texture="laminate")}))
+LAYOUTS = (layout(), layout(surfaces={"table": SurfaceLook(texture="laminate")}))
 
 
 def planned(*, success=True, variants=1):
@@ -36,7 +36,7 @@ def test_a_plan_is_rendered_in_chunks_for_each_visual_variant():
 def test_pixels_are_made_when_they_are_asked_for_in_renders_time():
     (rendered,) = NewtonRenderer(stack=1)(iter([planned()]))
     assert rendered.times["plan"] == 2.0 and rendered.times["render"] > 0
-    shown = OnDemand(rendered)
+    shown = TimedObservations(rendered)
     observations = iter(shown)
     next(observations)
     first = shown.cpu_time

@@ -7,16 +7,16 @@ from render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.raytracer import raster
-from nimbus.datagen.render.raytracer.kernel_data import Raster, Scene
-from nimbus.datagen.render.render_parts import object_parts, scene_parts
-from nimbus.datagen.transforms import look_at, to_matrix
+from nimbus.datagen.render.raytracer.kernel_data import DeviceScene, Raster
+from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts
+from nimbus.datagen.transforms import look_at, quat_to_matrix
 
 WIDTH, HEIGHT, FOCAL = 40, 30, 25.0
 
 
 def picture(points, faces, eye, rotation):
     """What a camera among triangles sees: distance along its axis (H, W), 0 where there is nothing, and faces."""
-    scene, shown = Scene(), Raster()
+    scene, shown = DeviceScene(), Raster()
     scene.mesh_count, scene.vertex_count, scene.face_count = 1, len(points), len(faces)
     scene.points, scene.corners = wp.array(points, dtype=wp.vec3), wp.array(faces.ravel(), dtype=wp.int32)
     scene.vertex_mesh = wp.zeros(len(points), dtype=wp.int32)
@@ -54,7 +54,7 @@ def test_a_picture_is_what_rays_meet_also_where_triangles_reach_behind_the_camer
     points = rng.normal(size=(12, 3)).astype(np.float32)
     faces = np.stack([rng.permutation(12)[:3] for _ in range(8)]).astype(np.int32)
     eye = rng.normal(size=3) * 0.5
-    rotation = to_matrix(look_at(eye, rng.normal(size=3)))
+    rotation = quat_to_matrix(look_at(eye, rng.normal(size=3)))
     depth, face = picture(points, faces, eye, rotation)
     expected, margin = traced(points.astype(float), faces, eye, rotation)
     clear = (margin > 1e-3) & ((expected > 2e-3) | np.isinf(expected))
@@ -74,7 +74,9 @@ def test_a_closed_surface_has_no_gaps():
     )
     for turn in np.linspace(0, 1, 20):
         eye = np.array([0.2 * np.cos(turn), 0.2 * np.sin(turn), 0.9])
-        depth, _ = picture(points, faces.astype(np.int32), eye, to_matrix(look_at(eye, (0, 0, 0), up=(turn, 1, 0))))
+        depth, _ = picture(
+            points, faces.astype(np.int32), eye, quat_to_matrix(look_at(eye, (0, 0, 0), up=(turn, 1, 0)))
+        )
         assert np.all(depth > 0)
 
 
@@ -82,13 +84,13 @@ def casters(step):
     """Everything that casts shadows, as one mesh."""
     names, positions, wxyz = states()
     vertices, faces = [], []
-    objects = [part for item in layout().physical.objects for part in object_parts(item)]
-    for part in [*scene_parts(*stage_and_robot()), *objects]:
+    objects = [part for item in layout().physical.objects for part in build_object_parts(item)]
+    for part in [*build_scene_parts(*stage_and_robot()), *objects]:
         if part.instance not in ("floor", "backdrop"):
             row = names.index(part.body) if part.body else None
             place = part.triangles.vertices
             if row is not None:
-                place = place @ to_matrix(wxyz[step, row]).T + positions[step, row]
+                place = place @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
             faces.append(part.triangles.faces + sum(map(len, vertices)))
             vertices.append(place)
     points = wp.array(np.concatenate(vertices), dtype=wp.vec3)

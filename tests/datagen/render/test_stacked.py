@@ -6,11 +6,11 @@ import warp as wp
 from PIL import Image, ImageDraw
 from render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
-from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 
 IMAGES = ("rgb", "depth", "instance", "semantic", "normals", "boxes_2d", "visibility", "world_T_camera")
 LABELS = [name for name in IMAGES if name != "rgb"]
@@ -33,7 +33,7 @@ def points_in_world(frames, step):
 
 def body_pose(name, step):
     names, positions, wxyz = states()
-    return pose(positions[step, names.index(name)], wxyz[step, names.index(name)])
+    return make_transform(positions[step, names.index(name)], wxyz[step, names.index(name)])
 
 
 def test_one_step_alone_and_many_side_by_side_give_the_same_bytes(rendered):
@@ -135,7 +135,9 @@ def test_a_mounted_camera_moves_with_its_link(rendered):
     frames, _ = rendered
     camera = layout().visual.cameras[1]
     for step in range(STEPS):
-        expected = body_pose(camera.mount, step) @ pose(camera.position, camera.wxyz) @ np.diag([1, -1, -1, 1])
+        expected = (
+            body_pose(camera.mount, step) @ make_transform(camera.position, camera.wxyz) @ np.diag([1, -1, -1, 1])
+        )
         np.testing.assert_allclose(frames["wrist"].world_T_camera[step], expected, atol=1e-9)
     assert np.ptp(frames["wrist"].world_T_camera[:, :3, 3], axis=0).max() > 0.02
 
@@ -150,8 +152,8 @@ def test_unoccluded_objects_are_wholly_visible_and_the_fixed_room_has_no_visibil
 
 def test_a_tint_changes_the_pixels_of_its_object_only(rendered):
     before, renderer = rendered
-    wood = Surface(texture="wood", texture_seed=1)
-    after, _ = render(layout(surfaces={"table": wood, "items_1": Surface(color=(0.4, 0.9, 0.5))}))
+    wood = SurfaceLook(texture="wood", texture_seed=1)
+    after, _ = render(layout(surfaces={"table": wood, "items_1": SurfaceLook(color=(0.4, 0.9, 0.5))}))
     for camera in ("front", "wrist"):
         changed = np.any(before[camera].rgb != after[camera].rgb, axis=-1)
         mask = before[camera].instance == renderer.labels.instance_names.index("items_1")
@@ -164,7 +166,7 @@ def test_a_tint_changes_the_pixels_of_its_object_only(rendered):
 def test_light_and_textures_change_no_label(rendered):
     before, _ = rendered
     dusk = dataclasses.replace(LIGHT, direction=(0.6, 0.0, -0.8), color=(0.5, 0.4, 0.3))
-    after, _ = render(layout(light=dusk, surfaces={"floor": Surface(texture="tiles", texture_seed=3)}))
+    after, _ = render(layout(light=dusk, surfaces={"floor": SurfaceLook(texture="tiles", texture_seed=3)}))
     assert np.mean(before["front"].rgb != after["front"].rgb) > 0.5
     for camera in ("front", "wrist"):
         for name in LABELS:
@@ -195,4 +197,4 @@ def test_a_missing_gpu_is_said_in_one_line():
 
 def test_an_unknown_texture_is_said_in_one_line():
     with pytest.raises(InputError, match="unknown texture 'marbel'; did you mean 'marble'"):
-        render(layout(surfaces={"table": Surface(texture="marbel")}))
+        render(layout(surfaces={"table": SurfaceLook(texture="marbel")}))

@@ -13,7 +13,7 @@ from synthetic import failure, make_rendered, open_dataset, write_dataset
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, attempt_of
-from nimbus.datagen.store.ledger.records import State
+from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.store.verify import verify
 
 
@@ -22,7 +22,7 @@ def failed(index: int, *, final: bool = True, attempt: int = 0) -> Attempt:
     return attempt_of(item.layout, item.trajectory, attempt=attempt, final=final, times={"plan": 1.0}, started=0.0)
 
 
-def states(dataset: Dataset) -> dict[int, State]:
+def states(dataset: Dataset) -> dict[int, EpisodeStatus]:
     return {state.idx: state.state for state in dataset.ledger.episodes()}
 
 
@@ -35,7 +35,7 @@ def test_a_group_is_stored_together_and_leaves_no_staged_file(tmp_path: Path) ->
         group = staged(dataset, 0, 1, 2)
         assert [item.path.name.split(".", 1)[1] for item in group] == [f"0.{os.getpid()}.tmp"] * 3
         assert dataset.commit(group) == [item.attempt for item in group]
-        assert states(dataset) == dict.fromkeys(range(3), State.DONE)
+        assert states(dataset) == dict.fromkeys(range(3), EpisodeStatus.DONE)
         assert not files(dataset.stage) and len(files(dataset.episodes)) == 3
     assert read_info(tmp_path / "data").episode_count == 3
     assert verify(tmp_path / "data").problems == ()
@@ -50,7 +50,7 @@ def test_only_what_was_made_under_the_last_lease_is_taken(tmp_path: Path) -> Non
         (good,) = staged(dataset, 0, lease=second)
         assert dataset.commit([late]) == [] and dataset.stale == 1
         assert not late.path.exists() and good.path.exists()
-        assert states(dataset) == {0: State.LEASED}
+        assert states(dataset) == {0: EpisodeStatus.LEASED}
         assert dataset.commit([good]) == [good.attempt] and dataset.stale == 1
         assert dataset.lease_of(0) == 0
     assert verify(tmp_path / "data").problems == ()
@@ -107,11 +107,11 @@ def test_the_last_failed_attempt_rejects_an_episode_and_one_before_it_does_not(t
     with open_dataset(tmp_path / "data") as dataset:
         dataset.lease(0)
         dataset.record([failed(0, final=False)])
-        assert states(dataset) == {0: State.LEASED}
+        assert states(dataset) == {0: EpisodeStatus.LEASED}
         dataset.record([failed(0, attempt=1), failed(1)])
         assert [(row.idx, row.state, row.detail) for row in dataset.ledger.episodes()] == [
-            (0, State.REJECTED, "no_ik"),
-            (1, State.REJECTED, "no_ik"),
+            (0, EpisodeStatus.REJECTED, "no_ik"),
+            (1, EpisodeStatus.REJECTED, "no_ik"),
         ]
         assert len(dataset.ledger.attempts()) == 3
         (late,) = staged(dataset, 1)
@@ -124,7 +124,7 @@ def test_what_is_stored_is_neither_rejected_nor_quarantined_afterwards(tmp_path:
         dataset.commit(staged(dataset, 0))
         dataset.record([failed(0, attempt=1)])
         dataset.quarantine(0, evidence={"deaths": 3})
-        assert states(dataset) == {0: State.DONE}
+        assert states(dataset) == {0: EpisodeStatus.DONE}
 
 
 def test_a_quarantined_episode_needs_no_more_work_and_its_evidence_is_told(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_leases_count_on_after_a_folder_is_opened_again(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "data") as dataset:
         assert [dataset.lease(0), dataset.lease(0), dataset.lease(7, lease=40)] == [1, 2, 40]
     with open_dataset(tmp_path / "data") as dataset:
-        assert states(dataset) == {0: State.PENDING, 7: State.PENDING}
+        assert states(dataset) == {0: EpisodeStatus.PENDING, 7: EpisodeStatus.PENDING}
         assert dataset.lease_of(0) == 0
         (late,) = staged(dataset, 0, lease=2)
         assert dataset.commit([late]) == []
@@ -189,7 +189,7 @@ def test_whatever_happens_in_whatever_order_an_episode_settles_once_and_all_is_w
 ) -> None:
     folder = tmp_path_factory.mktemp("data") / "data"
     dataset = open_dataset(folder)
-    settled: dict[int, State] = {}
+    settled: dict[int, EpisodeStatus] = {}
     for move, index in moves:
         lease, before = dataset.lease_of(index), dataset.stale
         if move == "lease" and index not in settled:
@@ -197,22 +197,22 @@ def test_whatever_happens_in_whatever_order_an_episode_settles_once_and_all_is_w
         elif move == "commit":
             taken = dataset.commit(staged(dataset, index, lease=lease))
             assert bool(taken) == (index not in settled)
-            settled.setdefault(index, State.DONE)
+            settled.setdefault(index, EpisodeStatus.DONE)
         elif move == "stale" and lease:
             assert not dataset.commit(staged(dataset, index, lease=lease - 1)) and dataset.stale == before + 1
         elif move == "reject" and index not in settled:
             dataset.record([failed(index)])
-            settled[index] = State.REJECTED
+            settled[index] = EpisodeStatus.REJECTED
         elif move == "quarantine":
             dataset.quarantine(index, evidence={})
-            settled.setdefault(index, State.QUARANTINED)
+            settled.setdefault(index, EpisodeStatus.QUARANTINED)
         elif move == "reopen":
             dataset.close()
             dataset = open_dataset(folder)
         assert settled.items() <= states(dataset).items()
         assert not files(dataset.stage)
         assert {path.stem for path in files(dataset.episodes)} == {
-            state.episode_id for state in dataset.ledger.episodes(State.DONE)
+            state.episode_id for state in dataset.ledger.episodes(EpisodeStatus.DONE)
         }
     dataset.close()
     assert verify(folder).problems == ()

@@ -11,8 +11,8 @@ from staging import small
 from synthetic import open_dataset, write_dataset
 
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import State
-from nimbus.datagen.store.recovery import Recovery
+from nimbus.datagen.store.ledger.records import EpisodeStatus
+from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import dataset_hashes, verify
 
 COUNT, GROUP = 6, 3
@@ -36,20 +36,20 @@ OPEN = (
 
 # What the next opening finds of a group of three that died at the n-th pass of a place, in its first or second group.
 CASES = {
-    ("before_intent", 1): Recovery(cleared=3),
-    ("before_intent", 2): Recovery(cleared=3),
-    ("after_intent", 1): Recovery(rolled_forward=3),
-    ("after_intent", 2): Recovery(rolled_forward=3),
-    ("after_link", 1): Recovery(rolled_forward=3),
-    ("after_link", 3): Recovery(rolled_forward=3),
-    ("after_link", 5): Recovery(rolled_forward=3),
-    ("after_directory_sync", 1): Recovery(rolled_forward=3),
-    ("after_directory_sync", 2): Recovery(rolled_forward=3),
-    ("after_done", 1): Recovery(cleared=3),
-    ("after_done", 2): Recovery(cleared=3),
-    ("after_unlink", 1): Recovery(cleared=2),
-    ("after_unlink", 2): Recovery(cleared=1),
-    ("after_unlink", 6): Recovery(),
+    ("before_intent", 1): RecoveryReport(cleared=3),
+    ("before_intent", 2): RecoveryReport(cleared=3),
+    ("after_intent", 1): RecoveryReport(rolled_forward=3),
+    ("after_intent", 2): RecoveryReport(rolled_forward=3),
+    ("after_link", 1): RecoveryReport(rolled_forward=3),
+    ("after_link", 3): RecoveryReport(rolled_forward=3),
+    ("after_link", 5): RecoveryReport(rolled_forward=3),
+    ("after_directory_sync", 1): RecoveryReport(rolled_forward=3),
+    ("after_directory_sync", 2): RecoveryReport(rolled_forward=3),
+    ("after_done", 1): RecoveryReport(cleared=3),
+    ("after_done", 2): RecoveryReport(cleared=3),
+    ("after_unlink", 1): RecoveryReport(cleared=2),
+    ("after_unlink", 2): RecoveryReport(cleared=1),
+    ("after_unlink", 6): RecoveryReport(),
 }
 GROUPS_DONE = {("before_intent", 2): 1, ("after_intent", 2): 1, ("after_link", 5): 1, ("after_directory_sync", 2): 1}
 GROUPS_DONE |= {("after_done", 1): 1, ("after_done", 2): 2, ("after_unlink", 1): 1, ("after_unlink", 2): 1}
@@ -72,7 +72,7 @@ def die(script: str, *arguments: object, failpoint: str) -> list[str]:
 def stored(folder: Path) -> set[str]:
     ledger = Ledger(folder, read_only=True)
     try:
-        return {state.episode_id for state in ledger.episodes(State.DONE)}
+        return {state.episode_id for state in ledger.episodes(EpisodeStatus.DONE)}
     finally:
         ledger.close()
 
@@ -103,12 +103,12 @@ def test_a_commit_that_dies_anywhere_is_finished_or_undone_exactly(
     with open_dataset(folder) as dataset:
         assert dataset.recovered == expected
         assert dataset.orphans == () and not list(dataset.stage.iterdir())
-        assert {state.state for state in dataset.ledger.episodes()} <= {State.DONE, State.PENDING}
+        assert {state.state for state in dataset.ledger.episodes()} <= {EpisodeStatus.DONE, EpisodeStatus.PENDING}
     assert stored(folder) >= set(acknowledged)
     assert len(stored(folder)) == GROUP * GROUPS_DONE.get(case, 0) + expected.rolled_forward
     assert verify(folder).problems == ()
     with open_dataset(folder) as dataset:
-        assert dataset.recovered == Recovery()
+        assert dataset.recovered == RecoveryReport()
     finish(folder)
     assert len(stored(folder)) == COUNT and verify(folder).problems == ()
     assert dataset_hashes(folder) == undisturbed
@@ -125,7 +125,7 @@ def test_a_recovery_that_dies_too_is_taken_up_by_the_next_one(
     with open_dataset(folder) as dataset:
         is_done = place.startswith(("after_done", "after_unlink"))
         left = COUNT - (int(place[-1]) if place.startswith("after_unlink") else 0)
-        assert dataset.recovered == (Recovery(cleared=left) if is_done else Recovery(rolled_forward=COUNT))
+        assert dataset.recovered == (RecoveryReport(cleared=left) if is_done else RecoveryReport(rolled_forward=COUNT))
     assert len(stored(folder)) == COUNT and verify(folder).problems == ()
     assert dataset_hashes(folder) == undisturbed
 
@@ -142,9 +142,9 @@ def test_an_intent_whose_file_is_not_whole_is_undone_and_made_again(
     scribbled[len(scribbled) // 2 :] = bytes(len(scribbled) - len(scribbled) // 2)
     paths[-3].write_bytes(scribbled)
     with open_dataset(folder) as dataset:
-        assert dataset.recovered == Recovery(rolled_forward=COUNT - 3, rolled_back=3)
+        assert dataset.recovered == RecoveryReport(rolled_forward=COUNT - 3, rolled_back=3)
         assert not list(dataset.stage.iterdir())
-        assert {state.idx for state in dataset.ledger.episodes(State.PENDING)} == {3, 4, 5}
+        assert {state.idx for state in dataset.ledger.episodes(EpisodeStatus.PENDING)} == {3, 4, 5}
     assert verify(folder).problems == () and len(stored(folder)) == COUNT - 3
     finish(folder)
     assert dataset_hashes(folder) == undisturbed
@@ -159,7 +159,7 @@ def test_a_final_file_that_broke_before_the_end_of_its_commit_is_put_aside_for_t
     final.unlink()
     final.write_bytes(b"half")
     with open_dataset(folder) as dataset:
-        assert dataset.recovered == Recovery(rolled_forward=COUNT)
+        assert dataset.recovered == RecoveryReport(rolled_forward=COUNT)
         assert [path.read_bytes() for path in dataset.orphans] == [b"half"]
     assert dataset_hashes(folder) == undisturbed and verify(folder).problems == ()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nimbus.datagen.analysis.forecast import outlook, total
+from nimbus.datagen.analysis.forecast import forecast_run, sum_interval
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 
@@ -25,7 +25,7 @@ def test_the_true_sum_of_60_is_inside_the_interval_nine_times_of_ten(spread: flo
     rng = np.random.default_rng(7)
     shape = 1 / spread**2
     costs = rng.gamma(shape, 10 / shape, size=(400, 60))
-    inside = [(told := total(list(row[:5]), 60)).low <= row.sum() <= told.high for row in costs]
+    inside = [(told := sum_interval(list(row[:5]), 60)).low <= row.sum() <= told.high for row in costs]
     assert np.mean(inside) >= 0.88
 
 
@@ -34,7 +34,7 @@ def test_a_machine_that_is_faster_or_slower_than_in_the_probe_is_allowed_for() -
     costs = rng.gamma(25, 0.4, size=(400, 60))
     speeds = rng.normal(1.0, 0.08, size=400)
     inside = [
-        (told := total(list(row[:5]), 60, drift=0.08)).low <= row.sum() * speed <= told.high
+        (told := sum_interval(list(row[:5]), 60, drift=0.08)).low <= row.sum() * speed <= told.high
         for row, speed in zip(costs, speeds, strict=True)
     ]
     assert 0.88 <= np.mean(inside) <= 0.97
@@ -42,27 +42,27 @@ def test_a_machine_that_is_faster_or_slower_than_in_the_probe_is_allowed_for() -
 
 def test_an_interval_narrows_with_the_probe_and_equal_costs_do_not_make_it_vanish() -> None:
     rng = np.random.default_rng(3)
-    few, many = (total(list(rng.gamma(25, 0.4, size=count)), 1000) for count in (5, 50))
+    few, many = (sum_interval(list(rng.gamma(25, 0.4, size=count)), 1000) for count in (5, 50))
     assert many.high - many.low < few.high - few.low
-    told = total([10.0] * 5, 60)
+    told = sum_interval([10.0] * 5, 60)
     assert told.low < 600 < told.high and told.high - told.low > 50
 
 
 def test_failed_attempts_cost_and_waits_and_loading_do_not() -> None:
-    plain, failing = (outlook(probe([10.0] * 5, failing=n), 100, cores=1, startup=5.0) for n in (0, 5))
+    plain, failing = (forecast_run(probe([10.0] * 5, failing=n), 100, cores=1, startup=5.0) for n in (0, 5))
     assert plain.cpu_seconds.expected == pytest.approx(1000) and failing.cpu_seconds.expected == pytest.approx(2000)
     assert plain.byte_count.expected == pytest.approx(1e9)
     assert plain.wall_seconds.expected == pytest.approx(1005)
 
 
 def test_cores_share_the_work_and_the_last_episode_is_not_cut_in_two() -> None:
-    one, four = (outlook(probe([8.0, 10.0, 12.0, 9.0, 11.0]), 100, cores=cores, startup=4.0) for cores in (1, 4))
+    one, four = (forecast_run(probe([8.0, 10.0, 12.0, 9.0, 11.0]), 100, cores=cores, startup=4.0) for cores in (1, 4))
     assert one.wall_seconds.expected / 4 < four.wall_seconds.expected < one.wall_seconds.expected / 3
     assert four.wall_seconds.low < four.wall_seconds.expected < four.wall_seconds.high
     assert four.stored.low < 95 < four.stored.expected <= 100 == four.stored.high, "none was lost, none need be"
 
 
 def test_what_the_first_episode_takes_beyond_all_others_is_paid_once() -> None:
-    told = outlook(probe([30.0, 10.0, 9.0, 10.0, 11.0]), 1000, cores=1, startup=4.0)
+    told = forecast_run(probe([30.0, 10.0, 9.0, 10.0, 11.0]), 1000, cores=1, startup=4.0)
     assert told.cpu_seconds.expected == pytest.approx(10200)
     assert told.wall_seconds.expected == pytest.approx(10200 + 4 + 19)

@@ -13,8 +13,8 @@ from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.episode_file.jobs import Images
-from nimbus.datagen.store.ledger.records import Fault, State
-from nimbus.datagen.store.recovery import Recovery
+from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import verify
 from nimbus.datagen.store.writer import Hdf5Writer
 
@@ -120,7 +120,7 @@ def test_a_ledger_without_room_stores_all_of_a_group_or_nothing_and_the_same_gro
         assert dataset.stale == 0 and not list(dataset.stage.iterdir())
         ballast.unlink(missing_ok=True)
     with open_dataset(folder) as dataset:
-        assert dataset.recovered == Recovery() and len(dataset.ledger.episodes(State.DONE)) == 8
+        assert dataset.recovered == RecoveryReport() and len(dataset.ledger.episodes(EpisodeStatus.DONE)) == 8
     assert verify(folder).problems == ()
 
 

@@ -30,7 +30,7 @@ from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.episode.trajectory import StartState, Trajectory
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.store.background import Background
-from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.episode_file.encode import EpisodeEncoder, millimetres
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -287,7 +287,7 @@ def test_with_overlap_the_end_of_an_episode_goes_on_behind_and_the_next_one_star
     with open_dataset(tmp_path / "data") as dataset:
         gate, commit = threading.Event(), dataset.commit
 
-        def slow(staged: Sequence[Staged]) -> list[Attempt]:
+        def slow(staged: Sequence[StagedEpisode]) -> list[Attempt]:
             assert threading.current_thread() is not threading.main_thread()
             assert gate.wait(10)
             return commit(staged)

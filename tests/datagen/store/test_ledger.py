@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Run, Span, State
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
 
 
 def attempt(index: int = 0, *, variant: int = 0, number: int = 0, success: bool = True, final: bool = True) -> Attempt:
@@ -164,12 +164,12 @@ def fault(time: float = 1.5, *, detail: str = "") -> Fault:
     return Fault(time=time, run=1, worker="renderer 2", kind="hang", phase="render", idx=3, lease=2, detail=detail)
 
 
-def span(begin: float) -> Span:
-    return Span(run=1, worker="planner 1", stage="plan", idx=3, begin=begin, end=begin + 1)
+def span(begin: float) -> TimeSpan:
+    return TimeSpan(run=1, worker="planner 1", stage="plan", idx=3, begin=begin, end=begin + 1)
 
 
 def test_states_faults_spans_and_runs_come_back_as_they_were_recorded(tmp_path: Path) -> None:
-    state = EpisodeState(idx=3, variant=1, state=State.INTENT, episode_id="e", lease=2, owner="w", byte_count=7)
+    state = EpisodeState(idx=3, variant=1, state=EpisodeStatus.INTENT, episode_id="e", lease=2, owner="w", byte_count=7)
     ledger = Ledger(tmp_path)
     begun = ledger.start_run(mode="cell", cores=2, workers="1x1", settings={"device": "cpu", "stack": None})
     ledger.record(state, fault(2.0), fault(1.0), span(5.0), span(4.0))
@@ -177,7 +177,10 @@ def test_states_faults_spans_and_runs_come_back_as_they_were_recorded(tmp_path: 
     again = ledger.start_run(mode="serial")
     ledger.close()
     reader = Ledger(tmp_path, read_only=True)
-    assert reader.episodes() == reader.episodes(State.INTENT) == [state] and reader.episodes(State.DONE) == []
+    assert (
+        reader.episodes() == reader.episodes(EpisodeStatus.INTENT) == [state]
+        and reader.episodes(EpisodeStatus.DONE) == []
+    )
     assert (reader.episode(3, 1), reader.episode(3)) == (state, None)
     assert reader.faults() == [fault(1.0), fault(2.0)]
     assert reader.spans() == reader.spans(1) == [span(4.0), span(5.0)] and reader.spans(2) == []
@@ -208,7 +211,7 @@ def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_what_is_deferred_goes_with_the_next_batch_and_waits_when_that_fails(tmp_path: Path) -> None:
     ledger, reader = Ledger(tmp_path), Ledger(tmp_path, read_only=True)
-    leased = EpisodeState(idx=0, variant=0, state=State.LEASED, lease=1)
+    leased = EpisodeState(idx=0, variant=0, state=EpisodeStatus.LEASED, lease=1)
     ledger.defer(fault(), leased)
     assert ledger.episode(0) == leased and reader.episode(0) is None and reader.faults() == []
     with pytest.raises(RuntimeError), ledger.batch():
@@ -219,8 +222,8 @@ def test_what_is_deferred_goes_with_the_next_batch_and_waits_when_that_fails(tmp
     assert reader.episode(0) == leased and reader.faults() == [fault()]
     ledger.defer(replace(leased, lease=2), span(1.0))
     with ledger.batch():
-        ledger.record(replace(leased, state=State.DONE, lease=2))
-    assert reader.episode(0) == replace(leased, state=State.DONE, lease=2) and reader.spans() == [span(1.0)]
+        ledger.record(replace(leased, state=EpisodeStatus.DONE, lease=2))
+    assert reader.episode(0) == replace(leased, state=EpisodeStatus.DONE, lease=2) and reader.spans() == [span(1.0)]
     ledger.flush()
     ledger.defer(fault(9.0))
     ledger.flush()
@@ -309,7 +312,7 @@ def test_an_episode_stands_where_was_last_said_also_when_the_ledger_is_opened_ag
             ledger.close()
             ledger = Ledger(folder)
             continue
-        state = State.DONE if lease % 3 == 0 else State.LEASED
+        state = EpisodeStatus.DONE if lease % 3 == 0 else EpisodeStatus.LEASED
         row = expected[index, variant] = EpisodeState(idx=index, variant=variant, state=state, lease=lease)
         ledger.record(row) if how == "record" else ledger.defer(row)
     assert all(ledger.episode(*key) == expected.get(key) for key in [(i, v) for i in range(5) for v in range(2)])

@@ -26,8 +26,8 @@ from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import FRAGMENTED, GROUP, Encoder
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import State
-from nimbus.datagen.store.recovery import Recovery
+from nimbus.datagen.store.ledger.records import EpisodeStatus
+from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.datagen.store.writer import Hdf5Writer
 
@@ -190,7 +190,7 @@ def test_an_episode_and_its_videos_are_stored_together_or_not_at_all(tmp_path: P
     assert died.returncode == -signal.SIGKILL, died.stderr
     with open_dataset(folder) as dataset:
         assert dataset.recovered.rolled_back == 0 and dataset.orphans == () and not list(dataset.stage.iterdir())
-        done = {state.episode_id for state in dataset.ledger.episodes(State.DONE)}
+        done = {state.episode_id for state in dataset.ledger.episodes(EpisodeStatus.DONE)}
     assert verify(folder).problems == ()
     assert len(list((folder / "episodes").iterdir())) == 3 * len(done)
     if place.startswith("after_link"):
@@ -204,7 +204,7 @@ def test_a_commit_of_which_a_video_is_lost_is_undone(tmp_path: Path) -> None:
     (video,) = (folder / "stage").glob("*.wrist.*.tmp")
     video.write_bytes(video.read_bytes()[:100])
     with open_dataset(folder) as dataset:
-        assert dataset.recovered == Recovery(rolled_back=1)
+        assert dataset.recovered == RecoveryReport(rolled_back=1)
         assert not list(dataset.episodes.iterdir()) and not list(dataset.stage.iterdir())
 
 

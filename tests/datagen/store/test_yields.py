@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
 from nimbus.datagen.analysis.covariates import cell_name, failed_step, step_of
-from nimbus.datagen.analysis.significance import adjusted, edges, find_seldom, seldom_kept, wilson
+from nimbus.datagen.analysis.significance import adjust_p_values, edges, find_low_yield, fisher_p_values, wilson
 from nimbus.datagen.analysis.yields import find_yields
 from nimbus.datagen.store.ledger.attempt import Attempt
 
@@ -72,13 +72,13 @@ def test_what_shares_episodes_with_a_bad_value_is_not_blamed() -> None:
     rng = np.random.default_rng(0)
     bad = rng.uniform(size=200) < 0.3
     companion = bad & (rng.uniform(size=200) < 0.9)
-    found, p_values, _ = find_seldom(np.array([companion, bad]), bad, level=0.01)
+    found, p_values, _ = find_low_yield(np.array([companion, bad]), bad, level=0.01)
     assert found == [1] and p_values[0] < 0.01
 
 
 def test_of_equal_values_the_general_one_is_flagged() -> None:
     bad = np.arange(60) % 5 == 0
-    assert find_seldom(np.array([bad, bad]), bad, level=0.01)[0] == [0]
+    assert find_low_yield(np.array([bad, bad]), bad, level=0.01)[0] == [0]
 
 
 @given(st.integers(2, 60), st.data())
@@ -87,20 +87,20 @@ def test_the_p_value_is_that_of_fishers_exact_test(total: int, data: st.DataObje
     both = data.draw(st.integers(max(0, having + lost - total), min(having, lost)))
     table = [[both, having - both], [lost - both, total - having - lost + both]]
     expected = fisher_exact(table, alternative="greater")[1]
-    assert seldom_kept(total, lost, np.array([having]), np.array([both]))[0] == pytest.approx(expected, abs=1e-9)
+    assert fisher_p_values(total, lost, np.array([having]), np.array([both]))[0] == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 @settings(max_examples=50)
 def test_q_values_are_no_smaller_than_p_values_and_in_the_same_order(values: list[float]) -> None:
     p_values = np.array(values)
-    q_values = adjusted(p_values, np.zeros(len(values)), level=0.05)
+    q_values = adjust_p_values(p_values, np.zeros(len(values)), level=0.05)
     assert (q_values >= p_values - 1e-12).all() and (np.diff(q_values[np.argsort(p_values)]) >= -1e-12).all()
 
 
 def test_values_that_are_too_rare_to_be_found_cost_the_others_nothing() -> None:
-    alone = adjusted(np.array([0.004]), np.array([1e-5]), level=0.01)
-    crowd = adjusted(np.append(0.004, np.ones(50)), np.append(1e-5, np.full(50, 0.2)), level=0.01)
+    alone = adjust_p_values(np.array([0.004]), np.array([1e-5]), level=0.01)
+    crowd = adjust_p_values(np.append(0.004, np.ones(50)), np.append(1e-5, np.full(50, 0.2)), level=0.01)
     assert crowd[0] == alone[0] == 0.004 and (crowd[1:] == 1).all()
 
 

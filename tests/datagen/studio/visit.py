@@ -17,7 +17,7 @@ from browser import Browser
 
 from nimbus.datagen.panel.launch import PACKAGE_FOLDER
 from nimbus.datagen.studio.scene_view import REGION_GRIP, VIEW_AT, VIEW_FOV, VIEW_FROM
-from nimbus.datagen.transforms import look_at, to_matrix
+from nimbus.datagen.transforms import look_at, quat_to_matrix
 
 COMMAND = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 
@@ -65,7 +65,7 @@ def seen_at(browser: Any, point: tuple[float, float, float]) -> tuple[float, flo
     """Where a point of the world is seen from the first viewpoint [px]."""
     script = "(b => [b.x, b.y, b.width, b.height])(document.querySelector('canvas').getBoundingClientRect())"
     left, top, width, height = browser.run(script)
-    view_T_world = to_matrix(look_at(VIEW_FROM, VIEW_AT)).T
+    view_T_world = quat_to_matrix(look_at(VIEW_FROM, VIEW_AT)).T
     x, y, z = view_T_world @ (np.asarray(point) - VIEW_FROM)
     focal = height / 2 / np.tan(VIEW_FOV / 2)
     return left + width / 2 - focal * x / z, top + height / 2 + focal * y / z

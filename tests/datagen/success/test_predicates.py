@@ -17,7 +17,7 @@ from nimbus.datagen.success.gripper_clear import GripperClear
 from nimbus.datagen.success.inside import Inside
 from nimbus.datagen.success.nothing_on_floor import NothingOnFloor
 from nimbus.datagen.tasks.statements import Predicate
-from nimbus.datagen.transforms import rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle
 
 IN_RECYCLING = make(Inside, object="items_0", container="recycling")
 
@@ -78,7 +78,7 @@ def test_inside_is_asked_in_the_frame_of_a_bin_that_was_turned(cell: Workcell):
     corner = 0.9 * (high - low)[:2] / 2
     put(cell.simulation, "items_0", spot(cell, "recycling", (*corner, 0)))
     assert reason(cell, IN_RECYCLING) == Reason.NONE
-    turn = rotation_about((0, 0, 1), np.pi / 4)
+    turn = quat_from_axis_angle((0, 0, 1), np.pi / 4)
     put(cell.simulation, "recycling", cell.fixture("recycling").position, turn)
     assert reason(cell, IN_RECYCLING) == Reason.NOT_IN_BIN
 
@@ -124,7 +124,7 @@ def test_fixtures_are_unmoved_within_a_tolerance(
     shift: Sequence[float], axis: Sequence[float], angle: float, why: Reason, cell: Workcell
 ):
     position = np.add(cell.start_poses["organic"][:3, 3], shift)
-    put(cell.simulation, "organic", position, rotation_about(axis, angle))
+    put(cell.simulation, "organic", position, quat_from_axis_angle(axis, angle))
     assert reason(cell, make(FixturesUnmoved)) == why
     assert reason(cell, make(FixturesUnmoved, tolerance=0.05, turn=0.5)) == Reason.NONE
 

@@ -12,11 +12,11 @@ from one_can import layout, make, put, simulation, thing
 
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.contact_queries import WORLD, gap, rests_on
+from nimbus.datagen.execute.contact_queries import WORLD, is_resting_on, measure_gap
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.success.aligned import Aligned
 from nimbus.datagen.success.at_pose import AtPose
 from nimbus.datagen.success.beside import Beside
@@ -35,7 +35,7 @@ from nimbus.datagen.success.upright import Upright
 from nimbus.datagen.success.wiped import Wiped
 from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.tasks.task_file import Region
-from nimbus.datagen.transforms import from_matrix, multiply, rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
 
 START = Region(on="table", center=(0.5, 0.0), size=(0.4, 0.5))
 
@@ -44,7 +44,7 @@ def cell_of(*things: PlacedObject, rate: float = 15.0) -> Workcell:
     made = simulation(*things, rate=rate)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return Workcell(made, planner, layout(*things), streams=lambda *way: stream(0, *way), regions={"start": START})
+    return Workcell(made, planner, layout(*things), streams=lambda *way: generator(0, *way), regions={"start": START})
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +78,14 @@ def lift(cell: Workcell, name: str, way: Sequence[float], turn: Sequence[float] 
 
 def test_what_rests_on_what_is_seen_also_while_physics_sleeps(cell: Workcell):
     cell.wait(10)
-    assert rests_on(cell, "high") == {"low"} and rests_on(cell, "low") == {WORLD}
+    assert is_resting_on(cell, "high") == {"low"} and is_resting_on(cell, "low") == {WORLD}
     assert reason(cell, make(On, object="high", support="low")) == Reason.NONE
     assert reason(cell, make(Stacked, objects=("low", "high"))) == Reason.NONE
 
 
 def test_what_is_lifted_rests_on_nothing(cell: Workcell):
     lift(cell, "high", (0, 0, 0.01))
-    assert rests_on(cell, "high") == set()
+    assert is_resting_on(cell, "high") == set()
     failure = make(On, object="high", support="low").failure(cell)
     assert failure and failure.detail == "high rests on nothing, not on low"
     assert reason(cell, make(Stacked, objects=("low", "high"))) == Reason.NOT_ON
@@ -109,14 +109,14 @@ def test_on_a_region_means_on_its_surface_within_its_edges(cell: Workcell):
 
 def test_upright_is_within_a_tolerance(cell: Workcell):
     assert reason(cell, make(Upright, object=("can", "low"))) == Reason.NONE
-    lift(cell, "can", (0, 0, 0.01), rotation_about((1, 0, 0), 0.4))
+    lift(cell, "can", (0, 0, 0.01), quat_from_axis_angle((1, 0, 0), 0.4))
     assert reason(cell, make(Upright, object=("can", "low"))) == Reason.TOPPLED
     assert reason(cell, make(Upright, object="can", tolerance=0.5)) == Reason.NONE
 
 
 def test_near_counts_from_surface_to_surface(cell: Workcell):
-    assert gap(cell, "high", "low", most=1.0) < 1e-3
-    distance = gap(cell, "can", "low", most=1.0)
+    assert measure_gap(cell, "high", "low", most=1.0) < 1e-3
+    distance = measure_gap(cell, "can", "low", most=1.0)
     assert 0.02 < distance < 0.15
     assert reason(cell, make(Near, object="can", to="low", within=distance + 1e-3)) == Reason.NONE
     assert reason(cell, make(Near, object="can", to="low", within=distance - 1e-3)) == Reason.OFF_TARGET
@@ -146,20 +146,20 @@ def test_on_top_is_not_beside(cell: Workcell):
 
 
 def test_headings_are_compared_up_to_the_turns_that_do_not_show(cell: Workcell):
-    lift(cell, "can", (0, 0, 0), rotation_about((0, 0, 1), np.pi / 2 + 0.1))
+    lift(cell, "can", (0, 0, 0), quat_from_axis_angle((0, 0, 1), np.pi / 2 + 0.1))
     assert reason(cell, make(Aligned, object="can", every=np.pi / 2)) == Reason.NONE
     assert reason(cell, make(Aligned, object="can")) == Reason.NOT_ALIGNED
     assert reason(cell, make(Aligned, object="can", yaw=np.pi / 2)) == Reason.NONE
     assert reason(cell, make(Aligned, object="can", every=np.pi / 2, tolerance=0.05)) == Reason.NOT_ALIGNED
-    lift(cell, "low", (0, 0, 0), rotation_about((0, 0, 1), np.pi / 2))
+    lift(cell, "low", (0, 0, 0), quat_from_axis_angle((0, 0, 1), np.pi / 2))
     assert reason(cell, make(Aligned, object="can", to="low")) == Reason.NONE
 
 
 def test_axes_are_compared_in_either_sense(cell: Workcell):
     assert reason(cell, make(Aligned, object="can", axis="z")) == Reason.NONE
-    lift(cell, "can", (0, 0, 0.05), rotation_about((1, 0, 0), np.pi))
+    lift(cell, "can", (0, 0, 0.05), quat_from_axis_angle((1, 0, 0), np.pi))
     assert reason(cell, make(Aligned, object="can", axis="z")) == Reason.NONE
-    lift(cell, "can", (0, 0, 0.05), rotation_about((1, 0, 0), np.pi / 2))
+    lift(cell, "can", (0, 0, 0.05), quat_from_axis_angle((1, 0, 0), np.pi / 2))
     assert reason(cell, make(Aligned, object="can", axis="z")) == Reason.NOT_ALIGNED
 
 
@@ -188,10 +188,10 @@ def test_a_share_of_what_was_poured_is_enough(cell: Workcell):
 def test_held_is_touched_by_both_fingers_and_lies_on_nothing(cell: Workcell):
     assert reason(cell, make(Held, object="can")) == Reason.NOT_HELD
     width = float(np.ptp(cell.model("can").vertices[:, 1])) / 2
-    put(cell.simulation, "can", cell.tool_pose()[:3, 3], rotation_about((1, 0, 0), np.pi))
+    put(cell.simulation, "can", cell.tool_pose()[:3, 3], quat_from_axis_angle((1, 0, 0), np.pi))
     for name in cell.robot.gripper.joints:
         cell.simulation.data.qpos[cell.simulation.model.joint(name).qposadr[0]] = width - 0.002
-    put(cell.simulation, "can", cell.tool_pose()[:3, 3], rotation_about((1, 0, 0), np.pi))
+    put(cell.simulation, "can", cell.tool_pose()[:3, 3], quat_from_axis_angle((1, 0, 0), np.pi))
     assert reason(cell, make(Held, object="can")) == Reason.NONE
     assert reason(cell, make(Held, object="can", arm="third")) == Reason.NOT_HELD
 
@@ -241,8 +241,8 @@ def test_a_drawer_is_open_and_closed_by_its_joint_and_contains_things():
 def test_turned_by_counts_the_angle_about_any_axis(axis: tuple[int, int, int], angle: float, holds: bool):
     cell = cell_of(thing())
     start = cell.start_poses["items_0"]
-    turn = rotation_about(axis, float(np.radians(angle)))
-    put(cell.simulation, "items_0", start[:3, 3], multiply(turn, from_matrix(start[:3, :3])))
+    turn = quat_from_axis_angle(axis, float(np.radians(angle)))
+    put(cell.simulation, "items_0", start[:3, 3], quat_multiply(turn, quat_from_matrix(start[:3, :3])))
     assert (make(TurnedBy, object="items_0").failure(cell) is None) == holds
 
 

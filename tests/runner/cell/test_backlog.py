@@ -6,8 +6,8 @@ import pytest
 
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, State
-from nimbus.runner.cell.queue.backlog import Before, done_before, missing
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
+from nimbus.runner.cell.queue.backlog import CompletedWork, completed_before, missing
 from nimbus.runner.cell.transport.spec import CellSpec
 
 
@@ -33,10 +33,10 @@ def row(index: int, variant: int = 0, *, success: bool = True) -> Attempt:
 
 def test_what_is_left_is_what_is_neither_stored_nor_rejected_nor_given_up(ledger: Ledger) -> None:
     ledger.record(row(0, 0), row(0, 1), row(1, 1), row(2, success=False), row(7, 0))
-    ledger.record(EpisodeState(idx=3, variant=0, state=State.QUARANTINED))
-    ledger.record(EpisodeState(idx=1, variant=0, state=State.PENDING, lease=4))
+    ledger.record(EpisodeState(idx=3, variant=0, state=EpisodeStatus.QUARANTINED))
+    ledger.record(EpisodeState(idx=1, variant=0, state=EpisodeStatus.PENDING, lease=4))
     spec = CellSpec(folder="", episodes=5, variants=2)
-    assert done_before(ledger, spec) == Before(settled=2 + 1 + 2 + 1, stored=3, missing=3)
+    assert completed_before(ledger, spec) == CompletedWork(settled=2 + 1 + 2 + 1, stored=3, missing=3)
     one, three, four = missing(ledger, spec)
     assert (one.index, one.variants, one.leases) == (1, (0,), 4)
     assert (one.stored_plan, one.stored_attempt) == ("episodes/1-1.hdf5", 2)
@@ -47,5 +47,5 @@ def test_what_is_left_is_what_is_neither_stored_nor_rejected_nor_given_up(ledger
 def test_ten_million_episodes_are_counted_and_begun_at_once(ledger: Ledger) -> None:
     """The supervisor counts before its first beat."""
     spec = CellSpec(folder="", episodes=10**7)
-    assert done_before(ledger, spec) == Before(settled=0, stored=0, missing=10**7)
+    assert completed_before(ledger, spec) == CompletedWork(settled=0, stored=0, missing=10**7)
     assert next(missing(ledger, spec)).index == 0

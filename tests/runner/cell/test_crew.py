@@ -15,21 +15,21 @@ from nimbus.datagen.errors import StorageError
 from nimbus.runner.cell.transport.channel import pair
 from nimbus.runner.cell.transport.shared_slots import Slab
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
 
 
 @pytest.fixture
-def crew(tmp_path: Path) -> Iterator[Crew]:
+def pool(tmp_path: Path) -> Iterator[WorkerPool]:
     (tmp_path / "stage").mkdir()
     with selectors.DefaultSelector() as selector:
-        yield Crew(
+        yield WorkerPool(
             CellSpec(folder=str(tmp_path)),
             selector,
             slab=Slab.create(slot_count=1, slot_bytes=4096),
             seats=2,
-            on_message=lambda member, message: None,
-            on_exit=lambda member, how: None,
+            on_message=lambda handle, message: None,
+            on_exit=lambda handle, how: None,
         )
 
 
@@ -37,43 +37,45 @@ def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_a_worker_asked_of_a_zygote_that_has_just_died_can_be_forgotten_and_leaves_nothing(crew: Crew) -> None:
-    zygote, theirs = pair()
+def test_a_worker_asked_of_a_zygote_that_has_just_died_can_be_forgotten_and_leaves_nothing(pool: WorkerPool) -> None:
+    fork_server, theirs = pair()
     theirs.close()
     before = open_descriptors()
-    member = crew.start(zygote, role="planner", seat=0)
-    assert (member.pid, crew.free_seats()) == (0, [1])
-    crew.forget(member)
-    assert open_descriptors() == before and crew.free_seats() == [0, 1] and not member.log.exists()
+    handle = pool.start(fork_server, role="planner", seat=0)
+    assert (handle.pid, pool.free_seats()) == (0, [1])
+    pool.forget(handle)
+    assert open_descriptors() == before and pool.free_seats() == [0, 1] and not handle.log.exists()
 
 
-def test_a_disk_that_takes_no_log_is_a_disk_that_is_full_and_costs_no_descriptor(crew: Crew, tmp_path: Path) -> None:
-    zygote, theirs = pair()
+def test_a_disk_that_takes_no_log_is_a_disk_that_is_full_and_costs_no_descriptor(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
+    fork_server, theirs = pair()
     (tmp_path / "stage").rmdir()
     before = open_descriptors()
     with pytest.raises(StorageError, match="cannot write"):
-        crew.start(zygote, role="planner", seat=0)
-    assert open_descriptors() == before and not len(crew) and not theirs.poll()
+        pool.start(fork_server, role="planner", seat=0)
+    assert open_descriptors() == before and not len(pool) and not theirs.poll()
 
 
-def test_of_a_long_log_the_end_is_read(crew: Crew) -> None:
-    zygote, _theirs = pair()
-    member = crew.start(zygote, role="planner", seat=0)
-    with member.log.open("wb") as log:
+def test_of_a_long_log_the_end_is_read(pool: WorkerPool) -> None:
+    fork_server, _theirs = pair()
+    handle = pool.start(fork_server, role="planner", seat=0)
+    with handle.log.open("wb") as log:
         log.truncate(1 << 30)
         log.seek(0, os.SEEK_END)
         log.write("the end €".encode())
-    assert crew.tail(member).endswith("the end €") and len(crew.tail(member)) <= 20_000
-    crew.forget(member)
-    assert crew.tail(member) == ""
+    assert pool.tail(handle).endswith("the end €") and len(pool.tail(handle)) <= 20_000
+    pool.forget(handle)
+    assert pool.tail(handle) == ""
 
 
-def test_a_worker_announced_while_orphans_are_looked_for_is_none(crew: Crew) -> None:
-    """It may become a child of this process after the zygote was listened to; its announcement is still to come."""
+def test_a_worker_announced_while_orphans_are_looked_for_is_none(pool: WorkerPool) -> None:
+    """It may become a child of this process after the fork server was listened to; its announcement is still to come."""
     pid = os.fork()
     if pid == 0:  # a process that has no other children
         try:
-            bury_beside_a_birth(crew)
+            bury_beside_a_birth(pool)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -81,32 +83,32 @@ def test_a_worker_announced_while_orphans_are_looked_for_is_none(crew: Crew) -> 
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def bury_beside_a_birth(crew: Crew) -> None:
-    zygote, _theirs = pair()
-    member = crew.start(zygote, role="planner", seat=0)
+def bury_beside_a_birth(pool: WorkerPool) -> None:
+    fork_server, _theirs = pair()
+    handle = pool.start(fork_server, role="planner", seat=0)
     stray = subprocess.Popen(["sleep", "60"])
     worker: list[subprocess.Popen[bytes]] = []
 
     def drain() -> None:
         if worker:
-            crew.born(member.number, worker[0].pid)
+            pool.born(handle.number, worker[0].pid)
         else:
             worker.append(subprocess.Popen(["sleep", "60"]))
 
-    crew.bury_orphans(zygote=0, drain=drain)
-    assert member.pid == worker[0].pid and processes.orphans(set()) == [member.pid], "it lives, the stray does not"
+    pool.kill_orphans(fork_server=0, drain=drain)
+    assert handle.pid == worker[0].pid and processes.orphans(set()) == [handle.pid], "it lives, the stray does not"
     assert processes.reap(stray.pid) == "gone"
-    crew.close()
-    assert not len(crew) and not processes.orphans(set())
+    pool.close()
+    assert not len(pool) and not processes.orphans(set())
 
 
-def talker(crew: Crew) -> tuple[Member, socket.socket]:
+def talker(pool: WorkerPool) -> tuple[WorkerHandle, socket.socket]:
     """A member, and the other end of its channel."""
-    zygote, theirs = pair()
-    member = crew.start(zygote, role="planner", seat=0)
+    fork_server, theirs = pair()
+    handle = pool.start(fork_server, role="planner", seat=0)
     received = theirs.receive()
     assert received
-    return member, socket.socket(fileno=received[1][0])
+    return handle, socket.socket(fileno=received[1][0])
 
 
 @pytest.mark.parametrize(
@@ -123,36 +125,36 @@ def talker(crew: Crew) -> tuple[Member, socket.socket]:
     ],
 )
 def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further_is_not_heard(
-    crew: Crew, said: bytes
+    pool: WorkerPool, said: bytes
 ) -> None:
-    member, end = talker(crew)
+    handle, end = talker(pool)
     heard: list[object] = []
-    crew._on_message = lambda _, message: heard.append(message)
+    pool._on_message = lambda _, message: heard.append(message)
     end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     for content in (b'Idle {"done": 0}', said, b'Idle {"done": 1}'):
         end.send(content)
-    for key, _ in crew._selector.select(0):
+    for key, _ in pool._selector.select(0):
         key.data()
-    assert len(heard) == 1 and member.garbled and member.ending.startswith("said what is no message")
-    assert not crew._selector.select(0), "its channel is not listened to any more"
-    crew.forget(member)
+    assert len(heard) == 1 and handle.garbled and handle.ending.startswith("said what is no message")
+    assert not pool._selector.select(0), "its channel is not listened to any more"
+    pool.forget(handle)
 
 
-def test_who_has_nothing_to_do_is_heard_again_later_and_the_last_words_of_the_dead_at_once(crew: Crew):
-    member, end = talker(crew)
+def test_who_has_nothing_to_do_is_heard_again_later_and_the_last_words_of_the_dead_at_once(pool: WorkerPool):
+    handle, end = talker(pool)
     heard: list[int] = []
 
-    def hear(member: Member, message: Any) -> None:
+    def hear(handle: WorkerHandle, message: Any) -> None:
         heard.append(message.done)
-        member.is_idle = True
+        handle.is_idle = True
 
-    crew._on_message = hear
+    pool._on_message = hear
     for number in range(4):
         end.send(b'Idle {"done": %d}' % number)
     for known in (1, 2):
-        for key, _ in crew._selector.select(0):
+        for key, _ in pool._selector.select(0):
             key.data()
         assert heard == list(range(known)), "the selector tells of the rest again"
-    crew._hear(member, is_gone=True)
+    pool._hear(handle, is_gone=True)
     assert heard == [0, 1, 2, 3]
-    crew.forget(member)
+    pool.forget(handle)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.queue.deadlines import CPU, Amnesty, Bounds, Deadlines, Limits, Verdict
+from nimbus.runner.cell.queue.deadlines import CPU, Amnesty, Bounds, Deadlines, PhaseLimits, Timeliness
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ def test_the_table_holds_until_fifty_observations_are_there():
     deadlines = Deadlines()
     for _ in range(49):
         deadlines.observe("render", 3.0, 100.0)
-    assert deadlines.limits("render") == Limits(10, 600)
+    assert deadlines.limits("render") == PhaseLimits(10, 600)
     deadlines.observe("render", 3.0, 100.0)
-    assert deadlines.limits("render") == Limits(18, 600)
+    assert deadlines.limits("render") == PhaseLimits(18, 600)
 
 
 def test_a_fast_run_shortens_limits_to_their_floor_and_a_slow_one_stretches_them_to_their_ceiling():
@@ -62,22 +62,22 @@ def test_a_worker_at_nine_tenths_of_its_deadlines_is_never_killed(phase: str):
     for _ in range(500):
         limits = deadlines.limits(phase)
         gap, total = 0.9 * limits.gap, 0.9 * limits.total
-        assert deadlines.judge(Look(gap, total, phase)) is Verdict.SLOW
+        assert deadlines.judge(Look(gap, total, phase)) is Timeliness.SLOW
         deadlines.observe(phase, gap, total)
 
 
 @pytest.mark.parametrize(
     ("age", "in_phase", "verdict"),
     [
-        (5.0, 300.0, Verdict.OK),
-        (5.1, 6.0, Verdict.SLOW),
-        (0.1, 301.0, Verdict.SLOW),
-        (10.0, 600.0, Verdict.SLOW),
-        (10.1, 11.0, Verdict.HUNG),
-        (0.1, 600.1, Verdict.HUNG),
+        (5.0, 300.0, Timeliness.OK),
+        (5.1, 6.0, Timeliness.SLOW),
+        (0.1, 301.0, Timeliness.SLOW),
+        (10.0, 600.0, Timeliness.SLOW),
+        (10.1, 11.0, Timeliness.HUNG),
+        (0.1, 600.1, Timeliness.HUNG),
     ],
 )
-def test_half_a_limit_is_slow_and_a_whole_one_hung(age: float, in_phase: float, verdict: Verdict):
+def test_half_a_limit_is_slow_and_a_whole_one_hung(age: float, in_phase: float, verdict: Timeliness):
     assert Deadlines().judge(Look(age, in_phase)) is verdict
 
 
@@ -88,7 +88,7 @@ def test_the_complaint_names_the_limit_that_is_over():
 
 
 def test_waiting_has_no_deadline():
-    assert Deadlines().judge(Look(1e9, 1e9, "wait")) is Verdict.OK
+    assert Deadlines().judge(Look(1e9, 1e9, "wait")) is Timeliness.OK
     Deadlines().observe("wait", 1.0, 1.0)
 
 
@@ -96,15 +96,15 @@ def test_fixed_limits_are_not_learned():
     deadlines = Deadlines({"plan": Bounds.fixed(0.5, 2.0)})
     for _ in range(100):
         deadlines.observe("plan", 0.4, 1.9)
-    assert deadlines.limits("plan") == Limits(0.5, 2.0)
+    assert deadlines.limits("plan") == PhaseLimits(0.5, 2.0)
 
 
 def test_an_extension_holds_the_watchdog_off_within_its_budget():
     deadlines = Deadlines(extension_budget=100)
-    assert deadlines.judge(Look(200, 200, extended_s=1)) is Verdict.OK
-    assert deadlines.judge(Look(200, 200, extended_s=0)) is Verdict.HUNG
+    assert deadlines.judge(Look(200, 200, extended_s=1)) is Timeliness.OK
+    assert deadlines.judge(Look(200, 200, extended_s=0)) is Timeliness.HUNG
     stuck = Look(0.1, 701, extended_s=1e9)
-    assert deadlines.judge(stuck) is Verdict.HUNG
+    assert deadlines.judge(stuck) is Timeliness.HUNG
     assert "in spite of an extension for 701.0 s, at most 700 s" in deadlines.complaint(stuck)
 
 
@@ -119,12 +119,12 @@ def test_after_a_pause_nobody_has_hung_and_who_hangs_is_still_found():
     amnesty.late(100.0)
     assert amnesty.late(160.1) == pytest.approx(60.0)
     before, amid = Look(62.0, 70.0), Look(30.0, 70.0)
-    assert deadlines.judge(before) is Verdict.HUNG
-    assert deadlines.judge(before, amnesty=amnesty) is Verdict.OK
-    assert deadlines.judge(amid, amnesty=amnesty) is Verdict.OK
+    assert deadlines.judge(before) is Timeliness.HUNG
+    assert deadlines.judge(before, amnesty=amnesty) is Timeliness.OK
+    assert deadlines.judge(amid, amnesty=amnesty) is Timeliness.OK
     for step in range(1, 90):  # the same worker goes on hanging
         assert amnesty.late(160.1 + 0.1 * step) == 0.0
-    assert deadlines.judge(Look(71.0, 79.0), amnesty=amnesty) is Verdict.HUNG
+    assert deadlines.judge(Look(71.0, 79.0), amnesty=amnesty) is Timeliness.HUNG
 
 
 @given(st.floats(0, 300), st.floats(0.3, 100))

@@ -15,12 +15,12 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.queue.deadlines import Deadlines
 from nimbus.runner.cell.queue.lease import Role, Settled
-from nimbus.runner.cell.queue.poison import Evidence
+from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.transport.channel import pair
-from nimbus.runner.cell.transport.messages import Idle, PlanMade, Written
+from nimbus.runner.cell.transport.messages import EpisodeWritten, Idle, PlanMade
 from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
-from nimbus.runner.cell.worker_pool import Crew, Member
+from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.progress import Progress
 
 
@@ -29,32 +29,32 @@ class Cell:
     """A dispatcher whose workers are played by the test."""
 
     dataset: Dataset
-    crew: Crew
+    pool: WorkerPool
     dispatcher: Dispatcher
 
-    def employ(self, role: str = "renderer") -> Member:
+    def employ(self, role: str = "renderer") -> WorkerHandle:
         """A new worker, with an order."""
-        zygote, _theirs = pair()
-        member = self.crew.start(zygote, role=role, seat=self.crew.free_seats()[0])
-        self.dispatcher.take(member, Idle(done=0))
-        self.dispatcher.give(member)
-        return member
+        fork_server, _theirs = pair()
+        handle = self.pool.start(fork_server, role=role, seat=self.pool.free_seats()[0])
+        self.dispatcher.take(handle, Idle(done=0))
+        self.dispatcher.give(handle)
+        return handle
 
-    def finish(self, member: Member, *, seconds: float = 1e-3) -> None:
+    def finish(self, handle: WorkerHandle, *, seconds: float = 1e-3) -> None:
         """Let a worker carry out all that it has: plans are made, and what is rendered is rejected."""
-        for lease in self.dispatcher.work.held_by(member.number):
+        for lease in self.dispatcher.work.held_by(handle.number):
             if lease.role is Role.PLANNER:
-                self.dispatcher.take(member, PlanMade(index=lease.index, lease=lease.number))
+                self.dispatcher.take(handle, PlanMade(index=lease.index, lease=lease.number))
             else:
                 self.dispatcher.places.free(self.dispatcher.work.settled(lease.index, 0, Settled.REJECTED))
-        roles = dict.fromkeys([*member.roles, member.ordered_as])
-        self.dispatcher.take(member, Idle(done=member.orders, seconds=seconds, roles=tuple(roles)))
+        roles = dict.fromkeys([*handle.roles, handle.ordered_as])
+        self.dispatcher.take(handle, Idle(done=handle.orders, seconds=seconds, roles=tuple(roles)))
 
-    def orders_for(self, member: Member) -> int:
+    def orders_for(self, handle: WorkerHandle) -> int:
         """How many a free worker gets now."""
-        before = member.orders
-        self.dispatcher.give(member)
-        return member.orders - before
+        before = handle.orders
+        self.dispatcher.give(handle)
+        return handle.orders - before
 
     def trust(self, *, deaths: int = 0) -> None:
         """Let a hundred workers have carried out an order, and some have died at theirs."""
@@ -64,10 +64,10 @@ class Cell:
             for number in range(deaths):
                 self.dispatcher.evidence.record_death(10**7 + number, 1, "plan", role=role, solo=False)
 
-    def write(self, member: Member, variant: int) -> None:
+    def write(self, handle: WorkerHandle, variant: int) -> None:
         """Let a worker say that a file is whole."""
-        lease = self.dispatcher.work.held_by(member.number)[0]
-        path = self.dataset.stage / f"{variant}.{member.number}.tmp"
+        lease = self.dispatcher.work.held_by(handle.number)[0]
+        path = self.dataset.stage / f"{variant}.{handle.number}.tmp"
         path.write_text("whole")
         attempt = Attempt(
             episode_id=f"{variant}",
@@ -82,12 +82,12 @@ class Cell:
             byte_count=5,
         )
         name = path.relative_to(self.dataset.folder).as_posix()
-        self.dispatcher.take(member, Written(index=lease.index, lease=lease.number, attempt=attempt, path=name))
+        self.dispatcher.take(handle, EpisodeWritten(index=lease.index, lease=lease.number, attempt=attempt, path=name))
 
-    def lose(self, member: Member) -> None:
+    def lose(self, handle: WorkerHandle) -> None:
         """Let a worker be gone."""
-        self.crew.forget(member)
-        self.dispatcher.lost(member)
+        self.pool.forget(handle)
+        self.dispatcher.lost(handle)
 
 
 @pytest.fixture
@@ -111,13 +111,13 @@ def open_cell(
         spec = CellSpec(folder=str(dataset.folder), episodes=episodes, variants=variants)
         spec = replace(spec, resources=resources or spec.resources)
         slab = Slab.create(slot_count=1, slot_bytes=4096)
-        crew = Crew(spec, selector, slab=slab, seats=8, on_message=lambda *_: None, on_exit=lambda *_: None)
+        pool = WorkerPool(spec, selector, slab=slab, seats=8, on_message=lambda *_: None, on_exit=lambda *_: None)
         dispatcher = Dispatcher(
             spec,
             dataset,
-            crew,
+            pool,
             slots=SlotTable(max(1, slots)),
-            evidence=Evidence(),
+            evidence=PoisonDetector(),
             deadlines=Deadlines(),
             progress=Progress(dataset.folder, task="", target=variants * episodes),
             has_planner=slots > 0,
@@ -125,7 +125,7 @@ def open_cell(
             load_time=0.0,
             run=1,
         )
-        yield Cell(dataset, crew, dispatcher)
+        yield Cell(dataset, pool, dispatcher)
 
 
 def test_variants_that_a_worker_did_not_come_to_go_to_another_also_when_the_disk_was_full(cell: Cell) -> None:
@@ -134,29 +134,29 @@ def test_variants_that_a_worker_did_not_come_to_go_to_another_also_when_the_disk
     away = cell.dataset.episodes.rename(cell.dataset.folder / "away")  # now nothing can be committed
     cell.lose(first)
     away.rename(cell.dataset.episodes)
-    assert cell.dispatcher.intake.commit(), "there is room again"
+    assert cell.dispatcher.commits.commit(), "there is room again"
     second = cell.employ()
     assert [lease.variants for lease in cell.dispatcher.work.held_by(second.number)] == [(1, 2)]
     cell.write(second, 1)
     cell.write(second, 2)
-    cell.dispatcher.intake.commit()
+    cell.dispatcher.commits.commit()
     assert cell.dispatcher.is_done and len(cell.dataset.ledger.stored()) == 3
 
 
 def test_what_is_written_is_due_after_a_tenth_of_a_second_and_not_before(cell: Cell) -> None:
-    intake, before = cell.dispatcher.intake, time.monotonic()
-    assert intake.next_commit is None and not intake.is_due(before + 1000)
+    commits, before = cell.dispatcher.commits, time.monotonic()
+    assert commits.next_commit is None and not commits.is_due(before + 1000)
     cell.write(cell.employ(), 0)
-    assert intake.next_commit is not None and before + 0.1 <= intake.next_commit <= time.monotonic() + 0.1
-    assert not intake.is_due(intake.next_commit - 0.01) and intake.is_due(intake.next_commit)
-    assert intake.commit() and not intake.is_due(before + 1000)
+    assert commits.next_commit is not None and before + 0.1 <= commits.next_commit <= time.monotonic() + 0.1
+    assert not commits.is_due(commits.next_commit - 0.01) and commits.is_due(commits.next_commit)
+    assert commits.commit() and not commits.is_due(before + 1000)
 
 
 def test_a_worker_that_is_lost_has_what_it_wrote_committed_first(cell: Cell) -> None:
-    member = cell.employ()
+    handle = cell.employ()
     for variant in range(2):
-        cell.write(member, variant)
-    cell.lose(member)
+        cell.write(handle, variant)
+    cell.lose(handle)
     assert len(cell.dataset.ledger.stored()) == 2 and not cell.dispatcher.is_done
     assert [lease.variants for lease in cell.dispatcher.work.held_by(cell.employ().number)] == [(2,)]
 
@@ -167,8 +167,8 @@ def test_who_gave_no_result_is_ended_also_while_the_disk_is_full(cell: Cell) -> 
     for variant in range(3):
         cell.write(written, variant)
     cell.dataset.episodes.rename(cell.dataset.folder / "away")
-    for member in (written, nothing):
-        cell.dispatcher.take(member, Idle(done=1))
+    for handle in (written, nothing):
+        cell.dispatcher.take(handle, Idle(done=1))
     assert written.is_idle and not written.ending, "what it wrote waits for room"
     assert not nothing.is_idle and nothing.ending == "episode 1 came to no result"
 
@@ -224,26 +224,26 @@ def test_long_orders_and_those_of_which_many_die_are_given_one_by_one(
 ) -> None:
     with open_cell(tmp_path, episodes=8, variants=1) as cell:
         cell.trust(deaths=deaths)
-        member = cell.employ()
+        handle = cell.employ()
         cell.dispatcher.pace.took(Role.RENDERER, seconds, is_first=False)
-        cell.finish(member, seconds=seconds)
-        assert cell.orders_for(member) == count
+        cell.finish(handle, seconds=seconds)
+        assert cell.orders_for(handle) == count
 
 
 def test_the_first_order_in_another_role_comes_alone(tmp_path: Path) -> None:
     with open_cell(tmp_path, episodes=12, variants=1, slots=6) as cell:
         cell.trust()
-        member = cell.employ("planner")
+        handle = cell.employ("planner")
         for role in Role:
             cell.dispatcher.pace.took(role, 1e-3, is_first=False)
-        cell.finish(member)
-        assert [cell.orders_for(member), member.role] == [5, "planner"]
-        cell.finish(member)
-        assert [cell.orders_for(member), member.role] == [1, "renderer"], "all slots are full"
-        cell.finish(member)
-        assert [cell.orders_for(member), member.role] == [5, "renderer"]
-        cell.finish(member)
-        assert [cell.orders_for(member), member.role] == [6, "planner"], "it has been one before"
+        cell.finish(handle)
+        assert [cell.orders_for(handle), handle.role] == [5, "planner"]
+        cell.finish(handle)
+        assert [cell.orders_for(handle), handle.role] == [1, "renderer"], "all slots are full"
+        cell.finish(handle)
+        assert [cell.orders_for(handle), handle.role] == [5, "renderer"]
+        cell.finish(handle)
+        assert [cell.orders_for(handle), handle.role] == [6, "planner"], "it has been one before"
 
 
 def test_a_slot_is_free_for_the_next_plan_once_the_files_of_its_own_are_whole(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_slot_is_free_for_the_next_plan_once_the_files_of_its_own_are_whole(tm
         assert cell.orders_for(planner) == 0, "there is no slot"
         renderer = cell.employ()
         cell.write(renderer, 0)
-        assert cell.orders_for(planner) == 1 and not cell.dispatcher.intake.is_empty
+        assert cell.orders_for(planner) == 1 and not cell.dispatcher.commits.is_empty
 
 
 def test_a_file_that_is_lost_before_its_commit_is_made_again_from_its_plan_on(tmp_path: Path) -> None:
@@ -265,6 +265,6 @@ def test_a_file_that_is_lost_before_its_commit_is_made_again_from_its_plan_on(tm
         cell.write(renderer, 0)
         for path in cell.dataset.stage.iterdir():
             path.unlink()
-        assert cell.dispatcher.intake.commit() and not cell.dispatcher.is_done
+        assert cell.dispatcher.commits.commit() and not cell.dispatcher.is_done
         assert cell.orders_for(planner) == 1
         assert [lease.role for lease in cell.dispatcher.work.held_by(planner.number)] == [Role.PLANNER]

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_poison import simulate
 
-from nimbus.runner.cell.queue.poison import Action, Evidence
+from nimbus.runner.cell.queue.poison import Action, PoisonDetector
 
 QUIET = 1000
 """Leases of other episodes that ended well."""
 
 
-def seen(*, well: int = QUIET, deaths: int = 0) -> Evidence:
-    evidence = Evidence()
+def seen(*, well: int = QUIET, deaths: int = 0) -> PoisonDetector:
+    evidence = PoisonDetector()
     for number in range(well):
         evidence.record_lease(10_000 + number, "renderer")
     for number in range(deaths):
@@ -20,12 +20,12 @@ def seen(*, well: int = QUIET, deaths: int = 0) -> Evidence:
     return evidence
 
 
-def die(evidence: Evidence, index: int, worker: int, *, role: str = "renderer", solo: bool = False) -> Action:
+def die(evidence: PoisonDetector, index: int, worker: int, *, role: str = "renderer", solo: bool = False) -> Action:
     evidence.record_death(index, worker, "render", role=role, solo=solo)
     return evidence.verdict(index).action
 
 
-def deaths_to_quarantine(evidence: Evidence, index: int = 1) -> int:
+def deaths_to_quarantine(evidence: PoisonDetector, index: int = 1) -> int:
     for count in range(1, 50):
         solo = evidence.verdict(index).action is Action.RETRY_SOLO
         if die(evidence, index, 100 + count, solo=solo) is Action.QUARANTINE:
@@ -75,10 +75,10 @@ def test_the_more_die_elsewhere_the_more_deaths_it_takes(deaths: int, needed: in
 
 
 def test_nothing_known_asks_for_the_most():
-    assert deaths_to_quarantine(Evidence()) == 16
+    assert deaths_to_quarantine(PoisonDetector()) == 16
 
 
-def ends(evidence: Evidence, *sames: str, worker: int = 100) -> list[Action]:
+def ends(evidence: PoisonDetector, *sames: str, worker: int = 100) -> list[Action]:
     """One episode's deaths, in workers one after another, each in some exception."""
     actions = []
     for number, same in enumerate(sames):

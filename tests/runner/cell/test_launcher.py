@@ -6,16 +6,16 @@ from pathlib import Path
 from nimbus.runner.cell.launcher import _Supervisor
 from nimbus.runner.cell.start_run import opening_seconds
 from nimbus.runner.cell.transport.channel import pair
-from nimbus.runner.cell.transport.messages import Beat, to_bytes
+from nimbus.runner.cell.transport.messages import Alive, to_bytes
 
 
 def test_a_supervisor_that_asks_for_patience_is_not_taken_for_hung() -> None:
     supervisor = object.__new__(_Supervisor)
     supervisor.channel, theirs = pair()
-    theirs.send(to_bytes(Beat()))
+    theirs.send(to_bytes(Alive()))
     supervisor.listen()
     assert abs(supervisor.heard - time.monotonic()) < 5
-    theirs.send(to_bytes(Beat(patience=900.0)))
+    theirs.send(to_bytes(Alive(patience=900.0)))
     supervisor.listen()
     assert supervisor.heard > time.monotonic() + 890
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from nimbus.runner.cell.transport.messages import (
     Idle,
     Order,
-    Plan,
     PlanMade,
-    Render,
-    Trouble,
+    PlanOrder,
+    RenderOrder,
+    WorkerError,
     all_from_bytes,
     from_bytes,
     to_bytes,
@@ -25,11 +25,11 @@ WHOLE = st.integers(-(2**63), 2**63 - 1)
 VARIANTS = st.lists(WHOLE, max_size=4).map(tuple)
 ORDERS = st.lists(st.builds(Order, index=WHOLE, variants=VARIANTS, lease=WHOLE, stored=PLAIN), max_size=4).map(tuple)
 MESSAGES = (
-    st.builds(Trouble, sort=PLAIN, line=PLAIN, traceback=PLAIN, code=WHOLE)
+    st.builds(WorkerError, sort=PLAIN, line=PLAIN, traceback=PLAIN, code=WHOLE)
     | st.builds(Idle, spans=SPANS, gaps=SPANS, done=WHOLE, seconds=SECONDS)
     | st.builds(PlanMade, index=WHOLE, lease=WHOLE, spilled=st.booleans())
-    | st.builds(Plan, orders=ORDERS)
-    | st.builds(Render, orders=ORDERS)
+    | st.builds(PlanOrder, orders=ORDERS)
+    | st.builds(RenderOrder, orders=ORDERS)
 )
 
 
@@ -44,9 +44,9 @@ def test_several_messages_are_a_line_each(messages: list[object]) -> None:
 
 
 def test_a_path_arrives_as_text_and_other_than_plain_values_are_refused() -> None:
-    assert from_bytes(to_bytes(Trouble(sort="input", line=Path("a/b")))).line == "a/b"  # pyright: ignore
+    assert from_bytes(to_bytes(WorkerError(sort="input", line=Path("a/b")))).line == "a/b"  # pyright: ignore
     with pytest.raises(ValueError, match="object"):
-        to_bytes(Trouble(sort="input", line=object()))  # pyright: ignore
+        to_bytes(WorkerError(sort="input", line=object()))  # pyright: ignore
 
 
 @pytest.mark.parametrize(

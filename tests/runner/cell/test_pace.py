@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.queue.throughput import Pace
+from nimbus.runner.cell.queue.throughput import Throughput
 
 
 def test_a_mean_is_of_all_orders_but_a_workers_first():
-    pace = Pace()
+    pace = Throughput()
     pace.took(Role.PLANNER, 9.0, is_first=True)
     assert pace.seconds(Role.PLANNER) == 9.0, "nothing better is known"
     pace.took(Role.PLANNER, 1.0, count=4, is_first=False)
@@ -18,23 +18,23 @@ def test_a_mean_is_of_all_orders_but_a_workers_first():
 
 @pytest.mark.parametrize(("seconds", "count"), [(60.0, 1), (0.04, 1), (0.02, 2), (0.005, 10), (1e-4, 16), (0.0, 16)])
 def test_short_orders_are_given_several_at_once(seconds: float, count: int):
-    pace = Pace()
+    pace = Throughput()
     pace.took(Role.RENDERER, seconds, is_first=True)
-    assert pace.at_once(Role.RENDERER) == 1, "the first one tells nothing of the next"
+    assert pace.batch_size(Role.RENDERER) == 1, "the first one tells nothing of the next"
     pace.took(Role.RENDERER, 3 * seconds, count=3, is_first=False)
-    assert pace.at_once(Role.RENDERER) == count and pace.at_once(Role.PLANNER) == 1
+    assert pace.batch_size(Role.RENDERER) == count and pace.batch_size(Role.PLANNER) == 1
 
 
 def test_orders_that_have_become_long_are_given_one_by_one_again():
-    pace = Pace()
+    pace = Throughput()
     pace.took(Role.PLANNER, 1.0, count=1000, is_first=False)
-    assert pace.at_once(Role.PLANNER) == 16
+    assert pace.batch_size(Role.PLANNER) == 16
     pace.took(Role.PLANNER, 30.0, count=1, is_first=False)
-    assert pace.at_once(Role.PLANNER) == 1 and pace.seconds(Role.PLANNER) < 0.04
+    assert pace.batch_size(Role.PLANNER) == 1 and pace.seconds(Role.PLANNER) < 0.04
 
 
 def test_the_yield_is_of_plans():
-    pace = Pace()
+    pace = Throughput()
     assert pace.plan_yield == 1.0
     for good in (True, True, True, False):
         pace.planned(good)

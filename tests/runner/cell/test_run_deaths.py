@@ -89,8 +89,8 @@ def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, str],
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=EPISODES)
     run = Run(spec)
     run.wait_for("view 2 0")
-    workers = set(run.processes()) - {run.supervisor(), run.zygote()}
-    os.kill(run.zygote(), signal.SIGKILL)
+    workers = set(run.processes()) - {run.supervisor(), run.fork_server()}
+    os.kill(run.fork_server(), signal.SIGKILL)
     assert run.end().code == 0
     leaves_nothing(spec)
     assert sound(spec) == undisturbed

@@ -11,7 +11,7 @@ import pytest
 from cells import Run, count, finish, leaves_nothing, make_spec, sound
 
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import Fault, State
+from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 
 LIMITS = {phase: (0.4, 1.5) for phase in ("load", "randomize", "plan", "render")}
 
@@ -62,7 +62,7 @@ def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_store
     tries = sum(count(spec, what).values())
     assert 3 <= tries <= 8 and len(run.faults()) == tries
     with closing(Ledger(run.folder, read_only=True)) as ledger:
-        (given_up,) = ledger.episodes(State.QUARANTINED)
+        (given_up,) = ledger.episodes(EpisodeStatus.QUARANTINED)
     assert given_up.idx == 2 and "deaths in a row" in given_up.detail
     if how == "raise":
         stack = incident(run, run.faults()[0])["stack.txt"]
@@ -81,7 +81,7 @@ def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str,
     assert done.code == 1
     leaves_nothing(spec)
     assert "a wheel came off" in done.err
-    # Six ends of one sort open the circuit; what the others of the crew begin meanwhile comes on top.
+    # Six ends of one sort open the circuit; what the others of the worker pool begin meanwhile comes on top.
     assert sum(count(spec, what).values()) <= 16
     assert "incidents" in done.err
 

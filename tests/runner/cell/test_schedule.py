@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from simulated_cell import UNBOUNDED, Cell, simulate
 
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.queue.scheduler import Choice, Resize, Snapshot, Worker, choose, default_split, resize
+from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Resize, Snapshot, choose, default_split, resize
 
-PLANNER, RENDERER = Worker(Role.PLANNER), Worker(Role.RENDERER)
+PLANNER, RENDERER = FreeWorker(Role.PLANNER), FreeWorker(Role.RENDERER)
 BUSY = Snapshot(
     pending=100,
     planning=2,
@@ -49,32 +49,32 @@ def test_fixed_roles_wait_for_their_own_work():
 
 def test_at_the_end_a_switch_must_take_less_than_what_is_left():
     end = replace(BUSY, pending=0, planning=0, ready=5)  # 6.25 s for each of two renderers
-    assert choose(Worker(Role.PLANNER, 6.0), end) is Choice.RENDER
-    assert choose(Worker(Role.PLANNER, 7.0), end) is Choice.WAIT
+    assert choose(FreeWorker(Role.PLANNER, 6.0), end) is Choice.RENDER
+    assert choose(FreeWorker(Role.PLANNER, 7.0), end) is Choice.WAIT
 
 
 def test_a_worker_whose_side_is_the_slow_one_does_not_leave_it_at_a_cost():
     start = replace(BUSY, ready=0)  # renderers starve, but two planners make more than they can render
-    assert choose(Worker(Role.RENDERER, 1.0), start) is Choice.WAIT
-    assert choose(Worker(Role.RENDERER, 1.0), replace(start, renderers=6)) is Choice.PLAN
+    assert choose(FreeWorker(Role.RENDERER, 1.0), start) is Choice.WAIT
+    assert choose(FreeWorker(Role.RENDERER, 1.0), replace(start, renderers=6)) is Choice.PLAN
 
 
 def test_going_to_and_fro_must_be_worth_two_costs_unless_the_way_back_is_free():
     # One planner more fills the 12 slots beyond the workers' own in 15 s; then they take 30 s to run empty.
     starved = replace(BUSY, pending=400, ready=0, planners=1, renderers=3)
-    assert choose(Worker(Role.RENDERER, 20.0), starved) is Choice.PLAN
-    assert choose(Worker(Role.RENDERER, 30.0), starved) is Choice.WAIT
-    assert choose(Worker(Role.RENDERER, 30.0, switch_once=True), starved) is Choice.PLAN
+    assert choose(FreeWorker(Role.RENDERER, 20.0), starved) is Choice.PLAN
+    assert choose(FreeWorker(Role.RENDERER, 30.0), starved) is Choice.WAIT
+    assert choose(FreeWorker(Role.RENDERER, 30.0, switch_once=True), starved) is Choice.PLAN
 
 
 def test_a_role_that_nobody_has_is_taken_at_any_cost():
-    assert choose(Worker(Role.PLANNER, 1e6), replace(BUSY, free_slots=0, renderers=0)) is Choice.RENDER
+    assert choose(FreeWorker(Role.PLANNER, 1e6), replace(BUSY, free_slots=0, renderers=0)) is Choice.RENDER
     unknown = replace(BUSY, free_slots=0, renderers=0, render_seconds=0.0)
-    assert choose(Worker(Role.PLANNER, 1e6), unknown) is Choice.RENDER
+    assert choose(FreeWorker(Role.PLANNER, 1e6), unknown) is Choice.RENDER
 
 
 def test_nothing_is_paid_on_no_measurement():
-    assert choose(Worker(Role.RENDERER, 1.0), replace(BUSY, ready=0, renderers=6, render_seconds=0)) is Choice.WAIT
+    assert choose(FreeWorker(Role.RENDERER, 1.0), replace(BUSY, ready=0, renderers=6, render_seconds=0)) is Choice.WAIT
 
 
 snapshots = st.builds(
@@ -99,7 +99,7 @@ def test_only_work_that_is_there_is_chosen_and_none_is_left_when_it_is_free(
 ):
     mine = {Role.PLANNER: "planners", Role.RENDERER: "renderers"}[role]
     cell = replace(cell, **{mine: max(1, getattr(cell, mine))})
-    choice = choose(Worker(role, cost, once), cell)
+    choice = choose(FreeWorker(role, cost, once), cell)
     can = {Choice.PLAN: cell.pending > 0 and cell.free_slots > 0, Choice.RENDER: cell.ready > 0, Choice.WAIT: True}
     assert can[choice]
     if cost == 0 and not cell.fixed and choice is Choice.WAIT:
@@ -207,4 +207,4 @@ def test_a_planner_without_work_renders_although_nobody_knows_yet_how_long_that_
         plan_seconds=2.0,
         render_seconds=0.0,
     )
-    assert choose(Worker(Role.PLANNER, 4.0, switch_once=True), cell) is Choice.RENDER
+    assert choose(FreeWorker(Role.PLANNER, 4.0, switch_once=True), cell) is Choice.RENDER

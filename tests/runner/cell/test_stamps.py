@@ -9,14 +9,14 @@ from typing import cast
 import pytest
 
 from nimbus.datagen import progress
-from nimbus.runner.cell.worker.heartbeat import PHASES, Reading, Stamp, StampPage
+from nimbus.runner.cell.worker.heartbeat import PHASES, Heartbeat, HeartbeatPage, HeartbeatReading
 
 
 def test_a_stamp_is_read_in_another_process() -> None:
-    page = StampPage.create(3)
+    page = HeartbeatPage.create(3)
     pid = os.fork()
     if pid == 0:
-        stamp = StampPage.attach(page.descriptor).writer(1)
+        stamp = HeartbeatPage.attach(page.descriptor).writer(1)
         stamp.phase("plan", index=17, lease=2)
         stamp.tick(5)
         os._exit(0)
@@ -30,7 +30,7 @@ def test_a_stamp_is_read_in_another_process() -> None:
 
 
 def test_age_runs_since_the_last_stamp_and_the_phase_since_its_beginning() -> None:
-    page = StampPage.create(1)
+    page = HeartbeatPage.create(1)
     stamp = page.writer(0)
     stamp.phase("render", index=0)
     time.sleep(0.03)
@@ -46,11 +46,11 @@ def test_age_runs_since_the_last_stamp_and_the_phase_since_its_beginning() -> No
 
 def test_an_unknown_phase_is_an_error() -> None:
     with pytest.raises(KeyError):
-        StampPage.create(1).writer(0).phase("sleep")
+        HeartbeatPage.create(1).writer(0).phase("sleep")
 
 
 def test_patience_asked_for_ends_with_the_phase() -> None:
-    page = StampPage.create(1)
+    page = HeartbeatPage.create(1)
     stamp = page.writer(0)
     stamp.phase("load")
     assert page.snapshot(0).extended_s == 0
@@ -62,21 +62,21 @@ def test_patience_asked_for_ends_with_the_phase() -> None:
 
 
 def test_patience_is_asked_for_around_what_is_slow_and_ends_after_it() -> None:
-    page = StampPage.create(1)
+    page = HeartbeatPage.create(1)
     stamp = page.writer(0)
     stamp.phase("render")
-    progress.listen(lambda _: stamp.tick(), patience=stamp.extend)
+    progress.subscribe(lambda _: stamp.tick(), patience=stamp.extend)
     try:
-        with progress.slow(600.0):
-            progress.progress()
+        with progress.allow(600.0):
+            progress.tick()
             assert 590 < page.snapshot(0).extended_s <= 600, "a stamp does not end it"
         assert page.snapshot(0).extended_s == 0
     finally:
-        progress.listen(lambda _: None)
+        progress.subscribe(lambda _: None)
 
 
 def test_a_row_is_reset_for_a_successor() -> None:
-    page = StampPage.create(2)
+    page = HeartbeatPage.create(2)
     before = page.writer(1)
     before.phase("plan", index=4, lease=9)
     before.tick()
@@ -90,7 +90,7 @@ def test_a_row_is_reset_for_a_successor() -> None:
 
 
 def test_gaps_and_stays_are_collected_until_they_are_taken() -> None:
-    stamp = StampPage.create(1).writer(0)
+    stamp = HeartbeatPage.create(1).writer(0)
     stamp.phase("plan", index=0)
     time.sleep(0.02)
     stamp.tick()
@@ -107,7 +107,7 @@ def test_gaps_and_stays_are_collected_until_they_are_taken() -> None:
 
 
 def test_the_time_before_the_first_stamp_is_a_gap_too() -> None:
-    page = StampPage.create(1)
+    page = HeartbeatPage.create(1)
     page.reset(0)
     stamp = page.writer(0)
     time.sleep(0.02)
@@ -117,7 +117,7 @@ def test_the_time_before_the_first_stamp_is_a_gap_too() -> None:
 
 
 def test_spans_follow_one_another_without_holes_and_neighbours_of_one_phase_are_one() -> None:
-    stamp = StampPage.create(1).writer(0)
+    stamp = HeartbeatPage.create(1).writer(0)
     before = time.time()
     for name, index in (("plan", 0), ("plan", 1), ("render", 1), ("plan", 2), ("wait", -1)):
         stamp.phase(name, index=index)
@@ -133,8 +133,8 @@ def test_spans_follow_one_another_without_holes_and_neighbours_of_one_phase_are_
 
 
 def test_no_phase_ever_looks_older_than_it_is_not_even_in_the_middle_of_a_change() -> None:
-    page = StampPage.create(1)
-    readings: list[Reading] = []
+    page = HeartbeatPage.create(1)
+    readings: list[HeartbeatReading] = []
 
     class Watched:
         """A row that is read after each word that is written."""
@@ -146,7 +146,7 @@ def test_no_phase_ever_looks_older_than_it_is_not_even_in_the_middle_of_a_change
             page._row(0)[word] = value
             readings.append(page.snapshot(0))
 
-    stamp = Stamp(cast(memoryview, Watched()))
+    stamp = Heartbeat(cast(memoryview, Watched()))
     stamp.phase("wait")
     time.sleep(0.05)
     readings.clear()
@@ -157,7 +157,7 @@ def test_no_phase_ever_looks_older_than_it_is_not_even_in_the_middle_of_a_change
 
 
 def test_readings_of_a_busy_writer_are_whole() -> None:
-    page = StampPage.create(1)
+    page = HeartbeatPage.create(1)
     pid = os.fork()
     if pid == 0:
         stamp = page.writer(0)
@@ -180,12 +180,12 @@ def test_readings_of_a_busy_writer_are_whole() -> None:
 
 
 def test_a_writer_that_died_between_two_words_is_read_all_the_same() -> None:
-    page = StampPage.create(1)
+    page = HeartbeatPage.create(1)
     stamp = page.writer(0)
     stamp.phase("plan", index=3)
     stamp._row[7] += 1  # as a kill leaves it
     assert page.snapshot(0).index == 3
-    successor = Stamp(stamp._row)
+    successor = Heartbeat(stamp._row)
     successor.phase("load", index=4)
     assert page.snapshot(0).phase == "load" and stamp._row[7] % 2 == 0
 

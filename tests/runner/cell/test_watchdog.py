@@ -10,7 +10,7 @@ import pytest
 from nimbus.runner.cell import watchdog
 from nimbus.runner.cell.queue.deadlines import Bounds, Deadlines
 from nimbus.runner.cell.watchdog import Watchdog
-from nimbus.runner.cell.worker.heartbeat import Reading
+from nimbus.runner.cell.worker.heartbeat import HeartbeatReading
 
 PAUSE = 30.0
 
@@ -22,18 +22,18 @@ class Crew(list[Any]):
         super().__init__(SimpleNamespace(pid=9, seat=seat, number=seat, ending="", suspected=False) for seat in (0, 1))
         self.stamps, self.clock, self.killed = self, clock, []
 
-    def snapshot(self, seat: int) -> Reading:
+    def snapshot(self, seat: int) -> HeartbeatReading:
         if seat == 1 and self.clock.pauses:
             self.clock.now += self.clock.pauses.pop()
         age = self.clock.now - self.clock.stamped
-        return Reading(age_s=age, in_phase_s=age, phase="plan", units=3, index=0, lease=1, extended_s=0.0)
+        return HeartbeatReading(age_s=age, in_phase_s=age, phase="plan", units=3, index=0, lease=1, extended_s=0.0)
 
-    def dump(self, member: Any) -> None:
+    def dump(self, handle: Any) -> None:
         pass
 
-    def kill(self, member: Any, *, why: str) -> None:
-        self.killed.append(member.seat)
-        member.ending = why
+    def kill(self, handle: Any, *, why: str) -> None:
+        self.killed.append(handle.seat)
+        handle.ending = why
 
 
 @pytest.mark.parametrize("pauses", [True, False], ids=["paused", "hanging"])
@@ -41,12 +41,12 @@ def test_who_was_paused_in_the_middle_of_a_look_has_not_hung(monkeypatch: pytest
     clock = SimpleNamespace(now=100.0, stamped=100.0, pauses=[PAUSE] if pauses else [])
     monkeypatch.setattr(watchdog.time, "monotonic", lambda: clock.now)
     monkeypatch.setattr(watchdog.processes, "resident_bytes", lambda pid: 0)
-    crew: Any = Crew(clock)
-    watching = Watchdog(crew, Deadlines({"plan": Bounds.fixed(1.0, 100.0)}), tick=0.1)
+    pool: Any = Crew(clock)
+    watching = Watchdog(pool, Deadlines({"plan": Bounds.fixed(1.0, 100.0)}), tick=0.1)
     watching.look(clock.now)
     for _ in range(12):
         clock.now += 0.1
         watching.look(clock.now)
         if pauses:  # they go on
             clock.stamped = clock.now
-    assert crew.killed == ([] if pauses else [0, 1])
+    assert pool.killed == ([] if pauses else [0, 1])

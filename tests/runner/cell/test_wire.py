@@ -19,7 +19,7 @@ from synthetic import failure, make_layout, make_rendered, make_trajectory
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout
 from nimbus.datagen.episode.trajectory import Float, Outcome, StartState, Trajectory
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
@@ -76,7 +76,7 @@ def test_a_plan_that_was_really_executed_comes_back_bit_for_bit() -> None:
     task, assets = one_can.task(), one_can.assets()
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     physical = draw_physical(task, assets, seed=0, index=0)
-    trajectory = run_attempt(task, simulation, physical, streams=partial(stream, 0, 0, "attempt", 0), planner="ompl")
+    trajectory = run_attempt(task, simulation, physical, streams=partial(generator, 0, 0, "attempt", 0), planner="ompl")
     key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=0, index=0)
     visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
     item = planned(layouts=(Layout(key=key, physical=physical, visual=visual),), trajectory=trajectory)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nimbus.runner.cell.queue.lease import Lease, Missing, Role, Settled
-from nimbus.runner.cell.queue.work_queue import Work
+from nimbus.runner.cell.queue.work_queue import WorkQueue
 
 
-def queue(count: int, **options: bool) -> Work:
-    return Work((Missing(index=index, variants=(0,)) for index in range(count)), total=count, **options)
+def queue(count: int, **options: bool) -> WorkQueue:
+    return WorkQueue((Missing(index=index, variants=(0,)) for index in range(count)), total=count, **options)
 
 
-def plan(work: Work, place: int | str, *, worker: int = 1) -> Lease:
+def plan(work: WorkQueue, place: int | str, *, worker: int = 1) -> Lease:
     lease = work.next_plan(worker)
     assert lease and work.planned(lease.index, place, lease=lease.number)
     return lease
@@ -66,7 +66,7 @@ def test_a_plan_under_an_old_lease_is_refused():
 
 
 def test_an_index_is_complete_when_its_last_missing_variant_is_settled():
-    work = Work([Missing(index=4, variants=(1, 3), stored_plan="episodes/a.hdf5", leases=6)])
+    work = WorkQueue([Missing(index=4, variants=(1, 3), stored_plan="episodes/a.hdf5", leases=6)])
     lease = work.next_plan(1)
     assert lease and (lease.variants, lease.stored_plan, lease.number) == ((1, 3), "episodes/a.hdf5", 7)
     work.planned(4, 0, lease=7)
@@ -88,8 +88,8 @@ def test_a_pipeline_in_one_role_hands_out_what_is_pending_to_renderers():
     lease = work.next_render(1)
     assert lease and (lease.index, lease.place, lease.role) == (0, None, Role.RENDERER)
     work.lost(1)
-    work.set_aside(0)
-    solo = work.next_solo(2)
+    work.isolate(0)
+    solo = work.next_isolated(2)
     assert solo and solo.solo and solo.role is Role.RENDERER
 
 
@@ -98,14 +98,14 @@ def test_what_is_set_aside_waits_for_a_worker_of_its_own():
     plan(work, 2)
     work.next_render(1)
     with pytest.raises(ValueError, match="episode 0 is with worker 1"):
-        work.set_aside(0)
+        work.isolate(0)
     work.lost(1)
-    work.set_aside(0)
+    work.isolate(0)
     assert (work.next_plan(2), work.next_render(2)) == (None, None)
     assert (work.counts.planned, work.counts.aside) == (0, 1)
-    solo = work.next_solo(3)
+    solo = work.next_isolated(3)
     assert solo and solo.solo and solo.place == 2
-    assert work.next_solo(4) is None
+    assert work.next_isolated(4) is None
 
 
 def test_what_was_set_aside_may_still_be_settled_or_dropped():
@@ -114,10 +114,10 @@ def test_what_was_set_aside_may_still_be_settled_or_dropped():
         plan(work, index)
         work.next_render(1)
         work.lost(1)
-        work.set_aside(index)
+        work.isolate(index)
     assert work.settled(0, 0, Settled.STORED) == 0
     assert work.drop(1) == 1
-    assert work.next_solo(2) is None
+    assert work.next_isolated(2) is None
     assert work.counts.aside == 0 and work.finished
 
 
@@ -131,7 +131,7 @@ def test_a_plan_that_cannot_be_read_is_made_again():
 
 
 def test_a_plan_whose_files_are_whole_gives_its_place_back_and_is_made_again_if_one_is_lost():
-    work = Work([Missing(index=0, variants=(0, 1))])
+    work = WorkQueue([Missing(index=0, variants=(0, 1))])
     plan(work, 2)
     lease = work.next_render(1)
     assert lease and work.rendered(0, 0, lease=lease.number - 1) is None, "of an older lease"
@@ -160,7 +160,7 @@ def test_requests_are_read_as_they_are_needed():
         for read in itertools.count(1):
             yield Missing(index=read, variants=(0,))
 
-    work = Work(endless(), total=10_000_000)
+    work = WorkQueue(endless(), total=10_000_000)
     for number in range(1, 1001):
         lease = work.next_plan(1)
         assert lease and lease.index == number
@@ -170,7 +170,7 @@ def test_requests_are_read_as_they_are_needed():
 
 
 def test_indices_that_do_not_grow_are_refused():
-    work = Work([Missing(index=1, variants=(0,)), Missing(index=1, variants=(1,))])
+    work = WorkQueue([Missing(index=1, variants=(0,)), Missing(index=1, variants=(1,))])
     work.next_plan(1)
     with pytest.raises(ValueError, match="index 1 after 1"):
         work.next_plan(1)
@@ -187,7 +187,7 @@ class Queue(RuleBasedStateMachine):
         super().__init__()
         requests = [Missing(index=index, variants=tuple(range(index % 4))) for index in range(12)]  # some miss nothing
         self.open = {request.index: set(request.variants) for request in requests if request.variants}
-        self.work = Work(iter(requests), total=len(self.open))
+        self.work = WorkQueue(iter(requests), total=len(self.open))
         self.leases: dict[int, Lease] = {}
         self.places: dict[int, int] = {}
         self.unwritten: dict[int, set[int]] = {}
@@ -219,7 +219,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(worker=WORKERS)
     def works_alone(self, worker: int) -> None:
-        self.take(self.work.next_solo(worker))
+        self.take(self.work.next_isolated(worker))
 
     @rule(index=INDICES, age=st.integers(0, 1))
     def has_planned(self, index: int, age: int) -> None:
@@ -272,7 +272,7 @@ class Queue(RuleBasedStateMachine):
     @rule(index=INDICES)
     def is_set_aside(self, index: int) -> None:
         if index in self.open and index in self.numbers and index not in self.leases:
-            self.work.set_aside(index)
+            self.work.isolate(index)
 
     @rule(index=INDICES)
     def cannot_be_read(self, index: int) -> None:
@@ -301,7 +301,7 @@ class Queue(RuleBasedStateMachine):
     @rule()
     def everything_that_waits_can_be_had(self) -> None:
         """Nothing is lost: workers that ask often enough get all that nobody has."""
-        while lease := self.work.next_solo(0) or self.work.next_render(0) or self.work.next_plan(0):
+        while lease := self.work.next_isolated(0) or self.work.next_render(0) or self.work.next_plan(0):
             self.take(lease)
         assert set(self.leases) == set(self.open)
 

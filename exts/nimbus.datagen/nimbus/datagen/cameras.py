@@ -40,14 +40,14 @@ def camera_poses(
         return np.tile(camera.position, (count, 1)), np.tile(camera.wxyz, (count, 1))
     row = names[camera.mount]
     orientation = body_wxyz[:, row]
-    turned = transforms.to_matrix(orientation) @ np.asarray(camera.position, float)
+    turned = transforms.quat_to_matrix(orientation) @ np.asarray(camera.position, float)
     return body_positions[:, row] + turned, _multiply(orientation, np.asarray(camera.wxyz, float))
 
 
 def world_T_camera(positions: Float, wxyz: Float) -> Float:
     """(K, 4, 4) with OpenCV axes, from poses with OpenGL axes."""
     matrices = np.tile(np.eye(4), (len(positions), 1, 1))
-    matrices[:, :3, :3], matrices[:, :3, 3] = transforms.to_matrix(wxyz), positions
+    matrices[:, :3, :3], matrices[:, :3, 3] = transforms.quat_to_matrix(wxyz), positions
     return matrices @ GL_T_CV
 
 

@@ -39,13 +39,13 @@ class StorageError(InputError):
     exit_code = 1
 
 
-def one_line(text: str) -> str:
+def single_line(text: str) -> str:
     """Text on one line, what is not printable written as an escape: messages quote files, terminals obey them."""
     letters = text.replace("\n", " ")
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in letters)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
     """Say which known name comes closest, and list the known ones when they are few."""
     names = sorted(known)
     match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)

@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, create_model
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
 from nimbus.datagen.stages import Chain, Stage
@@ -122,7 +122,7 @@ def _checked(pipeline: Pipeline, component: Component, offered: Collection[str])
     document, known = pipeline.document, registry.names(component.kind)
     if component.name not in known:
         what = f"unknown component '{component.name}' for {component.kind}"
-        raise document.error(component.keys, what, instead=nearest(component.name, known), at_key=True)
+        raise document.error(component.keys, what, instead=suggest(component.name, known), at_key=True)
     make = registry.lookup(component.kind, component.name)
     settings = document.validate(_settings_model(make, offered), data=component.settings, at=component.keys)
     return make, {name: getattr(settings, name) for name in settings.model_fields_set}
@@ -160,7 +160,7 @@ def _component(document: Document, key: str, value: Any) -> Component:
     stages = key.split("+")
     for stage in stages:
         if stage not in STAGES:
-            raise document.error((key,), f"unknown stage '{stage}'", instead=nearest(stage, STAGES), at_key=True)
+            raise document.error((key,), f"unknown stage '{stage}'", instead=suggest(stage, STAGES), at_key=True)
     first = STAGES.index(stages[0])
     if tuple(stages) != STAGES[first : first + len(stages)]:
         what = f"'{key}' are not stages in a row"

@@ -11,7 +11,7 @@ _listeners: list[Listener] = []
 _patience: list[Callable[[float], None]] = []
 
 
-def listen(listener: Listener, *, patience: Callable[[float], None] | None = None) -> None:
+def subscribe(listener: Listener, *, patience: Callable[[float], None] | None = None) -> None:
     """From now on, tell ``listener`` of every progress point of this process, with the phase or an empty text.
 
     Args:
@@ -22,7 +22,7 @@ def listen(listener: Listener, *, patience: Callable[[float], None] | None = Non
     _patience[:] = [patience] if patience else []
 
 
-def progress(phase: str = "") -> None:
+def tick(phase: str = "") -> None:
     """Say that work goes on, and in which phase, when that is another one.
 
     Call it from the main thread, where work of bounded size begins or ends: a motion, a few images.
@@ -35,7 +35,7 @@ def progress(phase: str = "") -> None:
 
 
 @contextmanager
-def slow(seconds: float) -> Iterator[None]:
+def allow(seconds: float) -> Iterator[None]:
     """Around work that may take so long [s] without a progress point, as what compiles at its first use."""
     for ask in _patience:
         ask(seconds)

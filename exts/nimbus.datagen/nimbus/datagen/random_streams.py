@@ -12,7 +12,7 @@ Streams: TypeAlias = Callable[..., np.random.Generator]
 """Generators by address, below one that is given: ``streams("pose")``."""
 
 
-def stream(seed: int, *address: int | str) -> np.random.Generator:
+def generator(seed: int, *address: int | str) -> np.random.Generator:
     """A counter-based generator for one draw site.
 
     The address names the draw (episode index, part, randomizer), so adding a draw elsewhere moves no other one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 
 T = TypeVar("T")
 
@@ -66,4 +66,4 @@ def lookup(kind: str, name: str, *, where: str = "") -> Any:
     try:
         return _components[kind, name]
     except KeyError:
-        raise InputError(f"unknown {kind} '{name}'", where=where, instead=nearest(name, names(kind))) from None
+        raise InputError(f"unknown {kind} '{name}'", where=where, instead=suggest(name, names(kind))) from None

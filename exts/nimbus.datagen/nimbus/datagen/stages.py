@@ -17,7 +17,7 @@ from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.observation import Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class Planned(Item):
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered(Item):
-    """One visual variant of a plan. ``observations`` is lazy, take it through :class:`OnDemand`."""
+    """One visual variant of a plan. ``observations`` is lazy, take it through :class:`TimedObservations`."""
 
     scene: Scene
     layout: Layout
@@ -159,7 +159,7 @@ def named_errors(stage: str, item: Item) -> Iterator[None]:
         raise
 
 
-class OnDemand:
+class TimedObservations:
     """An episode's observations, as a writer takes them: what renders them has its own CPU time and its own errors."""
 
     def __init__(self, item: Rendered) -> None:
@@ -170,7 +170,7 @@ class OnDemand:
     def __iter__(self) -> Iterator[Observation]:
         while True:
             begin = time.thread_time()
-            progress("render")
+            tick("render")
             try:
                 with named_errors("render", self._item):
                     observation = next(self._item.observations, None)
@@ -202,7 +202,7 @@ class Stage(ABC, Generic[In, Out]):
             try:
                 while True:
                     begin = time.thread_time()
-                    progress(self.name)
+                    tick(self.name)
                     with named_errors(self.name, item):
                         result = next(results, None)
                     if result is None:

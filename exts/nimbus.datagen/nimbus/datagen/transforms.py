@@ -12,7 +12,7 @@ from nimbus.datagen.episode.layout import Quaternion
 Float = NDArray[np.float64]
 
 
-def multiply(one: Quaternion, other: Quaternion) -> Quaternion:
+def quat_multiply(one: Quaternion, other: Quaternion) -> Quaternion:
     """Product ``one * other``: first turn by ``other``, then by ``one``."""
     w1, x1, y1, z1 = one
     w2, x2, y2, z2 = other
@@ -24,14 +24,14 @@ def multiply(one: Quaternion, other: Quaternion) -> Quaternion:
     )
 
 
-def rotation_about(axis: ArrayLike, angle: float) -> Quaternion:
+def quat_from_axis_angle(axis: ArrayLike, angle: float) -> Quaternion:
     """Quaternion of a turn by ``angle`` [rad] about an axis of any length."""
     x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     sine = math.sin(angle / 2)
     return math.cos(angle / 2), float(x * sine), float(y * sine), float(z * sine)
 
 
-def to_matrix(wxyz: ArrayLike) -> Float:
+def quat_to_matrix(wxyz: ArrayLike) -> Float:
     """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
     w, x, y, z = np.moveaxis(np.asarray(wxyz, dtype=float), -1, 0)
     rows = [
@@ -42,7 +42,7 @@ def to_matrix(wxyz: ArrayLike) -> Float:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def from_matrix(rotation: ArrayLike) -> Quaternion:
+def quat_from_matrix(rotation: ArrayLike) -> Quaternion:
     """Unit quaternion of a rotation matrix (3, 3), w >= 0."""
     import mujoco  # which is not in Isaac Sim's Python: the rest of this file is used there
 
@@ -52,10 +52,10 @@ def from_matrix(rotation: ArrayLike) -> Quaternion:
     return w, x, y, z
 
 
-def pose(position: ArrayLike, wxyz: ArrayLike) -> Float:
+def make_transform(position: ArrayLike, wxyz: ArrayLike) -> Float:
     """Homogeneous matrix (4, 4)."""
     matrix = np.eye(4)
-    matrix[:3, :3], matrix[:3, 3] = to_matrix(wxyz), position
+    matrix[:3, :3], matrix[:3, 3] = quat_to_matrix(wxyz), position
     return matrix
 
 
@@ -65,4 +65,4 @@ def look_at(position: ArrayLike, target: ArrayLike, *, up: ArrayLike = (0.0, 0.0
     backward /= np.linalg.norm(backward)
     right = np.cross(np.asarray(up, dtype=float), backward)
     right /= np.linalg.norm(right)
-    return from_matrix(np.stack([right, np.cross(backward, right), backward], axis=1))
+    return quat_from_matrix(np.stack([right, np.cross(backward, right), backward], axis=1))

@@ -11,10 +11,10 @@ import pytest
 from contract.curobo_python import standin
 from panda_table import ACCELERATION, HOME, VELOCITY, make_scene, table_model
 
-from nimbus.datagen.plan.curobo.robot import ATTACHED, SLOTS, TOOL, robot_of
+from nimbus.datagen.plan.curobo.robot import ATTACHED, SLOTS, TOOL, describe_robot
 
 SCENE = make_scene(table_model())
-ROBOT = robot_of(SCENE.parts(), home=SCENE.home, velocity=VELOCITY, acceleration=ACCELERATION)
+ROBOT = describe_robot(SCENE.parts(), home=SCENE.home, velocity=VELOCITY, acceleration=ACCELERATION)
 AWAY = HOME + [0.6, 0.2, 0.0, 0.3, 0.0, 0.2, 0.0]
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from contract.curobo_behaviour import load_urdf
 
-from nimbus.datagen.plan.curobo.robot import TOOL, hanging_spheres, links, robot_of
-from nimbus.datagen.plan.curobo.world import world_of
+from nimbus.datagen.plan.curobo.robot import TOOL, describe_robot, hanging_spheres, links
+from nimbus.datagen.plan.curobo.world import describe_world
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 ROBOT = """
 <mujoco><compiler angle="radian" autolimits="true"/><worldbody>
@@ -59,11 +59,11 @@ def scene() -> PlanningScene:
 
 
 def test_joints_that_are_not_planned_for_stay_where_they_are(scene: PlanningScene) -> None:
-    robot = robot_of(scene.parts(), home=scene.home, velocity=np.ones(3), acceleration=np.ones(3))
+    robot = describe_robot(scene.parts(), home=scene.home, velocity=np.ones(3), acceleration=np.ones(3))
     assert robot.joints == JOINTS
     model = load_urdf(robot.urdf)
     data = mujoco.MjData(model)
-    for q in stream(0, "other robots").uniform(*scene.limits.T, size=(30, 3)):
+    for q in generator(0, "other robots").uniform(*scene.limits.T, size=(30, 3)):
         data.qpos[[model.joint(name).qposadr[0] for name in JOINTS]] = q
         mujoco.mj_kinematics(model, data)
         np.testing.assert_allclose(data.body(TOOL).xpos, scene.tool_pose(q)[:3, 3], atol=1e-7)
@@ -74,7 +74,7 @@ def test_the_other_arm_is_an_obstacle_and_the_jaw_hangs_on_the_tool(scene: Plann
     scene.tool_pose(np.zeros(3))
     parts = scene.parts()
     assert [parts.model.body(body).name for body in links(parts)] == ["base", "torso", "upper", "fore", "wrist"]
-    world = world_of(parts)
+    world = describe_world(parts)
     assert len(world.box_sizes) == 1 and len(world.mesh_names) == 2  # the floor; the ball and the other arm
     spheres = hanging_spheres(parts)
     tool_T_jaw = np.linalg.inv(scene.tool_pose(np.zeros(3))) @ scene.body_pose("jaw")
@@ -82,6 +82,6 @@ def test_the_other_arm_is_an_obstacle_and_the_jaw_hangs_on_the_tool(scene: Plann
 
 
 def test_the_base_does_not_touch_what_it_stands_on(scene: PlanningScene) -> None:
-    robot = robot_of(scene.parts(), home=scene.home, velocity=np.ones(3), acceleration=np.ones(3))
+    robot = describe_robot(scene.parts(), home=scene.home, velocity=np.ones(3), acceleration=np.ones(3))
     spheres = robot.config["robot_cfg"]["kinematics"]["collision_spheres"]["base"]
     assert spheres and min(sphere["center"][2] - sphere["radius"] for sphere in spheres) > 0.01

@@ -10,12 +10,12 @@ from nimbus.datagen.plan.curobo.planner import BATCH, CuroboPlanner
 from nimbus.datagen.plan.motion import MotionQuery, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 pytestmark = pytest.mark.usefixtures("curobo")
 
 MODEL = table_model()
-RNG = stream(0, "curobo")
+RNG = generator(0, "curobo")
 AWAY = HOME + [0.6, 0.2, 0.0, 0.3, 0.0, 0.2, 0.0]
 
 

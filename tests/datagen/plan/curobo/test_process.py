@@ -56,7 +56,7 @@ def test_what_is_no_message_is_said_to_be_none(data: bytes) -> None:
     with one, other:
         one.sendall(data)
         one.close()
-        with pytest.raises((wire.GarbledMessage, EOFError)):
+        with pytest.raises((wire.MalformedMessageError, EOFError)):
             wire.receive(other)
 
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.plan.curobo.retime import retime
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 
 def smooth(seed: int, count: int) -> np.ndarray:
     """(H, 3) from rest to rest, with a detour."""
-    rng = stream(seed, "retime")
+    rng = generator(seed, "retime")
     s = np.linspace(0.0, 1.0, count)[:, None]
     ease = s**3 * (10 - 15 * s + 6 * s**2)
     return rng.uniform(-1, 1, 3) + ease * rng.uniform(-2, 2, 3) + ease * (1 - ease) * rng.uniform(-1, 1, 3)

@@ -11,11 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from panda_table import HOME, JOINTS
 
-from nimbus.datagen.plan.curobo.robot import ATTACHED, BASE, SLOTS, TOOL, RobotModel, hanging_spheres, robot_of
+from nimbus.datagen.plan.curobo.robot import ATTACHED, BASE, SLOTS, TOOL, RobotModel, describe_robot, hanging_spheres
 from nimbus.datagen.plan.curobo.spheres import TOLERANCE, Hull, cover, geom_points
-from nimbus.datagen.plan.curobo.world import world_of
+from nimbus.datagen.plan.curobo.world import describe_world
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 CORNERS = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 
@@ -27,7 +27,7 @@ def scene() -> PlanningScene:
 
 @pytest.fixture(scope="module")
 def robot(scene: PlanningScene) -> RobotModel:
-    return robot_of(
+    return describe_robot(
         scene.parts(), home=scene.home, velocity=panda_table.VELOCITY, acceleration=panda_table.ACCELERATION
     )
 
@@ -36,7 +36,7 @@ def test_the_tool_of_the_urdf_is_where_the_simulator_has_it(scene: PlanningScene
     model = load_urdf(robot.urdf)
     data = mujoco.MjData(model)
     address = [model.joint(name).qposadr[0] for name in robot.joints]
-    for q in stream(0, "urdf").uniform(*scene.limits.T, size=(50, len(scene.limits))):
+    for q in generator(0, "urdf").uniform(*scene.limits.T, size=(50, len(scene.limits))):
         data.qpos[address] = q
         mujoco.mj_kinematics(model, data)
         found = data.body(TOOL)
@@ -59,7 +59,7 @@ def test_the_robots_configuration_has_no_key_that_curobo_does_not_know(robot: Ro
 
 
 def test_a_slower_pace_is_the_same_robot(scene: PlanningScene, robot: RobotModel) -> None:
-    slower = robot_of(
+    slower = describe_robot(
         scene.parts(),
         home=scene.home,
         velocity=0.75 * panda_table.VELOCITY,
@@ -106,7 +106,7 @@ def touches_by_spheres(scene: PlanningScene, robot: RobotModel, q: np.ndarray) -
     tool = scene.tool_pose(q)
     placed += [np.append(tool[:3, :3] @ row[:3] + tool[:3, 3], row[3]) for row in hanging_spheres(parts)]
     everything = np.array(placed)
-    world = world_of(parts)
+    world = describe_world(parts)
     solids = [(pose, Hull.of(size / 2 * CORNERS)) for pose, size in zip(world.box_poses, world.box_sizes, strict=True)]
     solids += [(pose, Hull.of(vertices)) for pose, vertices in zip(world.mesh_poses, world.mesh_vertices, strict=True)]
     for pose, hull in solids:
@@ -121,7 +121,7 @@ def touches_by_spheres(scene: PlanningScene, robot: RobotModel, q: np.ndarray) -
 def test_what_touches_in_the_simulator_touches_for_curobo_too(scene: PlanningScene, robot: RobotModel) -> None:
     """With an object in the hand; and home, and what is 3 cm from everything, is free for both."""
     scene.hold("can", np.diag([1.0, -1.0, -1.0, 1.0]))
-    drawn = stream(0, "spheres").uniform(*scene.limits.T, size=(1000, len(scene.limits)))
+    drawn = generator(0, "spheres").uniform(*scene.limits.T, size=(1000, len(scene.limits)))
     with scene.nearer(0.0):
         world = [q for q in drawn if any(len(pair & OURS) == 1 for pair in map(frozenset, scene.contacts(q)))]
     found = [touches_by_spheres(scene, robot, q) for q in world]
@@ -133,17 +133,17 @@ def test_what_touches_in_the_simulator_touches_for_curobo_too(scene: PlanningSce
 
 def test_the_world_has_everything_but_the_robot_and_what_it_holds(scene: PlanningScene) -> None:
     scene.hold(None)
-    before = world_of(scene.parts())
+    before = describe_world(scene.parts())
     assert len(before.box_sizes) == 1 + 3 * 5 + 2 and len(before.mesh_names) == 2
     np.testing.assert_allclose(before.box_sizes[0], [1.2, 1.8, 0.05])
     np.testing.assert_allclose(np.linalg.norm(before.box_poses[:, 3:], axis=1), 1.0)
     scene.hold("can", np.eye(4))
-    held = world_of(scene.parts())
+    held = describe_world(scene.parts())
     assert len(held.mesh_names) == 1 and held.key != before.key
     scene.hold(None)
     with scene.allow("carton"):
-        assert len(world_of(scene.parts()).box_sizes) == len(before.box_sizes) - 1
-    assert world_of(scene.parts()).key == before.key
+        assert len(describe_world(scene.parts()).box_sizes) == len(before.box_sizes) - 1
+    assert describe_world(scene.parts()).key == before.key
 
 
 def test_the_fingers_and_what_is_held_hang_on_the_tool(scene: PlanningScene) -> None:

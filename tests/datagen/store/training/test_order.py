@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.training.order import EpochOrder, drop, share, size, union
+from nimbus.datagen.datasets.training.order import EpochOrder, drop, rank_share, size, union
 from nimbus.datagen.datasets.training.reader import Reader
-from nimbus.datagen.datasets.training.samples import Samples, merged
+from nimbus.datagen.datasets.training.samples import Samples, merge_states
 
 LENGTHS = st.lists(st.integers(1, 23), min_size=1, max_size=8)
 SPLITS = st.tuples(st.integers(1, 4), st.integers(1, 3))
@@ -87,7 +87,7 @@ def test_stopped_anywhere_and_resumed_by_any_others_nothing_is_lost_or_given_twi
             if state:
                 part.load_state_dict(state)
             seen += taken(part, data.draw(st.integers(0, len(part))))
-        state = merged([part.state_dict() for part in parts])
+        state = merge_states([part.state_dict() for part in parts])
     assert state
     last = consumers(reader, *data.draw(SPLITS), seed=9)
     for part in last:
@@ -147,7 +147,7 @@ def test_shares_are_all_positions_once_and_what_is_dropped_comes_first(
     intervals: list[tuple[int, int]], count: int, skipped: int
 ) -> None:
     positions = [row for start, stop in intervals for row in range(start, stop)]
-    parts = [share(intervals, number, count) for number in range(count)]
+    parts = [rank_share(intervals, number, count) for number in range(count)]
     assert [row for part in parts for start, stop in part for row in range(start, stop)] == positions
     sizes = [size(part) for part in parts]
     assert max(sizes) - min(sizes) <= 1
@@ -161,14 +161,14 @@ def test_states_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="merge those of all"):
         one.load_state_dict(two.state_dict())
     with pytest.raises(ValueError, match="those of all are needed"):
-        merged([one.state_dict()])
+        merge_states([one.state_dict()])
     with pytest.raises(ValueError, match="those of all are needed"):
-        merged([one.state_dict(), one.state_dict()])
+        merge_states([one.state_dict(), one.state_dict()])
     with pytest.raises(ValueError, match="a dataset of 21 samples, this has 20"):
         one.load_state_dict(Samples(other).state_dict())
     indices(two)
     indices(two)
     with pytest.raises(ValueError, match="different epochs"):
-        merged([one.state_dict(), two.state_dict()])
+        merge_states([one.state_dict(), two.state_dict()])
     with pytest.raises(ValueError, match="no rank 2 of 2"):
         Samples(reader, rank=2, ranks=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import make_rendered, write_dataset
 
-from nimbus.datagen.datasets.training.samples import Samples, merged
+from nimbus.datagen.datasets.training.samples import Samples, merge_states
 from nimbus.runner.cli import main
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "training.md").read_text()
@@ -28,4 +28,4 @@ def test_the_pages_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "torch_dataset(Samples(reader, rank=rank, ranks=ranks))" in torch
     for name in ("state_dict", "load_state_dict", "wait_seconds", "set_epoch"):
         assert f"{name}" in PAGE and hasattr(Samples(names["reader"]), name)  # pyright: ignore[reportArgumentType]
-    assert merged.__name__ in PAGE
+    assert merge_states.__name__ in PAGE

@@ -31,7 +31,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlook:
+class RunForecast:
     """Of a run of ``episodes`` episodes."""
 
     episodes: int
@@ -46,7 +46,7 @@ class Outlook:
     """Episodes that will be stored."""
 
 
-def total(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
+def sum_interval(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
     """The sum of ``count`` costs of which some are known, by Student's t-interval for a new sum.
 
     The spread is taken to be a tenth of the mean at least: five equal costs are luck, not knowledge.
@@ -69,7 +69,7 @@ def total(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence:
     return Interval(low=max(0.0, count * (mean - half)), expected=count * mean, high=count * (mean + half))
 
 
-def outlook(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: float) -> Outlook:
+def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: float) -> RunForecast:
     """Forecast a run from the ledger of a probe in one process.
 
     Args:
@@ -91,7 +91,7 @@ def outlook(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: 
         stored[attempt.idx] = stored.get(attempt.idx, False) or bool(attempt.path)
     first, *others = costs.values()
     once = max(0.0, first - max(others, default=first))  # what a process does but once: caches, kernels, assets
-    cpu = total([first - once, *others], episodes, drift=_DRIFT)
+    cpu = sum_interval([first - once, *others], episodes, drift=_DRIFT)
     work = cpu.scaled(1.0 / cores)
     # The slowest episode is not cut in two: at the end, other cores wait for it.
     tail = max([first - once, *others]) if cores > 1 else 0.0
@@ -106,11 +106,11 @@ def outlook(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: 
     # Where none was lost, none need be; and where none was kept.
     low, high = float(low) if good else 0.0, float(high) if good < len(stored) else 1.0
     kept = Interval(low=low, expected=share, high=high).scaled(episodes)
-    return Outlook(
+    return RunForecast(
         episodes=episodes,
         cores=cores,
         cpu_seconds=cpu,
         wall_seconds=wall,
-        byte_count=total(list(sizes.values()), episodes),
+        byte_count=sum_interval(list(sizes.values()), episodes),
         stored=kept,
     )

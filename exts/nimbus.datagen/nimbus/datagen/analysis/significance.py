@@ -11,7 +11,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
-def seldom_kept(total: int, lost: int, having: NDArray[np.int64], having_lost: NDArray[np.int64]) -> Floats:
+def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_lost: NDArray[np.int64]) -> Floats:
     """One-sided p-values of Fisher's exact test: so many of the lost would have the value by chance.
 
     Args:
@@ -25,7 +25,7 @@ def seldom_kept(total: int, lost: int, having: NDArray[np.int64], having_lost: N
     return np.asarray(hypergeom.sf(np.asarray(having_lost) - 1, total, lost, having), dtype=float)
 
 
-def adjusted(p_values: Floats, attainable: Floats, *, level: float) -> Floats:
+def adjust_p_values(p_values: Floats, attainable: Floats, *, level: float) -> Floats:
     """Benjamini and Hochberg's (1995) q-values over the values that can be found at all.
 
     A value so rare that it could not reach the level, were every episode with it lost, is not tested (after Tarone,
@@ -46,7 +46,7 @@ def adjusted(p_values: Floats, attainable: Floats, *, level: float) -> Floats:
     return result
 
 
-def find_seldom(have: Bools, lost: Bools, *, level: float) -> tuple[list[int], Floats, Floats]:
+def find_low_yield(have: Bools, lost: Bools, *, level: float) -> tuple[list[int], Floats, Floats]:
     """The fewest values that explain why episodes were lost.
 
     The most significant value is taken first; the episodes that have it are then left out, and the rest is tested
@@ -79,8 +79,10 @@ def find_seldom(have: Bools, lost: Bools, *, level: float) -> tuple[list[int], F
 def _round(have: Bools, lost: Bools, level: float) -> tuple[Floats, Floats]:
     total, gone = len(lost), int(lost.sum())
     having, having_lost = have.sum(axis=1), (have & lost).sum(axis=1)
-    p_values = seldom_kept(total, gone, having, having_lost)
-    return p_values, adjusted(p_values, seldom_kept(total, gone, having, np.minimum(having, gone)), level=level)
+    p_values = fisher_p_values(total, gone, having, having_lost)
+    return p_values, adjust_p_values(
+        p_values, fisher_p_values(total, gone, having, np.minimum(having, gone)), level=level
+    )
 
 
 def wilson(kept: int, tried: int, *, z: float = 1.96) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from nimbus.datagen.analysis.covariates import Values, failed_step, physical_factors, step_of, visual_factors
-from nimbus.datagen.analysis.significance import edges, find_seldom
+from nimbus.datagen.analysis.significance import edges, find_low_yield
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 LEVEL = 0.05
@@ -113,7 +113,7 @@ def _drawn_rows(
     have = np.array([entry.have for entry in bins], dtype=bool).reshape(len(bins), len(episodes))
     found, p_values, q_values = [], np.ones(len(bins)), np.ones(len(bins))
     if part == "physical" and len(bins) and lost.any() and not lost.all():
-        found, p_values, q_values = find_seldom(have, lost, level=level)
+        found, p_values, q_values = find_low_yield(have, lost, level=level)
     rows = []
     for place, entry in enumerate(bins):
         mine = [episode for episode, has in zip(episodes, entry.have, strict=True) if has]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding, from_error
+from nimbus.datagen.doctor.finding import Finding, finding_from_error, make_finding
 from nimbus.datagen.errors import InputError
 
 _HEAVY = 3.0
@@ -22,7 +22,7 @@ def check_assets(case: Case) -> Iterator[Finding]:
                 try:
                     mass = case.library(group).model(kind, 0, scale).mass
                 except InputError as error:
-                    yield from_error("assets", error)
+                    yield finding_from_error("assets", error)
                     continue
                 if group in picked and mass > _HEAVY:
                     heavy[kind] = mass
@@ -34,4 +34,4 @@ def check_assets(case: Case) -> Iterator[Finding]:
             instead = (
                 f"write kinds: [{', '.join(lightest[:8])}]" if lightest else "choose lighter kinds, or a smaller scale"
             )
-            yield finding("assets", case.task, ("objects", group, field), what, instead=instead)
+            yield make_finding("assets", case.task, ("objects", group, field), what, instead=instead)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 
 Float = NDArray[np.float64]
 
@@ -50,12 +50,12 @@ def check_cameras(case: Case) -> Iterator[Finding]:
             what = f"a thing of 10 cm is {pixels:.1f} pixels wide in its picture"
             fov = np.degrees(camera.vertical_fov) * pixels / (4 * _LEAST_PIXELS)
             instead = f"write vertical_fov: {max(fov, 1):.0f} deg, or go nearer"
-            yield finding("cameras", case.task, ("cameras", name, "vertical_fov"), what, instead=instead)
+            yield make_finding("cameras", case.task, ("cameras", name, "vertical_fov"), what, instead=instead)
     for region, seen in together.items():
         if len(blind) < len(fixed) and seen.mean() < _ENOUGH:
             what = f"the cameras that stand still see {seen.mean():.0%} of region '{region}'"
             keys = ("cameras", next(name for name in fixed if name not in blind))
-            yield finding(
+            yield make_finding(
                 "cameras", case.task, keys, what, instead=f"add look_at: {_said(points[region].mean(axis=0))}"
             )
 
@@ -73,7 +73,7 @@ def _blind(case: Case, name: str, camera: Camera, points: Float, center: Float) 
         keys = ("cameras", name, "position")
     else:
         what, instead = "it sees nothing of where objects start", f"write look_at: {_said(center)}"
-    return finding("cameras", case.task, keys, what, instead=instead)
+    return make_finding("cameras", case.task, keys, what, instead=instead)
 
 
 def grid(case: Case, name: str) -> Float:
@@ -87,7 +87,7 @@ def grid(case: Case, name: str) -> Float:
 
 def _project(camera: Camera, points: Float) -> tuple[Float, NDArray[np.bool_]]:
     """Pixels (n, 2), and whether they are in the picture."""
-    local = (points - camera.position) @ pose((0, 0, 0), camera.wxyz)[:3, :3]
+    local = (points - camera.position) @ make_transform((0, 0, 0), camera.wxyz)[:3, :3]
     ahead = -local[:, 2]
     focal = camera.height / 2 / np.tan(camera.vertical_fov / 2)
     safe = np.where(ahead > 1e-3, ahead, np.inf)

@@ -11,7 +11,15 @@ from nimbus.datagen.load.scene_loader import SceneAssets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.tasks.references import Group, Member, Name, environment, evaluate, names_in, parse_reference
+from nimbus.datagen.tasks.references import (
+    GroupRef,
+    MemberRef,
+    NameRef,
+    build_environment,
+    evaluate,
+    names_in,
+    parse_reference,
+)
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import Composite, Step, walk
 from nimbus.datagen.tasks.task import Task
@@ -68,7 +76,7 @@ class Case:
         named = {name: name for name in self.task.objects} | {loop.variable: loop.group for loop in loops}
         expression = parse_reference(text)
         base = expression
-        while not isinstance(base, Name):
+        while not isinstance(base, NameRef):
             base = base.base
         return (named[base.name],) if base.name in named else ()
 
@@ -76,13 +84,13 @@ class Case:
         """Names of the fixtures that a reference may lead to."""
         stage = self.assets.stage.fixtures
         expression = parse_reference(text)
-        if isinstance(expression, Name):
+        if isinstance(expression, NameRef):
             return (expression.name,) if expression.name in stage else ()
-        scene = environment(fixtures=stage.values(), regions=self.task.regions)
-        if not isinstance(expression, Member) or not isinstance(expression.base, Name):
+        scene = build_environment(fixtures=stage.values(), regions=self.task.regions)
+        if not isinstance(expression, MemberRef) or not isinstance(expression.base, NameRef):
             return ()
         group = scene.get(expression.base.name)
-        if not isinstance(group, Group):
+        if not isinstance(group, GroupRef):
             return ()
         if names_in(expression.index) if not isinstance(expression.index, str | int) else ():
             return tuple(member.name for member in group.members)

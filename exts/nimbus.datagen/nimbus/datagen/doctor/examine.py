@@ -11,15 +11,15 @@ from typing import Any
 from nimbus.datagen.doctor.assets import check_assets
 from nimbus.datagen.doctor.cameras import check_cameras
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, from_error
-from nimbus.datagen.doctor.fit import check_fits
+from nimbus.datagen.doctor.finding import Finding, finding_from_error
+from nimbus.datagen.doctor.fit import check_fit
 from nimbus.datagen.doctor.forecast import Forecast, forecast
 from nimbus.datagen.doctor.goals import check_goals
 from nimbus.datagen.doctor.grasps import check_graspable, check_grasps
-from nimbus.datagen.doctor.randomized_cameras import check_drawn_cameras
+from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
 from nimbus.datagen.doctor.reach import check_regions, check_targets
 from nimbus.datagen.doctor.start import check_start
-from nimbus.datagen.doctor.trivial_success import check_already
+from nimbus.datagen.doctor.trivial_success import check_trivial_success
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.randomize.room import check_room
@@ -30,19 +30,19 @@ Check = Callable[[Case], Iterator[Finding]]
 CHECKS: dict[str, Check] = {
     "assets": check_assets,
     "goals": check_goals,
-    "fits": check_fits,
+    "fits": check_fit,
     "regions": check_regions,
     "targets": check_targets,
     "cameras": check_cameras,
-    "drawn cameras": check_drawn_cameras,
+    "drawn cameras": check_randomized_cameras,
     "grasps": check_grasps,
     "start": check_start,
-    "already": check_already,
+    "already": check_trivial_success,
 }
 """In the order in which they are done."""
 _DRAWING = ("start", "already")
 """Those that draw layouts, which needs regions with room."""
-_AT_ONCE: tuple[Check, ...] = (check_goals, check_fits, check_graspable)
+_AT_ONCE: tuple[Check, ...] = (check_goals, check_fit, check_graspable)
 """Those that a run can afford before it begins."""
 
 
@@ -95,7 +95,7 @@ def examine(
         task = load_task(name, skill_folders=skill_folders)
         assets = load_assets(task)
     except InputError as error:
-        return Diagnosis(task=stem, findings=(from_error("schema", error),))
+        return Diagnosis(task=stem, findings=(finding_from_error("schema", error),))
     seconds["load"] = time.process_time() - begin
     case = Case(task, assets)
     findings = look_for(case, seconds=seconds)
@@ -125,7 +125,7 @@ def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Fin
     try:
         check_room(case.task, case.assets, seed=case.seed)
     except InputError as error:
-        findings.append(from_error("regions", error))
+        findings.append(finding_from_error("regions", error))
     for check, do in CHECKS.items():
         begin = time.process_time()
         if check not in _DRAWING or not any(found.check == "regions" for found in findings):

@@ -37,13 +37,13 @@ class Finding:
         return InputError(self.what, where=self.where, instead=self.instead)
 
 
-def finding(check: str, task: Task, keys: Keys, what: str, *, instead: str, certain: bool = False) -> Finding:
+def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str, certain: bool = False) -> Finding:
     """A finding about a field of a task file."""
     where = task.where(*keys)
     return Finding(check=check, certain=certain, field=dotted(keys), where=where, what=what, instead=instead)
 
 
-def from_error(check: str, error: InputError) -> Finding:
+def finding_from_error(check: str, error: InputError) -> Finding:
     """What an error says, as a finding that is certain."""
     match = _PLACE.match(error.where)
     field = (match["field"] or "") if match else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
 
@@ -15,7 +15,7 @@ _WALL = 0.012
 """[m] Of a fixture, on each side."""
 
 
-def check_fits(case: Case) -> Iterator[Finding]:
+def check_fit(case: Case) -> Iterator[Finding]:
     """Compare the two smaller sides of objects with the room inside of what receives them."""
     for step, loops in walk(case.task.steps):
         statement = step.statement
@@ -41,7 +41,7 @@ def check_fits(case: Case) -> Iterator[Finding]:
             what += f"{b * 100:.0f} cm"
             rest = [kind for kind in sides if kind not in large]
             instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name something larger"
-            yield finding("fits", case.task, keys, what, instead=instead, certain=not rest)
+            yield make_finding("fits", case.task, keys, what, instead=instead, certain=not rest)
 
 
 def _rooms(case: Case, text: str, loops: tuple) -> list[tuple[float, float]]:

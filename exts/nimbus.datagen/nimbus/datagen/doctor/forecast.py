@@ -11,7 +11,7 @@ import numpy as np
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 _PRIOR = (2.7, 0.3)
 """Attempts that succeeded and failed before anything is tried here: what tasks do on the whole."""
@@ -77,7 +77,7 @@ def forecast(
         if index >= least and time.process_time() - begin > budget:
             break
         start = time.process_time()
-        streams = partial(stream, case.seed, index, "attempt", 0)
+        streams = partial(generator, case.seed, index, "attempt", 0)
         trajectory = run_attempt(task, simulation, case.layouts[index], streams=streams, planner=planner)
         seconds.append(time.process_time() - start)
         if trajectory.outcome.success:

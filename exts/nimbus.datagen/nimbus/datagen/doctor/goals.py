@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.tasks.checks.references import points_of, references_of
 from nimbus.datagen.tasks.references import names_in, parse_reference
 from nimbus.datagen.tasks.statements import Skill, each
@@ -62,7 +62,7 @@ def _untouched(case: Case, conditions: list) -> Iterator[Finding]:
             what = f"no step touches '{group}', so that '{step.name}' cannot come true"
             one = group if case.task.objects[group].count == (1, 1) else f"{group}[0]"
             instead = f"add a step for '{group}', such as pick: {one}, or leave the condition out"
-            yield finding("goals", case.task, field, what, instead=instead, certain=step.name != "on")
+            yield make_finding("goals", case.task, field, what, instead=instead, certain=step.name != "on")
 
 
 def _groups(case: Case, step: Step, loops: tuple[Composite, ...]) -> set[str]:
@@ -78,14 +78,14 @@ def _exclusive(case: Case, conditions: list) -> Iterator[Finding]:
         for pair in _OPPOSITE:
             if names == set(pair) and ("gripper_clear" in names or one.target == other.target):
                 what = f"'{one.name}' and '{other.name}' exclude each other"
-                yield finding("goals", case.task, other.keys, what, instead="leave one of them out", certain=True)
+                yield make_finding("goals", case.task, other.keys, what, instead="leave one of them out", certain=True)
         if names == {"inside"} and one.target == other.target:
             first, second = (getattr(step.statement, "container", "") for step in (one, other))
             fixtures = case.assets.stage.fixtures
             if first != second and first in fixtures and second in fixtures:
                 what = f"'{one.target}' cannot be in '{first}' and in '{second}'"
                 keys = (*other.keys, "container")
-                yield finding("goals", case.task, keys, what, instead=f"write {first}", certain=True)
+                yield make_finding("goals", case.task, keys, what, instead=f"write {first}", certain=True)
 
 
 def _beside_and_on(case: Case, conditions: list) -> Iterator[Finding]:
@@ -99,7 +99,9 @@ def _beside_and_on(case: Case, conditions: list) -> Iterator[Finding]:
             if _is_pair(case, pair, ((text, others), (below, others))):
                 what = f"'beside' and '{other.name}' exclude each other: what is beside a thing does not rest on it"
                 certain = other.name == "on"
-                yield finding("goals", case.task, other.keys, what, instead="leave one of them out", certain=certain)
+                yield make_finding(
+                    "goals", case.task, other.keys, what, instead="leave one of them out", certain=certain
+                )
                 break
 
 
@@ -132,7 +134,7 @@ def _still_holding(case: Case, conditions: list) -> Iterator[Finding]:
     if any(skill.hand == "takes" for skill in skills):
         what = "the steps take something into the gripper and never put it down"
         instead = "add a step such as place: {object: …, into: …}, or leave the condition out"
-        yield finding("goals", case.task, clear.keys, what, instead=instead, certain=True)
+        yield make_finding("goals", case.task, clear.keys, what, instead=instead, certain=True)
 
 
 def _elsewhere(case: Case, conditions: list) -> Iterator[Finding]:
@@ -158,4 +160,4 @@ def _elsewhere(case: Case, conditions: list) -> Iterator[Finding]:
             if wanted and puts.get(group) and group not in free and not wanted & puts[group]:
                 what = f"the steps put '{group}' into {', '.join(sorted(puts[group]))}, never into '{container}'"
                 instead = f"write container: {sorted(puts[group])[0]}"
-                yield finding("goals", case.task, (*step.keys, "container"), what, instead=instead, certain=True)
+                yield make_finding("goals", case.task, (*step.keys, "container"), what, instead=instead, certain=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import GripperShape, rank_grasps
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""
@@ -80,7 +80,7 @@ def _count(case: Case, group: str, kind: str, variant: int, scale: float, shapes
         axes = model_axes(library.name, kind, variant, shape, scale)
         for rest in model.rest_poses:
             pose = np.eye(4)
-            pose[:3, :3], pose[2, 3] = to_matrix(rest.wxyz), rest.height
+            pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
             most = max(most, len(rank_grasps(axes, pose, limit=ENOUGH)))
             if most:
                 return most
@@ -105,7 +105,7 @@ def _tell(case: Case, keys: tuple, group: str, counts: dict, shapes: list[Grippe
 
 def _about_kinds(case: Case, group: str, what: str, good: list[str]) -> Finding:
     instead = f"write kinds: [{', '.join(good[:12])}{', …' if len(good) > 12 else ''}]" if good else "choose others"
-    return finding("grasps", case.task, ("objects", group, "kinds"), what, instead=instead)
+    return make_finding("grasps", case.task, ("objects", group, "kinds"), what, instead=instead)
 
 
 def _hopeless(case: Case, group: str, shapes: list[GripperShape]) -> Finding:
@@ -120,7 +120,7 @@ def _hopeless(case: Case, group: str, shapes: list[GripperShape]) -> Finding:
             field = "scale"
         if factor >= 0.2:
             instead = f"write scale: {factor:.2f}, or choose kinds that are narrower"
-    return finding("grasps", case.task, ("objects", group, field), what, instead=instead, certain=True)
+    return make_finding("grasps", case.task, ("objects", group, field), what, instead=instead, certain=True)
 
 
 def _opening(shapes: list[GripperShape]) -> float:

@@ -22,7 +22,7 @@ _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class MachineItem:
     """One thing that a machine has or lacks."""
 
     name: str
@@ -33,7 +33,7 @@ class Part:
     """What to do about it."""
 
 
-def examine_machine(folder: Path) -> tuple[Part, ...]:
+def examine_machine(folder: Path) -> tuple[MachineItem, ...]:
     """Look at Python, packages, processors, GPU, simulators, planners and the disk; loads nothing large.
 
     Args:
@@ -43,22 +43,22 @@ def examine_machine(folder: Path) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _python() -> Part:
+def _python() -> MachineItem:
     version = platform.python_version()
     good = (3, 11) <= sys.version_info[:2] <= (3, 12)
     instead = "" if good else "use Python 3.11 or 3.12"
-    return Part(name="Python", state="ok" if good else "bad", detail=version, instead=instead)
+    return MachineItem(name="Python", state="ok" if good else "bad", detail=version, instead=instead)
 
 
-def _packages() -> Iterator[Part]:
+def _packages() -> Iterator[MachineItem]:
     for name in _PACKAGES:
         try:
-            yield Part(name=name, state="ok", detail=importlib.metadata.version(name))
+            yield MachineItem(name=name, state="ok", detail=importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Part(name=name, state="bad", detail="not installed", instead=f"pip install {name}")
+            yield MachineItem(name=name, state="bad", detail="not installed", instead=f"pip install {name}")
     if all(map(_is_installed, ("usd-core", "usd-exchange"))):
         detail = "usd-core and usd-exchange both bring pxr"
-        yield Part(
+        yield MachineItem(
             name="USD", state="bad", detail=detail, instead="pip uninstall usd-core, then reinstall usd-exchange"
         )
 
@@ -71,60 +71,68 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _processor() -> Iterator[Part]:
+def _processor() -> Iterator[MachineItem]:
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     detail = f"{cores} cores, {platform.machine()}"
     linux = sys.platform.startswith("linux")
     instead = "" if linux else "runs are in one process here: --serial; use Linux for several"
-    yield Part(name="processor", state="ok" if linux else "missing", detail=detail, instead=instead)
+    yield MachineItem(name="processor", state="ok" if linux else "missing", detail=detail, instead=instead)
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         little = memory < _LITTLE_MEMORY
         instead = "use --workers 1x1" if little else ""
-        yield Part(name="memory", state="bad" if little else "ok", detail=f"{memory / 1e9:.0f} GB", instead=instead)
+        yield MachineItem(
+            name="memory", state="bad" if little else "ok", detail=f"{memory / 1e9:.0f} GB", instead=instead
+        )
 
 
-def _gpu() -> Part:
+def _gpu() -> MachineItem:
     for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         lines = (line.partition(":") for line in path.read_text(errors="replace").splitlines())
         model = next((value.strip() for name, _, value in lines if name == "Model"), "NVIDIA")
-        return Part(name="GPU", state="ok", detail=model)
+        return MachineItem(name="GPU", state="ok", detail=model)
     detail = "none found: pictures are rendered on the processor"
-    return Part(name="GPU", state="missing", detail=detail, instead="--device cuda and Isaac Sim need an NVIDIA driver")
+    return MachineItem(
+        name="GPU", state="missing", detail=detail, instead="--device cuda and Isaac Sim need an NVIDIA driver"
+    )
 
 
-def _optional() -> Iterator[Part]:
-    yield Part(name="simulator newton", state="ok" if _has("newton") else "bad", detail="physics by MuJoCo C")
+def _optional() -> Iterator[MachineItem]:
+    yield MachineItem(name="simulator newton", state="ok" if _has("newton") else "bad", detail="physics by MuJoCo C")
     yield _either("simulator isaacsim", "isaacsim", "Isaac Sim", "docs/isaacsim.md says how to get it")
-    yield Part(name="planner ompl", state="ok" if _has("ompl") else "bad", detail="RRT-Connect")
+    yield MachineItem(name="planner ompl", state="ok" if _has("ompl") else "bad", detail="RRT-Connect")
     yield _either("planner curobo", "curobo", "cuRobo", "docs/planners.md says how to get it")
 
 
-def _either(name: str, module: str, detail: str, instead: str) -> Part:
+def _either(name: str, module: str, detail: str, instead: str) -> MachineItem:
     if _has(module):
-        return Part(name=name, state="ok", detail=detail)
-    return Part(name=name, state="missing", detail="not installed in this Python", instead=instead)
+        return MachineItem(name=name, state="ok", detail=detail)
+    return MachineItem(name=name, state="missing", detail="not installed in this Python", instead=instead)
 
 
 def _has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _disk(folder: Path) -> Part:
+def _disk(folder: Path) -> MachineItem:
     folder = folder.absolute()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
     if not os.access(there, os.W_OK):
-        return Part(name="disk", state="bad", detail=f"{there} cannot be written", instead="choose another --out")
+        return MachineItem(
+            name="disk", state="bad", detail=f"{there} cannot be written", instead="choose another --out"
+        )
     little = free < _LITTLE_DISK
     instead = "make room, or use --images video" if little else ""
-    return Part(name="disk", state="bad" if little else "ok", detail=f"{free / 1e9:.0f} GB free", instead=instead)
+    return MachineItem(
+        name="disk", state="bad" if little else "ok", detail=f"{free / 1e9:.0f} GB free", instead=instead
+    )
 
 
-def _cache() -> Part:
+def _cache() -> MachineItem:
     try:
         folder = cache_folder("objects").parent
     except InputError as error:
-        return Part(name="cache", state="bad", detail=f"{error.where}: {error.what}", instead=error.instead)
-    return Part(name="cache", state="ok", detail=str(folder))
+        return MachineItem(name="cache", state="bad", detail=f"{error.where}: {error.what}", instead=error.instead)
+    return MachineItem(name="cache", state="ok", detail=str(folder))

@@ -11,9 +11,9 @@ import numpy as np
 
 from nimbus.datagen.doctor.cameras import Float, grid, sees_any
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.camera import CameraRandomization
 from nimbus.datagen.randomize.draft import Draft
 
@@ -25,7 +25,7 @@ _SHIFTS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 """[m]"""
 
 
-def check_drawn_cameras(case: Case) -> Iterator[Finding]:
+def check_randomized_cameras(case: Case) -> Iterator[Finding]:
     """Draw poses of every camera that stands still, and look from each to where objects start."""
     settings = case.task.randomize.get("camera")
     regions = {group.region for group in case.task.objects.values()} & case.task.regions.keys()
@@ -40,7 +40,7 @@ def check_drawn_cameras(case: Case) -> Iterator[Finding]:
         if blind := _blind(case, settings, camera, points):
             field, instead = _instead(case, settings, camera, points)
             what = f"in {blind} of {_POSES} drawn poses '{name}' sees nothing of where objects start"
-            yield finding("cameras", case.task, ("randomize", "camera", field), what, instead=instead)
+            yield make_finding("cameras", case.task, ("randomize", "camera", field), what, instead=instead)
             return
 
 
@@ -52,7 +52,7 @@ def _blind(case: Case, settings: CameraRandomization, camera: Camera, points: Fl
 
 def _drawn(settings: CameraRandomization, camera: Camera, index: int, *, seed: int) -> Camera:
     draft = Draft(objects=[], cameras=[camera])
-    settings.draw(draft, partial(stream, seed, index, "visual", 0, "camera"))
+    settings.draw(draft, partial(generator, seed, index, "visual", 0, "camera"))
     return draft.cameras[0]
 
 

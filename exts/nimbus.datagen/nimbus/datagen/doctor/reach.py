@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.plan.ik import solve_ik
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
-from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 _CELL = 0.05
 """[m] Of the reach maps."""
@@ -23,7 +23,7 @@ _ENOUGH = 0.7
 _ABOVE = 0.08
 """[m] Over the rim of what something is put into."""
 _TURNS = np.radians([0, 90, 45, -45])
-_DOWN = pose((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+_DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _PLACES = ("into", "on", "beside")
 
 
@@ -42,7 +42,7 @@ def check_regions(case: Case) -> Iterator[Finding]:
         center, size = (first + last) / 2, last - first
         instead = f"write center: [{center[0]:.3g}, {center[1]:.3g}], size: [{size[0]:.3g}, {size[1]:.3g}]"
         what = f"the robot reaches {share:.0%} of it"
-        yield finding("reach", case.task, keys, what, instead=instead)
+        yield make_finding("reach", case.task, keys, what, instead=instead)
 
 
 def _largest(cells: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -81,8 +81,8 @@ def check_targets(case: Case) -> Iterator[Finding]:
     for name, keys in wanted.items():
         low, high = case.assets.stage.fixtures[name].world_bounds
         x, y, z = (low[0] + high[0]) / 2, (low[1] + high[1]) / 2, high[2] + _ABOVE
-        goals = [pose((x, y, z), rotation_about((0, 0, 1), float(turn))) @ _DOWN for turn in _TURNS]
-        rng = stream(0, "doctor", "reach", name)
+        goals = [make_transform((x, y, z), quat_from_axis_angle((0, 0, 1), float(turn))) @ _DOWN for turn in _TURNS]
+        rng = generator(0, "doctor", "reach", name)
         if not any(
             solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for scene, home in scenes for goal in goals
         ):
@@ -91,4 +91,4 @@ def check_targets(case: Case) -> Iterator[Finding]:
             instead = (
                 f"name what is nearer{f', such as {reached[0]}' if reached else ''}, or move '{name}' in the scene"
             )
-            yield finding("reach", case.task, keys, what, instead=instead, certain=len(wanted) == 1)
+            yield make_finding("reach", case.task, keys, what, instead=instead, certain=len(wanted) == 1)

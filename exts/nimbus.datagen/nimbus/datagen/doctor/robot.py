@@ -16,12 +16,12 @@ from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.robot import Manipulator, Robot, load_robot
 from nimbus.datagen.robots.urdf import assemble
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.transforms import look_at, pose, rotation_about
+from nimbus.datagen.transforms import look_at, make_transform, quat_from_axis_angle
 from nimbus.datagen.usd.robot import base_pose
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
@@ -30,7 +30,7 @@ _HEIGHT = 0.04
 """[m] Of the tool above the base at which reach is asked, pointing down."""
 _RADII = np.arange(0.1, 1.51, 0.05)
 _TURNS = np.radians([0, 90, 45, -45])
-_DOWN = pose((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+_DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _LIGHT = Light(direction=(-0.48, -0.36, -0.8), color=(0.9, 0.88, 0.85), sky=(0.4, 0.42, 0.45), ground=(0.2, 0.2, 0.2))
 
 
@@ -122,7 +122,7 @@ def _arm(
     if touching:
         what = f"at home {touching[0]} touches {touching[1]}"
         raise document.error((*at, "arm", "home"), what, instead="write another posture, or move it with 'place'")
-    world_T_base = pose(*base_pose(stage, robot))
+    world_T_base = make_transform(*base_pose(stage, robot))
     at_home = np.linalg.inv(world_T_base) @ scene.tool_pose(home)
     rows = zip(one.arm.joints, scene.limits, one.arm.velocity_limits, one.arm.acceleration_limits, strict=True)
     joints = tuple(
@@ -152,8 +152,10 @@ def _reach(scene: PlanningScene, home: np.ndarray, robot: Robot, arm: str) -> tu
     reached = []
     for index, radius in enumerate(_RADII):
         x, y = base + radius * ahead
-        goals = (pose((x, y, _HEIGHT), rotation_about((0, 0, 1), float(turn))) @ _DOWN for turn in _TURNS)
-        rng = stream(0, "reach", robot.name, arm, index)
+        goals = (
+            make_transform((x, y, _HEIGHT), quat_from_axis_angle((0, 0, 1), float(turn))) @ _DOWN for turn in _TURNS
+        )
+        rng = generator(0, "reach", robot.name, arm, index)
         if any(solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for goal in goals):
             reached.append(float(radius))
     return (min(reached), max(reached)) if reached else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -51,23 +51,23 @@ def check_start(case: Case) -> Iterator[Finding]:
     for group, link in inside.items():
         what = f"objects of '{group}' start inside {link}"
         keys = _place(case.task, group)
-        yield finding("start", case.task, keys, what, instead="move its center away from the robot")
+        yield make_finding("start", case.task, keys, what, instead="move its center away from the robot")
     for group, way in rolled.items():
         if group in inside:
             continue  # they are thrown out
         what = f"objects of '{group}' move by {way * 100:.0f} cm before the robot does anything"
         keys, instead = ("objects", group, "lying"), "write lying: 0 %, or a region away from the edge"
-        yield finding("start", case.task, keys, what, instead=instead)
+        yield make_finding("start", case.task, keys, what, instead=instead)
 
 
 def _touching(case: Case, group: str, contact: str) -> Finding:
     task = case.task
     if group:
         what = f"at the start {contact} touch: the arm's home posture is above the region"
-        return finding("start", task, _place(task, group), what, instead="move its center away from the hand")
+        return make_finding("start", task, _place(task, group), what, instead="move its center away from the hand")
     keys = ("randomize", "start_posture") if "start_posture" in task.randomize else ("robot",)
     instead = "write a smaller range" if len(keys) > 1 else "another scene, or another home in the robot's file"
-    return finding("start", task, keys, f"at the start {contact} touch", instead=instead)
+    return make_finding("start", task, keys, f"at the start {contact} touch", instead=instead)
 
 
 def _place(task: Task, group: str) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding
+from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.execute.planner import begin_attempt
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.steps import walk
 
 _KEPT = frozenset({"at_rest", "fixtures_unmoved", "gripper_clear", "not_moved", "nothing_on_floor", "upright"})
@@ -17,15 +17,15 @@ _LAYOUTS = 4
 """Where it holds in all of them, that is no accident."""
 
 
-def check_already(case: Case) -> Iterator[Finding]:
+def check_trivial_success(case: Case) -> Iterator[Finding]:
     """Judge layouts as they are when everything has come to rest."""
     if {step.name for step, _ in walk(case.task.success)} <= _KEPT:
         return
     for index, layout in enumerate(case.layouts[:_LAYOUTS]):
-        streams = partial(stream, case.seed, index, "attempt", 0)
+        streams = partial(generator, case.seed, index, "attempt", 0)
         doing = begin_attempt(case.task, case.simulation, layout, streams=streams, planner="ompl")
         if doing.failure(case.task.success, doing.scope) is not None:
             return
     what = "it holds before the robot has done anything"
     instead = "start objects away from where they are to go, or ask for what the steps bring about"
-    yield finding("already", case.task, ("success",), what, instead=instead)
+    yield make_finding("already", case.task, ("success",), what, instead=instead)

@@ -12,7 +12,7 @@ from nimbus.datagen.editor.screen import Frustum, Marks, Region, Shown, Spot
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.studio.preview import Preview, SceneLook
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.usd.layout_export import Motion, write_laid_out_stage
+from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
 
 SAMPLE_COUNT = 50
 _SPOT = 0.012
@@ -104,8 +104,8 @@ class Sketch:
         self._look, self._count = look, self._count + 1
         motion, assets = look.motion, self._preview.assets(task)
         path = self._folder / f"{self._count:05d}-{task.name}.usda"
-        moved = Motion(names=motion.names, positions=motion.positions, wxyz=motion.wxyz, rate=motion.rate)
-        write_laid_out_stage(path, assets.stage, assets.robot, look.layout, moved)
+        moved = BodyMotion(names=motion.names, positions=motion.positions, wxyz=motion.wxyz, rate=motion.rate)
+        write_layout_stage(path, assets.stage, assets.robot, look.layout, moved)
         duration = (motion.step_count - 1) / motion.rate
         self.shown = Shown(path=str(path), duration=duration)
         self.outline(task)

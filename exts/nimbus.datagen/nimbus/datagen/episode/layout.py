@@ -162,7 +162,7 @@ class Camera:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surface:
+class SurfaceLook:
     """How something looks: an albedo tint over its texture, or a procedural texture of its own."""
 
     color: Vector = (1.0, 1.0, 1.0)
@@ -199,7 +199,7 @@ class VisualLayout:
 
     light: Light
     cameras: tuple[Camera, ...]
-    surfaces: dict[str, Surface] = field(default_factory=dict)
+    surfaces: dict[str, SurfaceLook] = field(default_factory=dict)
     """By name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
     instruction: str = ""
     latency: float = 0.0

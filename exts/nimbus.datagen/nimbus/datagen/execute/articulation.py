@@ -15,10 +15,10 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import Handle, MovingPart, Pressing
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.scene_state import Surroundings
+    from nimbus.datagen.execute.scene_state import SceneState
 
 Float = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ _COMFORT = np.array([0.6, 0.0, -0.8])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grip:
+class PartGrasp:
     """One way to put the hand to a part."""
 
     world_T_tool: Float
@@ -46,13 +46,13 @@ class Grip:
     into: Float = field(default_factory=lambda: np.zeros(3))
     """(3,) unit, part's frame: the way that the fingers press"""
 
-    def resembles(self, other: Grip) -> bool:
+    def resembles(self, other: PartGrasp) -> bool:
         """Whether the other takes nearly the same place from nearly the same side."""
         one, two = self.world_T_tool, other.world_T_tool
         return bool(np.abs(one[:3, 3] - two[:3, 3]).max() < 0.008 and one[:3, 2] @ two[:3, 2] > 0.97)
 
 
-class Part:
+class JointedPart:
     """A moving part of an object in the cell, for example the lid of a box.
 
     Args:
@@ -64,7 +64,7 @@ class Part:
         SkillFailure: The object has no such part.
     """
 
-    def __init__(self, cell: Surroundings, item: str, name: str = "") -> None:
+    def __init__(self, cell: SceneState, item: str, name: str = "") -> None:
         self._cell, self.item = cell, item
         self.model = _find(cell.model(item).parts, item, name)
         self.label = part_label(item, self.model.name)
@@ -113,8 +113,8 @@ class Part:
         for position in np.linspace(start, end, count + 1)[1:]:
             pose = self.motion(start, float(position)) @ world_T_tool
             if self.model.joint.kind == "hinge" and share != 1.0:
-                turn = rotation_about(axis, share * (float(position) - start))
-                pose[:3, :3] = to_matrix(turn) @ world_T_tool[:3, :3]
+                turn = quat_from_axis_angle(axis, share * (float(position) - start))
+                pose[:3, :3] = quat_to_matrix(turn) @ world_T_tool[:3, :3]
             poses.append(pose)
         return poses
 
@@ -124,12 +124,12 @@ class Part:
         arm = np.linalg.norm(world_T_tool[:3, 3] - self.pose[:3, 3])
         return max(1, int(np.ceil(abs(end - start) * max(arm / _CURVE_STEP, 1 / _CURVE_TURN))))
 
-    def grips(self) -> list[Grip]:
+    def grips(self) -> list[PartGrasp]:
         """Ways to close the fingers on its handles, the most comfortable first."""
         grips = [grip for handle in self.model.handles for grip in _grips_of(handle, self.pose)]
         return _by_comfort(self._cell, grips)
 
-    def presses(self) -> list[Grip]:
+    def presses(self) -> list[PartGrasp]:
         """Ways to touch it with closed fingers where it can be pressed, the most comfortable first.
 
         The tool's origin is a little off the surface: how far the fingers reach beyond it the planning scene knows.
@@ -138,7 +138,7 @@ class Part:
         return _by_comfort(self._cell, grips)
 
 
-def cavity(cell: Surroundings, item: str) -> tuple[Float, Float]:
+def cavity(cell: SceneState, item: str) -> tuple[Float, Float]:
     """The room inside an object: frame (4, 4) in the world, and its lower and upper corner (2, 3) in that frame [m].
 
     Of an object whose parts have the rooms, such as a cabinet, it is the room of the part that stands open furthest.
@@ -149,14 +149,14 @@ def cavity(cell: Surroundings, item: str) -> tuple[Float, Float]:
     model = cell.model(item)
     if model.cavities:
         return cell.pose(item), model.cavities.get("opening", next(iter(model.cavities.values())))
-    rooms = [Part(cell, item, part.name) for part in model.parts if part.cavities]
+    rooms = [JointedPart(cell, item, part.name) for part in model.parts if part.cavities]
     if not rooms:
         raise SkillFailure(Reason.NO_ROOM, f"{item} has no room inside")
     part = max(rooms, key=lambda one: one.fraction)
     return part.pose, _that_stands_out(part, next(iter(part.model.cavities.values())))
 
 
-def _that_stands_out(part: Part, room: Float) -> Float:
+def _that_stands_out(part: JointedPart, room: Float) -> Float:
     """Of the room in a drawer what is outside of the case."""
     joint, room = part.model.joint, np.array(room)
     if joint.kind == "slide":
@@ -177,33 +177,35 @@ def _find(parts: tuple[MovingPart, ...], item: str, name: str) -> MovingPart:
     return wanted[0]
 
 
-def _grips_of(handle: Handle, pose: Float) -> Iterator[Grip]:
+def _grips_of(handle: Handle, pose: Float) -> Iterator[PartGrasp]:
     turn = pose[:3, :3]
     along, straight = turn @ handle.along, turn @ handle.approach
     low, high = handle.turns
     turns = np.linspace(low, high, max(1, int(np.ceil((high - low) / _TURN_STEP)) + 1))
     shifts = np.unique([-handle.length / 2, 0.0, handle.length / 2])
     for angle, tilt, shift in itertools.product(turns, _TILTS, shifts):
-        approach = to_matrix(rotation_about(along, float(angle))) @ straight
+        approach = quat_to_matrix(quat_from_axis_angle(along, float(angle))) @ straight
         closing = np.cross(along, approach)
         # Tilted so that the hand is above what it holds.
-        tilted = [to_matrix(rotation_about(closing, sign * float(tilt))) @ approach for sign in (1, -1)]
+        tilted = [quat_to_matrix(quat_from_axis_angle(closing, sign * float(tilt))) @ approach for sign in (1, -1)]
         approach = min(tilted, key=lambda way: round(float(way[2]), 6))
         position = pose[:3, :3] @ (handle.position + shift * handle.along) + pose[:3, 3]
         cost = 0.1 * abs(float(shift)) + 0.2 * float(tilt)
-        yield Grip(world_T_tool=_hand(position, approach, closing), width=handle.width, round=handle.round, cost=cost)
+        yield PartGrasp(
+            world_T_tool=_hand(position, approach, closing), width=handle.width, round=handle.round, cost=cost
+        )
 
 
-def _presses_of(place: Pressing, pose: Float) -> Iterator[Grip]:
+def _presses_of(place: Pressing, pose: Float) -> Iterator[PartGrasp]:
     normal = pose[:3, :3] @ place.normal
     position = pose[:3, :3] @ place.position + pose[:3, 3]
     level = np.cross(normal, (0.0, 0.0, 1.0)) if abs(normal[2]) < 0.9 else np.array((0.0, 1.0, 0.0))
     level = level / np.linalg.norm(level)
     for angle, across in itertools.product(np.radians([0, 25, -25, 50, -50, 90, -90]), (False, True)):
-        approach = to_matrix(rotation_about(level, float(angle))) @ -normal
+        approach = quat_to_matrix(quat_from_axis_angle(level, float(angle))) @ -normal
         closing = np.cross(level, approach) if across else level
         hand, cost = _hand(position + _NEAR * normal, approach, closing), 0.2 * abs(angle)
-        yield Grip(world_T_tool=hand, width=0.0, round=False, cost=cost, into=-place.normal)
+        yield PartGrasp(world_T_tool=hand, width=0.0, round=False, cost=cost, into=-place.normal)
 
 
 def _hand(position: Float, approach: Float, closing: Float) -> Float:
@@ -217,10 +219,10 @@ def _hand(position: Float, approach: Float, closing: Float) -> Float:
     return hand
 
 
-def _by_comfort(cell: Surroundings, grips: list[Grip]) -> list[Grip]:
+def _by_comfort(cell: SceneState, grips: list[PartGrasp]) -> list[PartGrasp]:
     base = np.array(cell.stage.robot_position)
 
-    def cost(grip: Grip) -> float:
+    def cost(grip: PartGrasp) -> float:
         outward = grip.world_T_tool[:2, 3] - base[:2]
         outward = outward / max(float(np.linalg.norm(outward)), 1e-6)
         best = np.array([*(_COMFORT[0] * outward), _COMFORT[2]])
@@ -236,8 +238,8 @@ class FurthestParts:
         cell: The scene.
     """
 
-    def __init__(self, cell: Surroundings) -> None:
-        parts = [Part(cell, item, part.name) for item in cell.objects for part in cell.model(item).parts]
+    def __init__(self, cell: SceneState) -> None:
+        parts = [JointedPart(cell, item, part.name) for item in cell.objects for part in cell.model(item).parts]
         model = cell.simulation.model
         self._data, self._labels = cell.simulation.data, tuple(part.label for part in parts)
         self._address = np.array([model.joint(label).qposadr[0] for label in self._labels], dtype=int)

@@ -24,7 +24,7 @@ _UPWARD = 0.5
 
 
 @dataclass(frozen=True)
-class Touch:
+class ContactQuery:
     """One contact of a thing with another."""
 
     other: str
@@ -33,7 +33,7 @@ class Touch:
     """Vertical part of the unit normal that points to the thing: 1 where it lies on the other."""
 
 
-def touches(world: Workcell, name: str) -> list[Touch]:
+def is_touching(world: Workcell, name: str) -> list[ContactQuery]:
     """All contacts of an object or a fixture, its moving parts included."""
     model, scratch = world.simulation.model, mujoco.MjData(world.simulation.model)
     scratch.qpos[:] = world.simulation.data.qpos
@@ -48,7 +48,7 @@ def touches(world: Workcell, name: str) -> list[Touch]:
         one, other = (thing_of(model.body(model.geom_bodyid[geom]).name) for geom in contact.geom)
         if one != other and name in (one, other):
             upward = float(contact.frame[2])  # the normal points from the first to the second
-            found.append(Touch(one, upward) if name == other else Touch(other, -upward))
+            found.append(ContactQuery(one, upward) if name == other else ContactQuery(other, -upward))
     return found
 
 
@@ -57,12 +57,12 @@ def thing_of(body: str) -> str:
     return body.split(".")[0]
 
 
-def rests_on(world: Workcell, name: str) -> set[str]:
+def is_resting_on(world: Workcell, name: str) -> set[str]:
     """Names of what a thing rests on; ``world`` for the table and the floor."""
-    return {touch.other for touch in touches(world, name) if touch.upward > _UPWARD}
+    return {touch.other for touch in is_touching(world, name) if touch.upward > _UPWARD}
 
 
-def gap(world: Workcell, name: str, other: str, *, most: float) -> float:
+def measure_gap(world: Workcell, name: str, other: str, *, most: float) -> float:
     """Distance between the surfaces of two things [m], 0 where they touch; ``most`` when it is larger."""
     model, data = world.simulation.model, world.simulation.data
     one_geoms, other_geoms = _geoms(model, name), _geoms(model, other)

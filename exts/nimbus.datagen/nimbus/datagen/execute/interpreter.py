@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.failures import GivenUp, SkillFailure
-from nimbus.datagen.execute.named_points import locate
+from nimbus.datagen.execute.named_points import resolve_point
 from nimbus.datagen.tasks.points import parse_pose
-from nimbus.datagen.tasks.references import Group, environment, evaluate, resolve, single
+from nimbus.datagen.tasks.references import GroupRef, build_environment, evaluate, resolve, single
 from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.statements import Statement
 from nimbus.datagen.tasks.steps import Step, Steps
@@ -99,7 +99,7 @@ class Performer:
                 found[field] = _names(value, scope) if mark.many else resolve(value, scope.names).name
         for field in statement.poses():
             if isinstance(value := getattr(statement, field), str):
-                place = parse_pose(value).at(partial(locate, self.cell, scope.names))
+                place = parse_pose(value).at(partial(resolve_point, self.cell, scope.names))
                 found[field] = tuple(float(part) for part in place)
         return statement.model_copy(update=found)
 
@@ -112,7 +112,7 @@ def performer(task: Task, cell: Workcell, layout: PhysicalLayout) -> Performer:
         cell: Loaded with the layout.
         layout: The physical layout: it says what was drawn.
     """
-    names = environment(objects=layout.objects, fixtures=cell.stage.fixtures.values(), regions=task.regions)
+    names = build_environment(objects=layout.objects, fixtures=cell.stage.fixtures.values(), regions=task.regions)
     return Performer(cell, Scope(names, layout.drawn.get("choices", {})))
 
 
@@ -120,9 +120,9 @@ def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:
     if not isinstance(value, str):
         return tuple(name for part in value for name in _names(part, scope))
     found = evaluate(value, scope.names)
-    members = found.members if isinstance(found, Group) else (single(found),)
+    members = found.members if isinstance(found, GroupRef) else (single(found),)
     if any(isinstance(member, str) for member in members):
-        raise InputError(f"'{value}' is a text: it names no thing in the scene", instead=nearest(value, scope.names))
+        raise InputError(f"'{value}' is a text: it names no thing in the scene", instead=suggest(value, scope.names))
     return tuple(member.name for member in members)
 
 

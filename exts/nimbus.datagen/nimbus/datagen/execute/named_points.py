@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.tasks.points import is_tool
-from nimbus.datagen.tasks.references import Expression, Place, resolve
+from nimbus.datagen.tasks.references import Expression, RegionRef, resolve
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Float = NDArray[np.float64]
 
 
-def locate(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature: str) -> Float:
+def resolve_point(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature: str) -> Float:
     """A point (3,) of a thing in the world frame [m].
 
     Args:
@@ -34,7 +34,7 @@ def locate(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature:
     if is_tool(thing, names):
         return cell.tool_pose()[:3, 3]
     found = resolve(thing, names)
-    if isinstance(found, Place):
+    if isinstance(found, RegionRef):
         region = cell.regions[found.name]
         return np.array([*region.center, cell.stage.surfaces[region.on].upper[2]])
     low, high = cell.bounds(found.name)
@@ -45,7 +45,7 @@ def locate(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature:
         return np.array([*center[:2], high[2]])
     points = features(cell.model(found.name)) if found.name in cell.objects else {}
     if feature not in points:
-        raise InputError(f"'{found.name}' has no point '{feature}'", instead=nearest(feature, known_features(points)))
+        raise InputError(f"'{found.name}' has no point '{feature}'", instead=suggest(feature, known_features(points)))
     return (cell.pose(found.name) @ np.append(points[feature], 1.0))[:3]
 
 

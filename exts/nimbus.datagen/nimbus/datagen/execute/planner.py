@@ -18,7 +18,7 @@ from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.interpreter import Performer, performer
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.plan.motion import MotionPlanner
-from nimbus.datagen.random_streams import Streams, stream
+from nimbus.datagen.random_streams import Streams, generator
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -68,7 +68,7 @@ class SkillPlanner(Planner):
             self._simulation = NewtonSimulation(assets.stage, assets.robot, rate=self._task.rate)
         for attempt in range(self._attempts):
             begin = time.process_time()
-            streams = partial(stream, self._seed, item.scene.request.index, "attempt", attempt)
+            streams = partial(generator, self._seed, item.scene.request.index, "attempt", attempt)
             pace = _CALMER**attempt
             trajectory = run_attempt(
                 self._task, self._simulation, physical, streams=streams, planner=self._planner, pace=pace
@@ -112,7 +112,7 @@ def run_attempt(
     cell = doing.cell
     try:
         doing.do(task.steps, doing.scope)
-        outcome = judge(task, doing)
+        outcome = evaluate_success(task, doing)
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
     return cell.finish(outcome)
@@ -157,7 +157,7 @@ def wait_for_rest(cell: Workcell, *, patience: int) -> None:
             cell.wait(1)
 
 
-def judge(task: Task, doing: Performer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:
+def evaluate_success(task: Task, doing: Performer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:
     """The first condition of success that does not hold, or success.
 
     Args:

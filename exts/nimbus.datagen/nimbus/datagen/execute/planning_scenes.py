@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -27,7 +27,7 @@ def planning_scene(simulation: NewtonSimulation, arm: str = "") -> PlanningScene
         model,
         arm_joints=robot.arm.joints,
         tool_body=robot.tool.link,
-        body_T_tool=pose(robot.tool.position, robot.tool.wxyz),
+        body_T_tool=make_transform(robot.tool.position, robot.tool.wxyz),
         robot_bodies=links,
         gripper_bodies=robot.gripper.links,
         home=robot.arm.home,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -55,7 +55,7 @@ class Recorder:
         """``world_T_body`` (4, 4) of a body in each row so far."""
         place = self._simulation.body_names.index(body)
         rows = zip(self._rows["body_positions"], self._rows["body_wxyz"], strict=True)
-        return [pose(positions[place], wxyz[place]) for positions, wxyz in rows]
+        return [make_transform(positions[place], wxyz[place]) for positions, wxyz in rows]
 
     def largest(self, measure: str) -> float:
         """Largest value so far of a contact measure."""

@@ -8,16 +8,16 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.interpreter import performer
-from nimbus.datagen.execute.planner import judge, make_motion_planner
+from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
 
-def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Trajectory:
+def replay_actions(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Trajectory:
     """Execute stored actions open loop from the stored start, and judge the end as the task does.
 
     Args:
@@ -29,10 +29,10 @@ def run_again(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Traject
     simulation.load(layout)
     simulation.restore(stored.start)
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
-    cell = Workcell(simulation, planner, layout, streams=partial(stream, 0), regions=task.regions)
+    cell = Workcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
     try:
         for action in stored.actions:
             cell.repeat(action)
     except SkillFailure as failure:
         return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
-    return cell.finish(judge(task, performer(task, cell, layout), patience=0))
+    return cell.finish(evaluate_success(task, performer(task, cell, layout), patience=0))

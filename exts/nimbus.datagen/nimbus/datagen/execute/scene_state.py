@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
-from nimbus.datagen.execute.articulation import FurthestParts, Part, cavity
+from nimbus.datagen.execute.articulation import FurthestParts, JointedPart, cavity
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.usd.stage import Fixture, StageInfo
@@ -25,7 +25,7 @@ _SKIN = 0.002
 """[m] What is so near to a cavity is inside it."""
 
 
-class Surroundings:
+class SceneState:
     """The things of one physical layout, as physics has them now.
 
     Args:
@@ -82,9 +82,9 @@ class Surroundings:
         """Whether an object is clearly below what it lay on at the start."""
         return self.lowest_point(name) < self._start_heights[name] - 0.1
 
-    def part(self, name: str, part: str = "") -> Part:
+    def part(self, name: str, part: str = "") -> JointedPart:
         """A moving part of an object: its first one, when none is named."""
-        return Part(self, name, part)
+        return JointedPart(self, name, part)
 
     def joint_fraction(self, name: str, joint: str = "") -> float:
         """Where a part is in its range: 0 closed or at rest, 1 as far as it goes."""

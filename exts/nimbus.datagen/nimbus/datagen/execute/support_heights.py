@@ -18,7 +18,7 @@ _DEPTH = 2.0
 """[m] Nothing is looked for further below."""
 
 
-def heights_below(cell: Workcell, points: Float, *, top: float, ignored: Collection[str] = ()) -> Float:
+def measure_support_heights(cell: Workcell, points: Float, *, top: float, ignored: Collection[str] = ()) -> Float:
     """Height of what a plumb line meets first, below each of some points, past the robot and what it holds.
 
     Args:

@@ -16,19 +16,19 @@ from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.grasps import grasp_axes
-from nimbus.datagen.execute.multi_arm.arm_scheduler import Together
-from nimbus.datagen.execute.multi_arm.path_conflicts import meets
+from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
+from nimbus.datagen.execute.multi_arm.path_conflicts import paths_conflict
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.recorder import Recorder
-from nimbus.datagen.execute.scene_state import Surroundings
+from nimbus.datagen.execute.scene_state import SceneState
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.transforms import pose
+from nimbus.datagen.transforms import make_transform
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -48,7 +48,7 @@ _PATIENCE = 300
 """Record periods that an arm waits at most for another one that is in its way."""
 
 
-class Workcell(Surroundings):
+class Workcell(SceneState):
     """One attempt at one physical layout, seen by one arm.
 
     A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.
@@ -104,7 +104,7 @@ class Workcell(Surroundings):
         self._notes: dict[str, float] = {}
         self.upcoming: Float = np.zeros((0, len(self.arm_joints)))
         """What is left of the plan that it follows."""
-        self._together: Together | None = None
+        self._together: ArmScheduler | None = None
 
     # Where things are
 
@@ -135,7 +135,7 @@ class Workcell(Surroundings):
     def tool_pose(self) -> Float:
         """``world_T_tool`` (4, 4)."""
         tool = self.robot.tool
-        return self.pose(tool.link) @ pose(tool.position, tool.wxyz)
+        return self.pose(tool.link) @ make_transform(tool.position, tool.wxyz)
 
     def tool_T_held(self) -> Float:
         """Pose (4, 4) of the held object in the tool frame."""
@@ -185,7 +185,7 @@ class Workcell(Surroundings):
 
     def look(self) -> PlanningScene:
         """The planning scene with everything where it is now."""
-        progress()
+        tick()
         qpos = self.simulation.data.qpos.copy()
         handled = {self.held, *(target for _, target, _ in self._labels.values())}
         for name in itertools.chain(*(self.contents(name) for name in handled if name in self.objects)):
@@ -387,7 +387,7 @@ class Workcell(Surroundings):
         Raises:
             SkillFailure: Of the first function that fails; the others end there.
         """
-        together = Together(works, self._advance)
+        together = ArmScheduler(works, self._advance)
         for name in works:
             self.arms[name]._together = together
         try:
@@ -400,7 +400,7 @@ class Workcell(Surroundings):
     def _wait_for_way(self, positions: Float) -> None:
         """Hold still while the plans that other arms are following come near this one."""
         for _ in range(_PATIENCE):
-            if not any(meets(self, positions, arm) for arm in self.arms.values() if len(arm.upcoming)):
+            if not any(paths_conflict(self, positions, arm) for arm in self.arms.values() if len(arm.upcoming)):
                 return
             self.command()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import nimbus
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 
 
 def scene_folder(room: str) -> Path:
@@ -25,7 +25,7 @@ def is_path(name_or_path: str | Path) -> bool:
     return bool(path.suffix) or len(path.parts) > 1 or str(name_or_path).endswith("/")
 
 
-def seen_from(folder: Path, name_or_path: str) -> str:
+def resolve_from(folder: Path, name_or_path: str) -> str:
     """What a file in ``folder`` means: relative paths begin there; names stay as they are."""
     slash = "/" if name_or_path.endswith("/") else ""
     return f"{folder / name_or_path}{slash}" if is_path(name_or_path) else name_or_path
@@ -51,7 +51,7 @@ def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = 
         return path
     found = scene_folder(room) / f"{name_or_path}{suffix}"
     if not name_or_path or _why_not(found):
-        hint = nearest(str(name_or_path), scene_names(room, suffix=suffix))
+        hint = suggest(str(name_or_path), scene_names(room, suffix=suffix))
         raise InputError(f"unknown {kind} '{name_or_path}'", where=where, instead=hint)
     return found
 

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.validation_errors import Complaint, complaints
+from nimbus.datagen.files.validation_errors import FieldError, field_errors
 
 Model = TypeVar("Model", bound=BaseModel)
 Keys = tuple[str | int, ...]
@@ -92,11 +92,11 @@ class Document:
         try:
             return model.model_validate(data, context=context)
         except ValidationError as error:
-            first = min(complaints(error, model, data), key=lambda complaint: self._order(complaint, at))
+            first = min(field_errors(error, model, data), key=lambda complaint: self._order(complaint, at))
             keys = at + first.keys
             raise self.error(keys, first.what, instead=first.instead, at_key=first.at_key) from None
 
-    def _order(self, complaint: Complaint, at: Keys) -> tuple[int, int]:
+    def _order(self, complaint: FieldError, at: Keys) -> tuple[int, int]:
         keys = at + complaint.keys
         if complaint.missing:  # said after what stands there and may be its misspelling
             inside = (place for path, place in self.values.items() if path[: len(keys)] == keys)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Quantity, in_unit_of, quantity_of
 
 Keys = tuple[str | int, ...]
@@ -51,7 +51,7 @@ _BOUNDS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", 
 
 
 @dataclass(frozen=True)
-class Complaint:
+class FieldError:
     """One mistake: where it is, what is wrong, what to write instead."""
 
     keys: Keys
@@ -73,7 +73,7 @@ class _Found:
     """What stands in the data at ``keys``, before a unit was taken off."""
 
 
-def complaints(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
+def field_errors(error: ValidationError, model: type[BaseModel], data: Any) -> list[FieldError]:
     """Every mistake of a failed validation; the branches of a union are one mistake.
 
     Args:
@@ -82,7 +82,7 @@ def complaints(error: ValidationError, model: type[BaseModel], data: Any) -> lis
         data: What was validated; parts of a location that it does not have are pydantic's own tags.
     """
     names = _Names(model, data)
-    alone: list[Complaint] = []
+    alone: list[FieldError] = []
     unions: dict[Keys, list[_Found]] = {}
     for item in error.errors(include_url=False):
         if item["type"] == "too_short" and len(item["input"]) >= item.get("ctx", {})["min_length"]:
@@ -127,7 +127,7 @@ def _child(data: Any, key: str | int) -> Any:
     return _ABSENT
 
 
-def _complain_union(branches: list[_Found], names: _Names) -> Complaint:
+def _complain_union(branches: list[_Found], names: _Names) -> FieldError:
     """The branch that got furthest tells; types that were all refused at the same place are joined by ``or``."""
     depth = max(len(found.keys) for found in branches)
     deepest = [found for found in branches if len(found.keys) == depth]
@@ -139,33 +139,35 @@ def _complain_union(branches: list[_Found], names: _Names) -> Complaint:
     joined = " or ".join(dict.fromkeys(phrases))
     first = deepest[0]
     choices = [choice for found in deepest for choice in _choices(found.error)]
-    return Complaint(first.keys, f"expected {joined}, found {_show(first.error['input'])}", _hint(first.error, choices))
+    return FieldError(
+        first.keys, f"expected {joined}, found {_show(first.error['input'])}", _hint(first.error, choices)
+    )
 
 
-def _complain(found: _Found, names: _Names) -> Complaint:
+def _complain(found: _Found, names: _Names) -> FieldError:
     item, keys = found.error, found.keys
     if item["type"] == "missing":
         return _missing(keys, item, names)
     if item["type"] == "extra_forbidden":
-        instead = nearest(str(keys[-1]), names.at(keys[:-1]))
-        return Complaint(keys, f"unknown key '{keys[-1]}'", instead, at_key=True)
+        instead = suggest(str(keys[-1]), names.at(keys[:-1]))
+        return FieldError(keys, f"unknown key '{keys[-1]}'", instead, at_key=True)
     if item["type"] == "union_tag_invalid":
         name, tags = item["ctx"]["discriminator"].strip("'"), item["ctx"]["expected_tags"].split(", ")
-        instead = nearest(item["ctx"]["tag"], [tag.strip("'") for tag in tags])
-        return Complaint((*keys, name), f"unknown {name} '{item['ctx']['tag']}'", instead)
+        instead = suggest(item["ctx"]["tag"], [tag.strip("'") for tag in tags])
+        return FieldError((*keys, name), f"unknown {name} '{item['ctx']['tag']}'", instead)
     if complaint := _out_of_bounds(found, names):
         return complaint
     if phrase := _expected(item, found.written):
         count = f" ({len(item['input'])} given)" if item["type"] in ("too_short", "too_long") else ""
         what = f"expected {phrase}, found {_show(found.written if item['type'] in _BOUNDS else item['input'])}{count}"
-        return Complaint(keys, what, _hint(item, _choices(item)))
+        return FieldError(keys, what, _hint(item, _choices(item)))
     context = item.get("ctx", {})
     what = str(context["error"]) if "error" in context else item["msg"]
     keys = (*keys, *context.get("at", ()))  # of a check of several fields, the one to mend
-    return Complaint(keys, what, str(context.get("instead", "")), at_key=item["loc"][-1:] == ("[key]",))
+    return FieldError(keys, what, str(context.get("instead", "")), at_key=item["loc"][-1:] == ("[key]",))
 
 
-def _out_of_bounds(found: _Found, names: _Names) -> Complaint | None:
+def _out_of_bounds(found: _Found, names: _Names) -> FieldError | None:
     """Of a bare number that is a quantity: the bound with its unit, and the unit that was meant where one would do."""
     item, written = found.error, found.written
     bound = _BOUNDS.get(item["type"])
@@ -175,17 +177,17 @@ def _out_of_bounds(found: _Found, names: _Names) -> Complaint | None:
     limit, above = float(item["ctx"][bound]), bound in ("gt", "ge")
     fits = (unit for unit, factor in quantity.units[1:] if not above and written * factor <= limit)
     meant = next((f"did you mean '{written:g} {unit}'?" for unit in fits), "")
-    return Complaint(found.keys, f"expected {_expected(item)} {quantity.unit}, found {_show(written)}", meant)
+    return FieldError(found.keys, f"expected {_expected(item)} {quantity.unit}, found {_show(written)}", meant)
 
 
-def _missing(keys: Keys, item: Any, names: _Names) -> Complaint:
+def _missing(keys: Keys, item: Any, names: _Names) -> FieldError:
     if isinstance(keys[-1], int):
         given, count = item["input"], names.entries(keys[:-1])
         what = f"expected {count or f'more than {len(given)}'} entries, found {_show(given)} ({len(given)} given)"
-        return Complaint(keys[:-1], what)
+        return FieldError(keys[:-1], what)
     meaning = names.description(keys)
     instead = f"add '{keys[-1]}: …'" + (f" ({meaning})" if meaning else "")
-    return Complaint(keys[:-1], f"'{keys[-1]}' is missing", instead, missing=True)
+    return FieldError(keys[:-1], f"'{keys[-1]}' is missing", instead, missing=True)
 
 
 def _expected(item: Any, written: Any = None) -> str:
@@ -208,7 +210,7 @@ def _choices(item: Any) -> list[str]:
 def _hint(item: Any, choices: Iterable[str]) -> str:
     """A near choice, when the value is a misspelling; the choices themselves stand in the sentence."""
     value, choices = item["input"], list(choices)
-    hint = nearest(value, choices) if isinstance(value, str) and choices else ""
+    hint = suggest(value, choices) if isinstance(value, str) and choices else ""
     return hint.split("?")[0] + "?" if "?" in hint else ""
 
 

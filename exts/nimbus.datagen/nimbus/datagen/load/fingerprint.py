@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.usd.stage import StageInfo
 
 
-def asset_hashes(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibrary]) -> dict[str, str]:
+def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibrary]) -> dict[str, str]:
     """Content hash of each asset, by sort and name, for example ``robot panda``."""
     from nimbus.datagen.usd.robot import robot_hash
 
@@ -30,7 +30,7 @@ def asset_hashes(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibra
     return hashes | {f"library {library.name}": library.content_hash for library in libraries}
 
 
-def content_inputs(
+def fingerprint_inputs(
     task: Task,
     *,
     assets: Mapping[str, str],
@@ -41,7 +41,7 @@ def content_inputs(
 
     Args:
         task: The task; the sources of the skills, conditions and randomizers that it names enter.
-        assets: From :func:`asset_hashes`.
+        assets: From :func:`asset_fingerprints`.
         settings: What was chosen on the command line.
         pipeline: The pipeline; its settings and the sources of its components enter.
     """

@@ -11,17 +11,17 @@ import numpy as np
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.execute.planning_scenes import planning_scene
-from nimbus.datagen.load.fingerprint import asset_hashes
+from nimbus.datagen.load.fingerprint import asset_fingerprints
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plan.ik import solve_ik
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 _CELL = 0.05
@@ -29,7 +29,7 @@ _CELL = 0.05
 _HEIGHT = 0.04
 """[m] Height of the tool above the surface at which reach is asked."""
 _YAWS = np.radians([0, 90, 45, -45])
-_DOWN = pose((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+_DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class UsdSceneLoader(SceneLoader):
         if self._assets is None:
             self._assets = load_assets(self._task)
         assets = self._assets
-        hashes = asset_hashes(assets.stage, assets.robot, assets.libraries.values())
+        hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
         task = self._task
         provenance = Provenance(
             task_text=task.text, task_hash=task.content_hash, assets=hashes, settings=self._run_settings
@@ -128,7 +128,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         scene.set_world(simulation.data.qpos)
 
     def reaches(x: float, y: float, z: float, rng: np.random.Generator) -> bool:
-        goals = [pose((x, y, z), rotation_about((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS]
+        goals = [make_transform((x, y, z), quat_from_axis_angle((0, 0, 1), float(yaw))) @ _DOWN for yaw in _YAWS]
         return any(solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for scene, home in arms for goal in goals)
 
     maps: dict[str, ReachMap] = {}
@@ -139,7 +139,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         cells = np.zeros(shape, dtype=bool)
         for i, j in np.ndindex(*shape):
             x, y = low + (np.array([i, j]) + 0.5) * _CELL
-            cells[i, j] = reaches(float(x), float(y), height, stream(0, "reach", name, int(i), int(j)))
+            cells[i, j] = reaches(float(x), float(y), height, generator(0, "reach", name, int(i), int(j)))
         if not cells.any():
             raise task.error(
                 ("regions", name),

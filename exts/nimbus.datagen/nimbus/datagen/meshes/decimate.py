@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 
 Float = NDArray[np.float64]
 Faces = NDArray[np.int32]
@@ -22,7 +22,7 @@ _PLANES = 12.0
 _FREE = np.iinfo(np.int64).max
 
 
-def collapsed(points: NDArray[np.floating], faces: Faces, *, tolerance: float) -> tuple[Float, Faces]:
+def decimate(points: NDArray[np.floating], faces: Faces, *, tolerance: float) -> tuple[Float, Faces]:
     """Points and faces of a surface that keeps within about ``tolerance`` of the planes of the first one.
 
     Args:
@@ -35,7 +35,7 @@ def collapsed(points: NDArray[np.floating], faces: Faces, *, tolerance: float) -
     quadrics = _quadrics(points, faces)
     refused = np.zeros(0, dtype=np.int64)
     for _ in range(_ROUNDS):
-        progress()
+        tick()
         edges = _edges(faces)[0]
         names = edges[:, 0] * len(points) + edges[:, 1]
         edges = edges[~np.isin(names, refused)]

@@ -13,7 +13,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from nimbus.datagen.files.cache import cache_folder, writing
-from nimbus.datagen.meshes.decimate import collapsed
+from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.meshes.triangles import Triangles
 
 wp.set_module_options({"enable_backward": False})
@@ -68,7 +68,7 @@ class _Surface:
         return distance, face, np.concatenate([shares, 1 - shares.sum(axis=1, keepdims=True)], axis=1)
 
 
-def simplified(triangles: Triangles) -> Triangles:
+def simplify(triangles: Triangles) -> Triangles:
     """The same surface with as few triangles as a tolerance of 0.25 mm leaves; kept between runs.
 
     Normals are those of the first surface at the nearest places.
@@ -97,7 +97,7 @@ def _simplify(triangles: Triangles) -> tuple[Float, Float]:
     """Corners (3 m, 3) of all faces in a row, and their normals."""
     places, faces = triangles.corners
     tolerance = min(_TOLERANCE, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
-    points, left = collapsed(places, faces, tolerance=tolerance)
+    points, left = decimate(places, faces, tolerance=tolerance)
     corners = points[left].astype(np.float32)
     first = _Surface(places, faces)
     inset = corners + _INSET * (corners.mean(axis=1, keepdims=True) - corners)

@@ -16,7 +16,7 @@ from nimbus.datagen.objects.rest_poses import rest_poses
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import Piece, Shape, frame_at, smooth_normals
 from nimbus.datagen.objects.textures.texture import painter
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 _SEED = 0
 """A variant is the same in every run: the run's seed chooses among variants."""
@@ -32,15 +32,15 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         variant: Number of the variant, from 0.
     """
     address = (library, name, variant)
-    texture_size, look = _texture_size(name, variant), partial(stream, _SEED, *address, "look")
-    size = _draw_size(kind.size, stream(_SEED, *address, "size"))
+    texture_size, look = _texture_size(name, variant), partial(generator, _SEED, *address, "look")
+    size = _draw_size(kind.size, generator(_SEED, *address, "size"))
     settings = kind.shapes[variant % len(kind.shapes)]
     if isinstance(settings, AnyArticulated):
         return build_articulated(
-            library, name, kind, variant, settings.assemble(size, stream(_SEED, *address, "shape"))
+            library, name, kind, variant, settings.assemble(size, generator(_SEED, *address, "shape"))
         )
-    shape = settings.build(size, stream(_SEED, *address, "shape"))
-    physics = stream(_SEED, *address, "physics")
+    shape = settings.build(size, generator(_SEED, *address, "shape"))
+    physics = generator(_SEED, *address, "physics")
     mass, friction = float(physics.uniform(*kind.mass)), float(physics.uniform(*kind.friction))
     vertices, faces, normals, uvs = smooth_normals(shape.vertices, shape.faces, shape.uvs, shape.crease)
     bounds = np.array([vertices.min(axis=0), vertices.max(axis=0)])

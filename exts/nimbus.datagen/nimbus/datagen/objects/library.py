@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, cast
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.scene_files import is_path, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.build import build_object
 from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.objects.scale import scaled
+from nimbus.datagen.objects.scale import scale_object
 
 _ROOM = "objects"
 _MODELS_KEPT = 512
@@ -107,7 +107,7 @@ class ObjectLibrary:
             return self._kinds[name]
         except KeyError:
             where = f"object library '{self.name}'"
-            raise InputError(f"unknown kind '{name}'", where=where, instead=nearest(name, self.kinds)) from None
+            raise InputError(f"unknown kind '{name}'", where=where, instead=suggest(name, self.kinds)) from None
 
     def variant_count(self, kind: str) -> int:
         """How many variants a kind has."""
@@ -141,7 +141,7 @@ class ObjectLibrary:
         return path
 
     def _build_scaled(self, kind: str, variant: int, scale: float) -> ObjectModel:
-        return scaled(self._model(kind, variant), scale)
+        return scale_object(self._model(kind, variant), scale)
 
     def _build(self, kind: str, variant: int) -> ObjectModel:
         try:

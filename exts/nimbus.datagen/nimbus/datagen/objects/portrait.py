@@ -8,7 +8,7 @@ from PIL import Image as PillowImage
 
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import Float, Image, Int, ObjectModel
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 """Direction to the eye: from the front towards the right, and upwards [rad]."""
@@ -60,7 +60,7 @@ def _whole(model: ObjectModel) -> tuple[Float, Float, Float, Int]:
     starts = np.cumsum([0, *(len(piece[0]) for piece in pieces)])
     vertices, normals, uvs = (np.concatenate(arrays) for arrays in zip(*(piece[:3] for piece in pieces), strict=True))
     faces = np.concatenate([piece[3] + start for piece, start in zip(pieces, starts, strict=False)])
-    front = to_matrix(rotation_about((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
+    front = quat_to_matrix(quat_from_axis_angle((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
     return vertices @ front, normals @ front, uvs, faces
 
 

@@ -8,7 +8,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.model import Float, ObjectModel
 
 
-def scaled(model: ObjectModel, factor: float) -> ObjectModel:
+def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
     """A model with every length times a factor, at the same density: mass grows with its cube.
 
     Args:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
 from nimbus.datagen.plan.parts import SceneParts
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 Float = NDArray[np.float64]
 BodyPair = tuple[str, str]
@@ -255,7 +255,7 @@ class PlanningScene:
         }
         self._write_masks(world=0)
         at_home = self._touching_robot_pairs(home)
-        rng = stream(0, "robot pairs")
+        rng = generator(0, "robot pairs")
         samples = [self._touching_robot_pairs(q) for q in rng.uniform(*self.limits.T, size=(50, len(self.limits)))]
         return {pair for pair in self._pairs if pair not in at_home and sum(pair in s for s in samples) < 45}
 

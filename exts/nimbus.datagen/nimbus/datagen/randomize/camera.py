@@ -12,7 +12,7 @@ from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
-from nimbus.datagen.transforms import multiply, rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 
 
 @register("randomizer", "camera")
@@ -36,12 +36,12 @@ class CameraRandomization(LayoutRandomization):
             axis = rng.normal(size=3)
             angle = float(rng.uniform(-self.rotation, self.rotation))
             zoom = float(rng.uniform(-self.fov, self.fov))
-            turn = rotation_about(axis, angle)
+            turn = quat_from_axis_angle(axis, angle)
             x, y, z = (float(value) for value in np.add(camera.position, shift))
             draft.cameras[place] = dataclasses.replace(
                 camera,
                 position=(x, y, z),
-                wxyz=multiply(camera.wxyz, turn),
+                wxyz=quat_multiply(camera.wxyz, turn),
                 vertical_fov=max(camera.vertical_fov + zoom, 0.2 * camera.vertical_fov),
             )
             drawn[camera.name] = {"shift": shift.tolist(), "turn_wxyz": list(turn), "fov_change": zoom}

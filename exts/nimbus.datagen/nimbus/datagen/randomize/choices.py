@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.tasks.references import environment
+from nimbus.datagen.tasks.references import build_environment
 from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.steps import Composite, Step, Steps
 from nimbus.datagen.tasks.task import Task
@@ -24,7 +24,7 @@ def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[s
         Which of its branches or members each choice takes, by address; empty for a task without choices.
     """
     choices: dict[str, int] = {}
-    scope = Scope(environment(objects=objects, regions=task.regions), choices)
+    scope = Scope(build_environment(objects=objects, regions=task.regions), choices)
     for steps in (task.steps, task.success):
         for address, weights in _draws(steps, scope):
             if address not in choices:

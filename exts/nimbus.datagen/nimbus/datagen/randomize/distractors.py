@@ -9,15 +9,23 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nimbus.datagen.episode.layout import PlacedObject
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Range
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
-from nimbus.datagen.randomize.placement import Float, NoRoomError, Place, find_places, footprint, moved, rectangle
+from nimbus.datagen.randomize.placement import (
+    Float,
+    NoRoomError,
+    PlacementPose,
+    find_places,
+    footprint,
+    moved,
+    rectangle,
+)
 from nimbus.datagen.registry import register
-from nimbus.datagen.transforms import multiply, rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 
 GROUP = "distractors"
 _CLEARANCE = 0.03
@@ -44,10 +52,10 @@ class DistractorRandomization(LayoutRandomization):
     def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
         """A region or kinds that are not there."""
         if self.region not in regions:
-            return "region", f"unknown region '{self.region}'", nearest(self.region, regions)
+            return "region", f"unknown region '{self.region}'", suggest(self.region, regions)
         known = libraries[self.library].kinds
         unknown = [kind for kind in (() if self.kinds == "all" else self.kinds) if kind not in known]
-        return ("kinds", f"unknown kind '{unknown[0]}'", nearest(unknown[0], known)) if unknown else None
+        return ("kinds", f"unknown kind '{unknown[0]}'", suggest(unknown[0], known)) if unknown else None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw how many, and for each what it is and where; those for which there is no room are left out."""
@@ -82,13 +90,13 @@ class DistractorRandomization(LayoutRandomization):
             variant=model.variant,
             object_class=model.object_class,
             position=(place.x, place.y, top + rest.height + 0.0005),
-            wxyz=multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz),
+            wxyz=quat_multiply(quat_from_axis_angle((0, 0, 1), place.yaw), rest.wxyz),
             rest_pose=rest.name,
             mass=model.mass,
             friction=model.friction,
         )
 
-    def _place(self, name: str, outline: Float, draft: Draft, streams: Streams) -> Place | None:
+    def _place(self, name: str, outline: Float, draft: Draft, streams: Streams) -> PlacementPose | None:
         assert draft.scene
         region = draft.regions[self.region]
         taken = [rectangle(*fixture.world_bounds) for fixture in draft.scene.fixtures.values()]
@@ -110,4 +118,4 @@ class DistractorRandomization(LayoutRandomization):
 
 def _outline(item: PlacedObject) -> Float:
     model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
-    return moved(footprint(swept_vertices(model), item.wxyz), Place(item.position[0], item.position[1], 0.0))
+    return moved(footprint(swept_vertices(model), item.wxyz), PlacementPose(item.position[0], item.position[1], 0.0))

@@ -15,7 +15,7 @@ from pydantic import Field
 from nimbus.datagen.episode.layout import Dome, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import Radians, Range, Ratio
-from nimbus.datagen.files.scene_files import seen_from
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
@@ -38,7 +38,7 @@ class DomeRandomization(LayoutRandomization):
 
     def seen_from(self, folder: Path) -> Self:
         """The same with the pictures' paths seen from the working directory."""
-        return self.model_copy(update={"textures": tuple(seen_from(folder, name) for name in self.textures)})
+        return self.model_copy(update={"textures": tuple(resolve_from(folder, name) for name in self.textures)})
 
     def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
         """A picture that cannot be read."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from nimbus.datagen.episode.layout import Camera, Dome, Light, PlacedObject, RobotSetup, Surface
+from nimbus.datagen.episode.layout import Camera, Dome, Light, PlacedObject, RobotSetup, SurfaceLook
 from nimbus.datagen.lighting import nominal_light
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.tasks.statements import Randomization
@@ -30,7 +30,7 @@ class Draft:
     light: Light = field(default_factory=nominal_light)
     dome: Dome | None = None
     cameras: list[Camera] = field(default_factory=list)
-    surfaces: dict[str, Surface] = field(default_factory=dict)
+    surfaces: dict[str, SurfaceLook] = field(default_factory=dict)
     latency: float = 0.0
     """Of what cameras show [s]."""
     table_rise: float = 0.0

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.episode.layout import Surface
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
@@ -26,7 +26,7 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
 
     for name in names:
         if name not in texture_names():
-            context = {"name": name, "instead": nearest(name, texture_names())}
+            context = {"name": name, "instead": suggest(name, texture_names())}
             raise PydanticCustomError("texture", "unknown texture '{name}'", context)
     return names
 
@@ -51,7 +51,7 @@ class MaterialRandomization(LayoutRandomization):
             choices = getattr(self, name, None)
             texture = str(rng.choice(choices)) if choices else ""
             seed = int(rng.integers(2**31 - 1)) if choices else 0
-            draft.surfaces[name] = Surface(color=_tint(rng, self.tint), texture=texture, texture_seed=seed)
+            draft.surfaces[name] = SurfaceLook(color=_tint(rng, self.tint), texture=texture, texture_seed=seed)
         return {
             name: {"color": list(surface.color), "texture": surface.texture, "texture_seed": surface.texture_seed}
             for name, surface in draft.surfaces.items()

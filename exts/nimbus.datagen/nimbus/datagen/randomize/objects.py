@@ -19,7 +19,7 @@ from nimbus.datagen.randomize.filling import fill
 from nimbus.datagen.randomize.placement import Float, NoRoomError, find_places, footprint, moved, rectangle
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import ObjectGroup
-from nimbus.datagen.transforms import multiply, pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_multiply
 from nimbus.datagen.usd.stage import StageInfo
 
 CLEARANCE = 0.03
@@ -115,13 +115,13 @@ class _GroupDrawing:
         except NoRoomError:
             what = f"a {container.kind} does not hold {len(names)} of '{self.name}'"
             raise self.task.error(("objects", self.name, "count"), what, instead="lower the count") from None
-        world_T_container = pose(container.position, container.wxyz)
+        world_T_container = make_transform(container.position, container.wxyz)
         objects: list[PlacedObject] = []
         values: Draws = {"count": len(names)}
         for item, (model, rest), point in zip(names, choices, points, strict=True):
             x, y, z = (float(value) for value in (world_T_container @ np.append(point, 1.0))[:3])
             yaw = float(self.streams(item, "pose").uniform(-math.pi, math.pi))
-            wxyz = multiply(rotation_about((0, 0, 1), yaw), rest.wxyz)
+            wxyz = quat_multiply(quat_from_axis_angle((0, 0, 1), yaw), rest.wxyz)
             objects.append(self._object(item, model, rest, (x, y, z), wxyz))
             values[item] = {"kind": model.kind, "variant": model.variant, "rest_pose": rest.name}
             values[item] |= {"x": x, "y": y, "yaw": yaw}
@@ -151,7 +151,7 @@ class _GroupDrawing:
         for item, (model, rest), place in zip(names, choices, places, strict=True):
             joints = self._joints(model, item)
             place_there = (place.x, place.y, top + rest.height + _ABOVE)
-            wxyz = multiply(rotation_about((0, 0, 1), place.yaw), rest.wxyz)
+            wxyz = quat_multiply(quat_from_axis_angle((0, 0, 1), place.yaw), rest.wxyz)
             objects.append(self._object(item, model, rest, place_there, wxyz, joints=joints))
             values[item] = {"kind": model.kind, "variant": model.variant, "rest_pose": rest.name}
             values[item] |= {"x": place.x, "y": place.y, "yaw": place.yaw} | ({"joints": joints} if joints else {})

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ _RESTARTS = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class PlacementPose:
     """Where an object stands: x, y [m] in the world, yaw [rad] about the vertical."""
 
     x: float
@@ -33,7 +33,7 @@ class NoRoomError(Exception):
 
 def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> Float:
     """Convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
-    points = (np.asarray(vertices) @ to_matrix(wxyz).T)[:, :2]
+    points = (np.asarray(vertices) @ quat_to_matrix(wxyz).T)[:, :2]
     return points[ConvexHull(points).vertices]
 
 
@@ -57,7 +57,7 @@ def _separation(one: Float, other: Float) -> float:
     return float((normals @ other.T - offsets[:, None]).min(axis=1).max())
 
 
-def moved(outline: Float, place: Place) -> Float:
+def moved(outline: Float, place: PlacementPose) -> Float:
     """The outline at a place."""
     cos, sin = np.cos(place.yaw), np.sin(place.yaw)
     return outline @ np.array([[cos, sin], [-sin, cos]]) + (place.x, place.y)
@@ -73,7 +73,7 @@ def find_places(
     clearance: float,
     obstacles: Sequence[Float] = (),
     reachable: Callable[[float, float], bool] = lambda x, y: True,
-) -> list[Place]:
+) -> list[PlacementPose]:
     """Draw a place for each outline, each from its own stream.
 
     Args:
@@ -93,10 +93,10 @@ def find_places(
         raise NoRoomError
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
 
-    def try_place(outline: Float, rng: np.random.Generator, taken: list[Float]) -> Place | None:
+    def try_place(outline: Float, rng: np.random.Generator, taken: list[Float]) -> PlacementPose | None:
         for _ in range(_TRIES):
             x, y = (float(value) for value in rng.uniform(low, high))
-            place = Place(x, y, float(rng.uniform(*yaw)))
+            place = PlacementPose(x, y, float(rng.uniform(*yaw)))
             outline_there = moved(outline, place)
             if reachable(x, y) and all(gap(outline_there, other) >= clearance for other in taken):
                 return place

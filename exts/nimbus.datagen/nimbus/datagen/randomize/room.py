@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.tasks.task import Task
 
@@ -29,5 +29,5 @@ def check_room(task: Task, assets: SceneAssets, *, seed: int) -> None:
     """
     fullest = {name: group.model_copy(update={"count": (group.count[1],) * 2}) for name, group in task.objects.items()}
     for index in range(_DRAWS):
-        streams = partial(stream, seed, index, "physical", "objects")
+        streams = partial(generator, seed, index, "physical", "objects")
         draw_objects(replace(task, objects=fullest), assets.stage, streams, reachable=assets.reach)

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Surface, VisualLayout
-from nimbus.datagen.random_streams import Streams, stream
+from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
+from nimbus.datagen.random_streams import Streams, generator
 from nimbus.datagen.randomize.choices import draw_choices
 from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
@@ -65,7 +65,7 @@ def draw_physical(
     task: Task, assets: SceneAssets, *, seed: int, index: int, simulator: str = _DEFAULT
 ) -> PhysicalLayout:
     """The physical layout of an episode, for a simulator."""
-    streams = partial(stream, seed, index, "physical")
+    streams = partial(generator, seed, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
     draft = Draft(objects=objects, joints=joints, regions=task.regions, scene=assets.stage)
@@ -85,12 +85,13 @@ def draw_visual(
     simulator: str = _DEFAULT,
 ) -> VisualLayout:
     """The visual layout of one variant of an episode, for the renderer of a simulator."""
-    streams = partial(stream, key.seed, key.index, "visual", key.variant)
+    streams = partial(generator, key.seed, key.index, "visual", key.variant)
     things = (*(item.name for item in physical.objects), *stage.fixtures)
     draft = Draft(
         objects=list(physical.objects),
         cameras=[robot.mounted(settings.camera(name)) for name, settings in task.cameras.items()],
-        surfaces={name: Surface(texture=texture) for name, texture in _BARE.items()} | dict.fromkeys(things, Surface()),
+        surfaces={name: SurfaceLook(texture=texture) for name, texture in _BARE.items()}
+        | dict.fromkeys(things, SurfaceLook()),
         names={item.name: item.kind.replace("_", " ") for item in physical.objects},
     )
     drawn = _apply(task, "visual", draft, streams, simulator)

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import Ratio
-from nimbus.datagen.files.scene_files import seen_from
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
@@ -40,7 +40,7 @@ class TexturesRandomization(LayoutRandomization):
     def seen_from(self, folder: Path) -> Self:
         """The same with its folder seen from the working directory."""
         return self.model_copy(
-            update={"folder": seen_from(folder, f"{self.folder.rstrip('/')}/")} if self.folder else {}
+            update={"folder": resolve_from(folder, f"{self.folder.rstrip('/')}/")} if self.folder else {}
         )
 
     def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
@@ -71,7 +71,7 @@ class TexturesRandomization(LayoutRandomization):
             drawn[name] = {"texture": (Path(chosen.picture).name or chosen.texture) if covered else "own"}
         return drawn
 
-    def _choose(self, surface: Surface, rng: np.random.Generator) -> Surface:
+    def _choose(self, surface: SurfaceLook, rng: np.random.Generator) -> SurfaceLook:
         from nimbus.datagen.textures.procedural import texture_names
 
         if not self.folder:

@@ -15,13 +15,13 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
-    from nimbus.datagen.render.render_parts import Part
+    from nimbus.datagen.render.render_parts import RenderPart
 
 BACKGROUND, ROBOT = "background", "robot"
 
 
 def make_labels(
-    stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequence[Part], *, libraries: Sequence[str]
+    stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequence[RenderPart], *, libraries: Sequence[str]
 ) -> Labels:
     """Name everything that can be seen.
 
@@ -59,7 +59,7 @@ def make_labels(
     )
 
 
-def _bounds(parts: Sequence[Part]) -> NDArray[np.float64]:
+def _bounds(parts: Sequence[RenderPart]) -> NDArray[np.float64]:
     """Corners (2, 3) around parts of one frame [m]; NaN when there are none, or they have several frames."""
     if len({part.body for part in parts}) != 1:
         return np.full((2, 3), np.nan)

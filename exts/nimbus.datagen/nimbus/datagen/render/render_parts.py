@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
-from nimbus.datagen.meshes.simplify import simplified
+from nimbus.datagen.meshes.simplify import simplify
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.labels import ROBOT
@@ -25,7 +25,7 @@ _VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class RenderPart:
     """A textured mesh that moves with one body, or stands still."""
 
     instance: str
@@ -38,12 +38,12 @@ class Part:
     """(H, W, 3) sRGB: the asset's own texture, or a palette of its colours."""
 
 
-def scene_parts(stage: StageInfo, robot: Robot) -> tuple[Part, ...]:
+def build_scene_parts(stage: StageInfo, robot: Robot) -> tuple[RenderPart, ...]:
     """Everything but the objects: robot links, fixtures, table, floor, backdrop."""
     return _scene_parts(stage.content_hash, _Key(stage, robot))
 
 
-def object_parts(item: PlacedObject) -> tuple[Part, ...]:
+def build_object_parts(item: PlacedObject) -> tuple[RenderPart, ...]:
     """The parts of one object: what moves on it is called and labelled apart, such as ``cabinet_0.drawer_0``."""
     parts = _object_parts(item.library, item.kind, item.variant, item.scale)
     names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
@@ -64,7 +64,7 @@ class _Key:
 
 
 @lru_cache(maxsize=4)
-def _scene_parts(content_hash: str, key: _Key) -> tuple[Part, ...]:
+def _scene_parts(content_hash: str, key: _Key) -> tuple[RenderPart, ...]:
     stage, robot = key.stage, key.robot
     builder = SceneBuilder(stage, robot, visuals=True).world([])
     static = {path: role for role, paths in stage.roles.items() for path in paths}
@@ -78,23 +78,23 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[Part, ...]:
         roles = [role for prefix, role in static.items() if path == prefix or path.startswith(prefix + "/")]
         return (roles[0] if roles else "scene"), ""
 
-    return tuple(_merge(builder, owner, coarse=simplified_bodies(stage, robot, builder)))
+    return tuple(_merge(builder, owner, coarse=simplify_bodies(stage, robot, builder)))
 
 
-def simplified_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
+def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
     """The robot's links, without those of the hand, which wrist cameras see closely."""
     bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0}
     return frozenset(bodies - set(stage.fixtures) - {*robot.gripper_links})
 
 
 @lru_cache(maxsize=64)
-def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[Part, ...]:
+def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[RenderPart, ...]:
     builder = parse_usd(ObjectLibrary.open(library).usd_path(kind, variant, scale), visuals=True)
     names = ["", *(label.rsplit("/", 1)[-1] for label in builder.body_label[1:])]
     return tuple(_merge(builder, lambda shape: (kind, names[builder.shape_body[shape]])))
 
 
-def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[Part]:
+def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[RenderPart]:
     """Join all shapes of one owner that carry no image; colours become a palette texture.
 
     Plain shapes of ``coarse`` bodies get fewer triangles.
@@ -109,10 +109,10 @@ def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] =
         color = builder.shape_color[shape]
         triangles = Triangles.of_mesh(mesh, _matrix(builder.shape_transform[shape]), _scale(builder, shape))
         if texture is None:
-            triangles = simplified(triangles) if body in coarse else triangles
+            triangles = simplify(triangles) if body in coarse else triangles
             plain.setdefault((instance, body), []).append(triangles.painted(color))
         else:
-            yield Part(
+            yield RenderPart(
                 instance=instance,
                 body=body,
                 triangles=triangles,
@@ -120,7 +120,7 @@ def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] =
             )
     for (instance, body), pieces in plain.items():
         merged, image = Triangles.concatenate(pieces).with_palette()
-        yield Part(instance=instance, body=body, triangles=merged, image=image)
+        yield RenderPart(instance=instance, body=body, triangles=merged, image=image)
 
 
 def _as_mesh(builder: newton.ModelBuilder, shape: int) -> newton.Mesh:
@@ -148,10 +148,10 @@ def _scale(builder: newton.ModelBuilder, shape: int) -> NDArray[np.float64]:
 
 
 def _matrix(transform: Any) -> NDArray[np.float64]:
-    from nimbus.datagen.transforms import pose
+    from nimbus.datagen.transforms import make_transform
 
     x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
-    return pose((x, y, z), (qw, qx, qy, qz))
+    return make_transform((x, y, z), (qw, qx, qy, qz))
 
 
 def load_image(texture: Any) -> NDArray[np.uint8]:

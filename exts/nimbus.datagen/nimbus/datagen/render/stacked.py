@@ -20,9 +20,9 @@ from nimbus.datagen.render.camera_model.sensor import SensorModel
 from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.raytracer import culling, rasterize
 from nimbus.datagen.render.raytracer.geometry import build_geometry
-from nimbus.datagen.render.raytracer.kernel_data import TILE, Images, Light, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import TILE, DeviceLight, Images, Steps, Views
 from nimbus.datagen.render.raytracer.raytrace import render_views
-from nimbus.datagen.render.render_parts import Part, object_parts, scene_parts
+from nimbus.datagen.render.render_parts import RenderPart, build_object_parts, build_scene_parts
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.render.table_height import around_table
 from nimbus.datagen.robots.robot import Robot
@@ -68,7 +68,7 @@ class StackedRenderer:
         self.shadows, self.extras = shadows, extras
         self.device = find_device(device)
         self._stack = stack
-        self._scene_parts = scene_parts(stage, robot)
+        self._scene_parts = build_scene_parts(stage, robot)
         self._images: dict[tuple[int, ...], Any] = {}
 
     def load(self, layout: Layout) -> None:
@@ -78,13 +78,13 @@ class StackedRenderer:
         self._lenses = {camera.name: Lens(camera) for camera in visual.cameras if any(camera.distortion)}
         self._sensors = {camera.name: SensorModel(camera) for camera in visual.cameras if camera.sensor != Sensor()}
         self.stack = self._stack or self._choose_stack(visual.cameras)
-        parts = [part for item in layout.physical.objects for part in object_parts(item)]
+        parts = [part for item in layout.physical.objects for part in build_object_parts(item)]
         parts += around_table(self._scene_parts, rise=visual.table_rise)
         libraries = self.libraries or tuple(dict.fromkeys(item.library for item in layout.physical.objects))
         self.labels: Labels = make_labels(self.stage, layout.physical.objects, parts, libraries=libraries)
         self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device)
         self._outlines = self._find_outlines(parts)
-        self._light = light = Light()
+        self._light = light = DeviceLight()
         towards = -np.asarray(visual.light.direction, dtype=float)
         across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
         across /= np.linalg.norm(across)
@@ -133,7 +133,7 @@ class StackedRenderer:
         position, wxyz = np.empty((count, meshes, 3)), np.empty((count, meshes, 4))
         for mesh, body in enumerate(geometry.bodies):
             position[:, mesh], wxyz[:, mesh] = bodies.pose(body)
-        rotation = transforms.to_matrix(wxyz)
+        rotation = transforms.quat_to_matrix(wxyz)
         turned = np.swapaxes(rotation, -1, -2)
         flat = geometry.flat
         rectangles = np.zeros((count, meshes, 4, 3))
@@ -161,7 +161,7 @@ class StackedRenderer:
     def _render(self, camera: Camera, positions: Float, wxyz: Float, placed: _Placed, bodies: _Bodies) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
-        view = self._view(camera, positions, transforms.to_matrix(wxyz), placed)
+        view = self._view(camera, positions, transforms.quat_to_matrix(wxyz), placed)
         images = self._buffers(self.stack, height, width)
         wp.launch(
             render_views,
@@ -219,12 +219,12 @@ class StackedRenderer:
         visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
         for place, (body, points) in self._outlines.items():
             position, wxyz = bodies.pose(body)
-            world = points @ np.swapaxes(transforms.to_matrix(wxyz), -1, -2) + position[:, None]
+            world = points @ np.swapaxes(transforms.quat_to_matrix(wxyz), -1, -2) + position[:, None]
             area = silhouette_areas(world, pose, matrix, width=camera.width, height=camera.height)
             visibility[:, place] = np.clip(pixels[:, place] / np.maximum(area, 1.0), 0.0, 1.0)
         return visibility
 
-    def _find_outlines(self, parts: Sequence[Part]) -> dict[int, tuple[str, Float]]:
+    def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, Float]]:
         """Body and outline points by instance, of what moves as one."""
         found = {}
         for place, body in enumerate(self.labels.instance_bodies):

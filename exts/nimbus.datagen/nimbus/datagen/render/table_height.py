@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nimbus.datagen.render.render_parts import Part
+from nimbus.datagen.render.render_parts import RenderPart
 
 _ROOM = ("floor", "backdrop")
 _TABLE = "table"
@@ -15,7 +15,7 @@ _LEGS = -0.3
 """[m] What of the table reaches below this are its legs: their ends stay on the floor."""
 
 
-def around_table(parts: Iterable[Part], *, rise: float) -> Iterator[Part]:
+def around_table(parts: Iterable[RenderPart], *, rise: float) -> Iterator[RenderPart]:
     """The same parts with the room lower by ``rise`` [m]: the world's origin stays on the table."""
     for part in parts:
         if not rise or part.body or part.instance not in (*_ROOM, _TABLE):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nimbus.datagen.robots.joint_inertia import joint_inertias
+from nimbus.datagen.robots.joint_inertia import compute_joint_inertias
 from nimbus.datagen.robots.robot import Arm, Manipulator
 from nimbus.datagen.robots.urdf import Element, effort_of, ratio_of, speed_of
 
@@ -20,7 +20,7 @@ _ACCELERATION = (2.0, 12.0)
 """[rad/s^2] Derived acceleration limits stay between these."""
 
 
-def completed(one: Manipulator, root: Element) -> Manipulator:
+def complete_robot(one: Manipulator, root: Element) -> Manipulator:
     """With what the URDF knows in place of what the file leaves out."""
     arm, gripper = one.arm, one.gripper
     joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
@@ -38,7 +38,7 @@ def _missing(arm: Arm, joints: Mapping[str, Element], root: Element) -> Iterator
     yield "velocity_limits", arm.velocity_limits or velocity
     if arm.acceleration_limits and arm.stiffness and arm.damping:
         return
-    moved = joint_inertias(root, dict(zip(arm.joints, arm.home, strict=True)))
+    moved = compute_joint_inertias(root, dict(zip(arm.joints, arm.home, strict=True)))
     inertia = np.array([moved[name] for name in arm.joints]) + arm.armature
     stiffness = np.maximum(np.array(effort) / _FULL_EFFORT_AT, _TRACKING_FREQUENCY**2 * inertia)
     damping = 2.0 * np.sqrt(stiffness * inertia)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nimbus.datagen.robots.urdf import Element, Float, axis_of, child_of, is_below, origin_of, parent_of
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 
-def joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
+def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
     """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2]."""
     place = dict(_places(root, posture))
     below: dict[str, float] = {}
@@ -57,7 +57,7 @@ def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, 
             if joint.get("type") == "prismatic":
                 moved[:3, 3] = axis_of(joint) * value
             elif value:
-                moved[:3, :3] = to_matrix(rotation_about(axis_of(joint), value))
+                moved[:3, :3] = quat_to_matrix(quat_from_axis_angle(axis_of(joint), value))
             parent = known[parent_of(joint)]
             known[child_of(joint)] = parent @ origin_of(joint) @ moved
         waiting = [joint for joint in waiting if joint not in ready]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robots.model_lines import ModelFile
+from nimbus.datagen.robots.model_lines import ModelLines
 from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import Element, Float, mesh_path, model_path, piece_path, read_urdf
 
@@ -32,7 +32,7 @@ class _Mesh:
     touched: bool
     element: Element
     link: Element
-    place: ModelFile
+    place: ModelLines
 
     def error(self, what: str, instead: str) -> InputError:
         """An error at its line; a mesh of an MJCF has a name of ours, so there its link says which it is."""
@@ -74,7 +74,7 @@ def check_meshes(robot: Robot) -> None:
 
 
 def _meshes(piece: Piece, robot: str) -> Iterator[_Mesh]:
-    urdf, place = piece_path(piece, robot=robot), ModelFile(model_path(piece, robot=robot))
+    urdf, place = piece_path(piece, robot=robot), ModelLines(model_path(piece, robot=robot))
     for link in read_urdf(urdf).findall("link"):
         for shape in (*link.findall("visual"), *link.findall("collision")):
             if (mesh := shape.find("geometry/mesh")) is not None:

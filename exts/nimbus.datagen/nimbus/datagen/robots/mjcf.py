@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
-from nimbus.datagen.transforms import pose, rotation_about, to_matrix
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def is_mjcf(path: Path) -> bool:
         return False
 
 
-def as_urdf(path: Path) -> Path:
+def convert_to_urdf(path: Path) -> Path:
     """The URDF of an MJCF file, made once for its content.
 
     Links have the names and frames of the bodies. Free joints are left out: a robot stands on its base. Geoms that
@@ -101,7 +101,9 @@ class _Conversion:
         solid = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == 0 and model.geom_type[geom] != 0]
         on_world = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
         alone = not solid and len(on_world) == 1 and not self._moves(on_world[0])
-        same = alone and np.allclose(pose(model.body_pos[on_world[0]], model.body_quat[on_world[0]]), np.eye(4))
+        same = alone and np.allclose(
+            make_transform(model.body_pos[on_world[0]], model.body_quat[on_world[0]]), np.eye(4)
+        )
         return int(same)
 
     def _moves(self, body: int) -> list[int]:
@@ -116,7 +118,7 @@ class _Conversion:
         model, link = self.model, ElementTree.SubElement(self.root, "link", name=self._name("body", body))
         mass, moments = float(model.body_mass[body]), model.body_inertia[body]
         if mass > 0.0 and body > 0:
-            _inertial(link, mass, moments, pose(model.body_ipos[body], model.body_iquat[body]))
+            _inertial(link, mass, moments, make_transform(model.body_ipos[body], model.body_iquat[body]))
         geoms = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == body and model.geom_type[geom] != 0]
         solid = [geom for geom in geoms if model.geom_contype[geom] or model.geom_conaffinity[geom]]
         for tag, some in (("visual", [g for g in geoms if g not in solid] or solid), ("collision", solid)):
@@ -125,10 +127,10 @@ class _Conversion:
 
     def _geom(self, link: Element, tag: str, geom: int) -> None:
         model = self.model
-        place = pose(model.geom_pos[geom], model.geom_quat[geom])
+        place = make_transform(model.geom_pos[geom], model.geom_quat[geom])
         for number, (shift, shape) in enumerate(self._shapes(geom)):
             element = ElementTree.SubElement(link, tag, name=f"{tag}_{geom}_{number}")
-            set_origin(element, place @ pose((0.0, 0.0, shift), (1.0, 0.0, 0.0, 0.0)))
+            set_origin(element, place @ make_transform((0.0, 0.0, shift), (1.0, 0.0, 0.0, 0.0)))
             ElementTree.SubElement(element, "geometry").append(shape)
             if tag == "visual":
                 material = int(model.geom_matid[geom])
@@ -165,10 +167,10 @@ class _Conversion:
         """Everything between a body and its parent: with several joints, or one beside its origin, links between."""
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
-        here = pose(model.body_pos[body], model.body_quat[body])  # the body, seen from the last link made
+        here = make_transform(model.body_pos[body], model.body_quat[body])  # the body, seen from the last link made
         moves = self._moves(body)
         for joint in moves:
-            anchor, axis = pose(model.jnt_pos[joint], (1.0, 0.0, 0.0, 0.0)), np.array(model.jnt_axis[joint])
+            anchor, axis = make_transform(model.jnt_pos[joint], (1.0, 0.0, 0.0, 0.0)), np.array(model.jnt_axis[joint])
             last = joint == moves[-1] and not np.any(model.jnt_pos[joint])
             child = name if last else f"{name}_{self._name('joint', joint)}"
             self._joint(joint, parent, child, here @ anchor, axis)
@@ -196,7 +198,7 @@ class _Conversion:
         if slides:
             back[:3, 3] = -start * axis
         else:
-            back[:3, :3] = to_matrix(rotation_about(axis, -start))
+            back[:3, :3] = quat_to_matrix(quat_from_axis_angle(axis, -start))
         set_origin(element, place @ back)
         element.append(Element("axis", xyz=_text(axis)))
         limit = {"effort": f"{self._effort(joint):.6g}", "velocity": f"{SPEED['prismatic' if slides else 'revolute']}"}

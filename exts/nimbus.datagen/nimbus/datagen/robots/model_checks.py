@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.robots.model_lines import ModelFile
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.robots.model_lines import ModelLines
 from nimbus.datagen.robots.urdf import Element, child_of, parent_of, range_of
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -42,7 +42,7 @@ def check_model(root: Element, path: Path) -> None:
     Raises:
         InputError: The first thing that no robot can have.
     """
-    file = ModelFile(path)
+    file = ModelLines(path)
     links = _by_name(root, "link", file)
     joints = _by_name(root, "joint", file)
     for element in (*links.values(), *joints.values()):
@@ -57,7 +57,7 @@ def check_model(root: Element, path: Path) -> None:
         raise InputError(what, where=str(path), instead="write one for each link, such as a copy of its <visual>")
 
 
-def _by_name(root: Element, tag: str, file: ModelFile) -> dict[str, Element]:
+def _by_name(root: Element, tag: str, file: ModelLines) -> dict[str, Element]:
     found: dict[str, Element] = {}
     for element in root.findall(tag):
         name = element.get("name", "")
@@ -68,7 +68,7 @@ def _by_name(root: Element, tag: str, file: ModelFile) -> dict[str, Element]:
     return found
 
 
-def _check_numbers(owner: Element, file: ModelFile) -> None:
+def _check_numbers(owner: Element, file: ModelLines) -> None:
     for element in owner.iter():
         for attribute, count in _NUMBERS.get(element.tag, {}).items():
             text = element.get(attribute)
@@ -91,13 +91,13 @@ def _finite(text: str) -> list[float]:
     return values if all(map(math.isfinite, values)) else []
 
 
-def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelFile) -> None:
+def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelLines) -> None:
     name, kind = joint.get("name"), joint.get("type", "")
     if kind not in _KINDS:
-        raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=nearest(kind, _KINDS))
+        raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=suggest(kind, _KINDS))
     for link in (parent_of(joint), child_of(joint)):
         if link not in links:
-            raise file.error(joint, f"joint '{name}' names no link '{link}'", instead=nearest(link, links))
+            raise file.error(joint, f"joint '{name}' names no link '{link}'", instead=suggest(link, links))
     if kind in ("fixed", "floating"):
         return
     axis = joint.find("axis")
@@ -109,7 +109,7 @@ def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelFile) 
         raise file.error(joint, what, instead=f'write lower="{high:g}" upper="{low:g}"')
 
 
-def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], file: ModelFile) -> None:
+def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], file: ModelLines) -> None:
     above: dict[str, Element] = {}
     for joint in joints.values():
         if (other := above.get(child_of(joint))) is not None:
@@ -140,7 +140,7 @@ def _circle(link: str, above: Mapping[str, Element]) -> list[str]:
     return []
 
 
-def _check_inertia(link: Element, file: ModelFile) -> None:
+def _check_inertia(link: Element, file: ModelLines) -> None:
     name, mass, tensor = link.get("name"), link.find("inertial/mass"), link.find("inertial/inertia")
     if mass is not None and float(mass.get("value", "0")) < 0:
         what = f"link '{name}' has a mass of {mass.get('value')} kg"

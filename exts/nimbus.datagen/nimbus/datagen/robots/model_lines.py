@@ -14,7 +14,7 @@ _NAMES = ("name", "filename", "file")
 
 
 @dataclass(frozen=True)
-class ModelFile:
+class ModelLines:
     """A URDF or MJCF file, as the user wrote it."""
 
     path: Path

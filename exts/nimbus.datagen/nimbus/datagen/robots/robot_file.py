@@ -8,12 +8,12 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from nimbus.datagen.episode.layout import Vector
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.files.quantities import Radians
-from nimbus.datagen.files.scene_files import scene_file, seen_from
+from nimbus.datagen.files.scene_files import resolve_from, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel
-from nimbus.datagen.robots.defaults import completed
+from nimbus.datagen.robots.defaults import complete_robot
 from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
 from nimbus.datagen.robots.mesh_checks import check_mesh_files
 from nimbus.datagen.robots.model_checks import check_model
@@ -27,10 +27,10 @@ from nimbus.datagen.robots.urdf import (
     range_of,
     read_urdf,
 )
-from nimbus.datagen.transforms import multiply, rotation_about
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 
 
-class Place(StrictModel):
+class MountPose(StrictModel):
     """Where something stands or is mounted: turned about z, then x, then moved."""
 
     position: Vector = Field(default=(0.0, 0.0, 0.0), description="x, y, z [m]")
@@ -42,10 +42,10 @@ class Place(StrictModel):
         """Its orientation."""
         if not (self.turn or self.tilt):
             return 1.0, 0.0, 0.0, 0.0
-        return multiply(rotation_about((0, 0, 1), self.turn), rotation_about((1, 0, 0), self.tilt))
+        return quat_multiply(quat_from_axis_angle((0, 0, 1), self.turn), quat_from_axis_angle((1, 0, 0), self.tilt))
 
 
-class BorrowedHand(Place):
+class BorrowedHand(MountPose):
     """The gripper of another robot, with its tool frame, fixed to a link of this one."""
 
     of: str = Field(description="Robot whose gripper it is: a name from scenes/robots, or a path seen from this file.")
@@ -65,7 +65,7 @@ class WholeArm(ArmEntry):
     """One of several arms; instead of its parts it can be another robot as a whole, ``of`` which it is."""
 
     of: str = Field("", description="Another one-armed robot, as this arm.")
-    place: Place = Field(Place(), description="Where that robot stands.")
+    place: MountPose = Field(MountPose(), description="Where that robot stands.")
 
 
 class RobotFile(ArmEntry):
@@ -75,7 +75,9 @@ class RobotFile(ArmEntry):
     description: str = ""
     package: str = Field("", description="Python package that carries the URDF; empty: urdf is a path seen from here.")
     urdf: str = Field("", description="URDF or MJCF: path inside the package's data folder, or seen from this file.")
-    place: Place = Field(Place(), description="Where the robot's base stands, seen from the scene's place for robots.")
+    place: MountPose = Field(
+        MountPose(), description="Where the robot's base stands, seen from the scene's place for robots."
+    )
     locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
     arms: dict[str, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
     decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
@@ -144,7 +146,7 @@ class _Completion:
             name=file.name,
             description=file.description,
             pieces=tuple(pieces),
-            arms=tuple(completed(arm, root) for arm in arms),
+            arms=tuple(complete_robot(arm, root) for arm in arms),
             position=file.place.position,
             wxyz=file.place.wxyz,
             locked=tuple(sorted(locked.items())),
@@ -165,7 +167,7 @@ class _Completion:
         return keys if name == ONLY_ARM and not self.file.arms else ("arms", name, *keys)
 
     def _borrowed(self, name: str, keys: Keys) -> Robot:
-        other = load_robot(seen_from(self.folder, name), where=self.document.where(keys))
+        other = load_robot(resolve_from(self.folder, name), where=self.document.where(keys))
         if len(other.arms) > 1:
             raise self.document.error(keys, f"robot '{other.name}' has several arms", instead="name one with one arm")
         return other
@@ -237,7 +239,7 @@ class _Completion:
             if name in known:
                 continue
             at = keys if len(names) == 1 or (*keys, index) not in self.document.values else (*keys, index)
-            raise self.document.error(at, f"its URDF has no {kind} '{name}'", instead=nearest(name, known))
+            raise self.document.error(at, f"its URDF has no {kind} '{name}'", instead=suggest(name, known))
 
     def _locked(self, root: Element, arms: list[Manipulator]) -> dict[str, float]:
         """Joints that can move, but are nobody's: they stay where the file says, or at rest."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import Piece
-from nimbus.datagen.transforms import pose, rotation_about, to_matrix
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 
 Float = NDArray[np.float64]
 Element = ElementTree.Element
@@ -55,10 +55,10 @@ def piece_path(piece: Piece, *, robot: str) -> Path:
     Raises:
         InputError: There is none.
     """
-    from nimbus.datagen.robots.mjcf import as_urdf, is_mjcf
+    from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
 
     path = model_path(piece, robot=robot)
-    return as_urdf(path) if is_mjcf(path) else path
+    return convert_to_urdf(path) if is_mjcf(path) else path
 
 
 def model_path(piece: Piece, *, robot: str) -> Path:
@@ -110,7 +110,7 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
             names = [str(link.get("name")) for link in part.findall("link")]
             children = {child_of(joint) for joint in part.findall("joint")}
             root = next(name for name in names if name not in children)
-            whole.append(_fixed_joint(f"{mount}_to_{root}", mount, root, pose(piece.position, piece.wxyz)))
+            whole.append(_fixed_joint(f"{mount}_to_{root}", mount, root, make_transform(piece.position, piece.wxyz)))
         whole.extend(part)
     return whole
 
@@ -203,7 +203,7 @@ def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
         if joint.get("type") == "prismatic":
             moved[:3, 3] = axis * value
         else:
-            moved[:3, :3] = to_matrix(rotation_about(axis, value))
+            moved[:3, :3] = quat_to_matrix(quat_from_axis_angle(axis, value))
         joint.set("type", "fixed")
         for tag in ("limit", "mimic", "axis", "dynamics", "safety_controller", "origin"):
             for element in joint.findall(tag):
@@ -232,10 +232,11 @@ def origin_of(element: Element) -> Float:
     if origin is not None:
         roll, pitch, yaw = _numbers(origin.get("rpy", "0 0 0"))
         turns = (
-            rotation_about(axis, angle) for axis, angle in (((0, 0, 1), yaw), ((0, 1, 0), pitch), ((1, 0, 0), roll))
+            quat_from_axis_angle(axis, angle)
+            for axis, angle in (((0, 0, 1), yaw), ((0, 1, 0), pitch), ((1, 0, 0), roll))
         )
         for turn in turns:
-            matrix[:3, :3] = matrix[:3, :3] @ to_matrix(turn)
+            matrix[:3, :3] = matrix[:3, :3] @ quat_to_matrix(turn)
         matrix[:3, 3] = _numbers(origin.get("xyz", "0 0 0"))
     return matrix
 

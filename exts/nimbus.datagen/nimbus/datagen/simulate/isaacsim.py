@@ -63,14 +63,14 @@ class IsaacSimSimulation:
 
         from nimbus.datagen.simulate.isaacsim_joints import Joints
         from nimbus.datagen.simulate.kit_app import open_stage
-        from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT, body_prims, write_laid_out_stage
+        from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT, body_prims, write_layout_stage
 
         app_utils.stop()  # a timeline that plays while its stage goes crashes Kit
         self._count += 1
         path = Path(self._folder.name) / f"{self._count:05d}.usda"
         key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
         whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=_NO_CAMERAS))
-        write_laid_out_stage(path, self.stage, self.robot, whole)
+        write_layout_stage(path, self.stage, self.robot, whole)
         open_stage(str(path))
         SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")
         stage = stage_utils.get_current_stage()

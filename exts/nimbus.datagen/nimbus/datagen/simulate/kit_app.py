@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 
 if TYPE_CHECKING:
     from isaacsim import SimulationApp
@@ -121,7 +121,7 @@ def progress_by_update() -> Iterator[None]:
 
     subscription = carb.eventdispatcher.get_eventdispatcher().observe_event(
         event_name=omni.kit.app.GLOBAL_EVENT_UPDATE,
-        on_event=lambda _: progress(),
+        on_event=lambda _: tick(),
         observer_name="nimbus.datagen.worker",
     )
     try:

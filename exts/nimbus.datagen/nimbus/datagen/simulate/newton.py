@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, start_positions
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.simulate.reference import smooth_reference
-from nimbus.datagen.transforms import multiply, rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.usd.stage import StageInfo
 
 Float = NDArray[np.float64]
@@ -107,9 +107,9 @@ class NewtonSimulation:
         """Shift and turn all bodies of the robot that are fixed to the world, about the place of the robot."""
         model = self.model
         first = model.body_rootid[model.joint(self.robot.joint_names[0]).bodyid[0]]
-        pivot, turn = np.array(self.stage.robot_position), rotation_about((0, 0, 1), setup.yaw)
-        model.body_pos[first] = pivot + to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
-        model.body_quat[first] = multiply(turn, tuple(model.body_quat[first]))
+        pivot, turn = np.array(self.stage.robot_position), quat_from_axis_angle((0, 0, 1), setup.yaw)
+        model.body_pos[first] = pivot + quat_to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
+        model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
 
     def _find_belts(self, layout: PhysicalLayout) -> None:
         """Joints of the parts whose surfaces move, and how fast."""
@@ -155,7 +155,7 @@ class NewtonSimulation:
         first, second = self._previous, self._command
         acceleration = (first - 2 * second + target) / period**2
         reference, lead = second, np.zeros_like(second)
-        progress()
+        tick()
         for step in range(self.steps_per_period):
             if step % _OBSERVED_EVERY == 0:
                 lead = self._lead_of(acceleration)

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class ByteRange:
     """Bytes ``[offset, offset + byte_count)`` of a file."""
 
     path: Path
@@ -22,15 +22,15 @@ class Span:
     def __str__(self) -> str:
         return f"{self.path}: {self.name or f'bytes {self.offset} to {self.offset + self.byte_count}'}"
 
-    def open(self) -> SpanFile:
+    def open(self) -> ByteRangeFile:
         """Open for reading; ``OSError`` where there is no such file."""
-        return SpanFile(self)
+        return ByteRangeFile(self)
 
 
-class SpanFile(io.RawIOBase):
-    """A :class:`Span` as an open file."""
+class ByteRangeFile(io.RawIOBase):
+    """A :class:`ByteRange` as an open file."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: ByteRange) -> None:
         self._span = span
         self._position = 0
         self._descriptor = os.open(span.path, os.O_RDONLY | os.O_CLOEXEC)

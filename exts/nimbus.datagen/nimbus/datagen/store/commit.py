@@ -13,13 +13,13 @@ from typing import Any
 from pydantic_core import to_json as json_bytes
 
 from nimbus.datagen.store.episode_file.content_check import is_whole, is_whole_video
-from nimbus.datagen.store.episode_file.videos import staged_path
+from nimbus.datagen.store.episode_file.videos import staged_video_path
 from nimbus.datagen.store.failpoints import failpoint
-from nimbus.datagen.store.folder import put_aside
+from nimbus.datagen.store.folder import quarantine_file
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, State, state_of
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, status_of
 from nimbus.datagen.store.publish import disk, sync_folder
 
 ORPHANS = "orphans"
@@ -27,7 +27,7 @@ ORPHANS = "orphans"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged:
+class StagedEpisode:
     """An episode whose files are written and synced, under other names."""
 
     attempt: Attempt
@@ -42,10 +42,10 @@ class Staged:
     def files(self) -> dict[str, Path]:
         """Where each file is staged, by its path in the dataset; the HDF5 file comes last."""
         attempt = self.attempt
-        return {path: staged_path(self.path, attempt.episode_id, path) for path in attempt.files}
+        return {path: staged_video_path(self.path, attempt.episode_id, path) for path in attempt.files}
 
 
-class Publisher:
+class Committer:
     """Gives staged episodes their names, with the ledger's word before and after.
 
     ``orphans`` are files that stood under such a name and that the ledger did not know, where they are now.
@@ -56,7 +56,7 @@ class Publisher:
         self._folder = folder
         self._ledger = ledger
 
-    def commit(self, group: Sequence[Staged]) -> list[Staged]:
+    def commit(self, group: Sequence[StagedEpisode]) -> list[StagedEpisode]:
         """Commit episodes together; their staged files are gone afterwards.
 
         Returns:
@@ -69,16 +69,16 @@ class Publisher:
         failpoint("before_intent")
         before: list[EpisodeState] = []
         intents: dict[tuple[int, int], EpisodeState] = {}
-        taken: list[Staged] = []
+        taken: list[StagedEpisode] = []
         with self._ledger.batch():
             for staged in group:
                 key = (staged.attempt.idx, staged.attempt.variant)
                 known = intents.get(key) or self._ledger.episode(*key)
                 if _is_there(staged) and _may_commit(known, staged.lease):
-                    before.append(known or state_of(staged.attempt, State.PENDING))
+                    before.append(known or status_of(staged.attempt, EpisodeStatus.PENDING))
                     taken.append(staged)
                     stage, detail = f"stage/{staged.path.name}", json_bytes(staged.attempt).decode()
-                    intents[key] = self._state(staged, State.INTENT, stage=stage, detail=detail)
+                    intents[key] = self._state(staged, EpisodeStatus.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")
         with self._undone_on_error(taken, before):
@@ -87,7 +87,7 @@ class Publisher:
         self.clear([*taken, *(staged for staged in group if staged.path not in kept)])
         return taken
 
-    def place(self, group: Sequence[Staged]) -> None:
+    def place(self, group: Sequence[StagedEpisode]) -> None:
         """From intent to done: link, sync the directory, tell the ledger."""
         with disk(self._folder / "episodes"):
             for staged in group:
@@ -98,17 +98,17 @@ class Publisher:
                 sync_folder(self._folder / "episodes")
         failpoint("after_directory_sync")
         attempts = [staged.attempt for staged in group]
-        self._ledger.record(*attempts, *(self._state(staged, State.DONE) for staged in group))
+        self._ledger.record(*attempts, *(self._state(staged, EpisodeStatus.DONE) for staged in group))
         failpoint("after_done")
 
-    def clear(self, group: Sequence[Staged]) -> None:
+    def clear(self, group: Sequence[StagedEpisode]) -> None:
         """Remove staged files; one that cannot be removed is cleared when the dataset is next opened."""
         for path in (path for staged in group for path in staged.files.values()):
             with suppress(OSError):
                 os.unlink(path)
             failpoint("after_unlink")
 
-    def _link(self, staged: Staged, source: Path, path: str) -> None:
+    def _link(self, staged: StagedEpisode, source: Path, path: str) -> None:
         """Give a file its name, over no other; one of the same content that is there already will do."""
         try:
             os.link(source, f"{self._folder}/{path}")
@@ -117,16 +117,16 @@ class Publisher:
             is_ours = source.exists() and final.samefile(source)
             if is_ours or is_whole_file(final, staged.attempt, path):
                 return
-            self.orphans.append(put_aside(final, self._folder / ORPHANS))
+            self.orphans.append(quarantine_file(final, self._folder / ORPHANS))
             os.link(source, final)
 
-    def _state(self, staged: Staged, state: State, **values: Any) -> EpisodeState:
+    def _state(self, staged: StagedEpisode, state: EpisodeStatus, **values: Any) -> EpisodeState:
         attempt = staged.attempt
         size = {"sha256": attempt.sha256, "byte_count": attempt.byte_count}
-        return state_of(attempt, state, lease=staged.lease, **size, **values)
+        return status_of(attempt, state, lease=staged.lease, **size, **values)
 
     @contextmanager
-    def _undone_on_error(self, taken: list[Staged], before: list[EpisodeState]) -> Iterator[None]:
+    def _undone_on_error(self, taken: list[StagedEpisode], before: list[EpisodeState]) -> Iterator[None]:
         try:
             yield
         except Exception:  # whatever it was goes on up, once nothing half-made is left
@@ -153,7 +153,7 @@ def is_whole_file(found: Path, attempt: Attempt, path: str) -> bool:
     return is_whole(found, sha256=attempt.sha256, byte_count=attempt.byte_count)
 
 
-def _is_there(staged: Staged) -> bool:
+def _is_there(staged: StagedEpisode) -> bool:
     sizes = staged.attempt.files
     return all(has_size(source, sizes[path]) for path, source in staged.files.items())
 
@@ -161,6 +161,6 @@ def _is_there(staged: Staged) -> bool:
 def _may_commit(known: EpisodeState | None, lease: int) -> bool:
     if known is None:
         return True
-    if known.state is State.PENDING:
+    if known.state is EpisodeStatus.PENDING:
         return lease == 0 or lease > known.lease
-    return known.state is State.LEASED and lease == known.lease
+    return known.state is EpisodeStatus.LEASED and lease == known.lease

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.store.commit import ORPHANS, Publisher, Staged
-from nimbus.datagen.store.dataset_inference import learned_from_file
+from nimbus.datagen.store.commit import ORPHANS, Committer, StagedEpisode
+from nimbus.datagen.store.dataset_inference import infer_dataset_info_from_file
 from nimbus.datagen.store.dataset_origin import check_folder as check_folder
 from nimbus.datagen.store.dataset_origin import refuse_foreign, refuse_other_inputs, refuse_other_task
 from nimbus.datagen.store.failures import clear_failures
-from nimbus.datagen.store.folder import make_subfolder, open_folder, put_aside
+from nimbus.datagen.store.folder import make_subfolder, open_folder, quarantine_file
 from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Span, State, state_of
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan, status_of
 from nimbus.datagen.store.publish import disk, replace_text, sync_folder
-from nimbus.datagen.store.recovery import Recovery, recover
+from nimbus.datagen.store.recovery import RecoveryReport, recover
 
 _INFO_PERIOD = 5.0
 """[s] between two writings of ``dataset.json``, which follows the ledger."""
@@ -46,14 +46,14 @@ class Dataset:
         self.episodes = folder / "episodes"
         self.stage = folder / "stage"
         self.outdated: tuple[Path, ...] = ()
-        self.recovered = Recovery()
+        self.recovered = RecoveryReport()
         self.stale = 0
         self._lock = lock
         self._written = info
         self._written_at = -_INFO_PERIOD
         self._turn = threading.RLock()
         self.ledger = Ledger(folder)
-        self._publisher = Publisher(folder, self.ledger)
+        self._publisher = Committer(folder, self.ledger)
         try:
             self._recover()
         except BaseException:
@@ -125,18 +125,18 @@ class Dataset:
             if (number := lease) is None:
                 number = 1 + max((state.lease for state in known.values() if state), default=0)
             for variant, state in known.items():
-                if state is not None and state.state is State.DONE:
+                if state is not None and state.state is EpisodeStatus.DONE:
                     raise ValueError(f"{state.episode_id} is stored already")
-                row = EpisodeState(idx=index, variant=variant, state=State.LEASED, lease=number, owner=owner)
+                row = EpisodeState(idx=index, variant=variant, state=EpisodeStatus.LEASED, lease=number, owner=owner)
                 self.ledger.defer(row)
             return number
 
     def lease_of(self, index: int, variant: int = 0) -> int:
         """Number of the lease under which an episode is being made; 0 for none."""
         known = self.ledger.episode(index, variant)
-        return known.lease if known and known.state is State.LEASED else 0
+        return known.lease if known and known.state is EpisodeStatus.LEASED else 0
 
-    def commit(self, staged: Sequence[Staged]) -> list[Attempt]:
+    def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
         """Store episodes whose files are staged and synced, all of them or none.
 
         Returns:
@@ -173,7 +173,7 @@ class Dataset:
             self.ledger.record(*attempts)
             for attempt in attempts:
                 if attempt.final:
-                    self._settle(state_of(attempt, State.REJECTED, detail=attempt.reason))
+                    self._settle(status_of(attempt, EpisodeStatus.REJECTED, detail=attempt.reason))
 
     def quarantine(self, index: int, variants: Sequence[int] = (0,), *, evidence: Mapping[str, Any]) -> None:
         """Hand variants of an episode out no more, unless they are stored.
@@ -189,13 +189,13 @@ class Dataset:
         with self._turn, self.ledger.batch():
             for variant in variants:
                 detail = json.dumps(dict(evidence))
-                self._settle(EpisodeState(idx=index, variant=variant, state=State.QUARANTINED, detail=detail))
+                self._settle(EpisodeState(idx=index, variant=variant, state=EpisodeStatus.QUARANTINED, detail=detail))
 
     def fault(self, *faults: Fault) -> None:
         """Note faults; durable with the next batch or :meth:`flush`."""
         self.ledger.defer(*faults)
 
-    def spans(self, spans: Iterable[Span]) -> None:
+    def spans(self, spans: Iterable[TimeSpan]) -> None:
         """Note what workers did; durable with the next batch or :meth:`flush`."""
         self.ledger.defer(*spans)
 
@@ -228,7 +228,7 @@ class Dataset:
 
     def _settle(self, settled: EpisodeState) -> None:
         known = self.ledger.episode(settled.idx, settled.variant)
-        if known is None or known.state in (State.PENDING, State.LEASED):
+        if known is None or known.state in (EpisodeStatus.PENDING, EpisodeStatus.LEASED):
             self.ledger.record(replace(settled, lease=known.lease if known else 0))
 
     def _write_info(self, *, when_due: bool = False) -> None:
@@ -252,7 +252,7 @@ class Dataset:
             known = {path for attempt in stored for path in attempt.files}
             files = (path for kind in ("*.hdf5", "*.mp4") for path in self.episodes.glob(kind))
             strays = [path for path in files if f"episodes/{path.name}" not in known]
-            self._publisher.orphans += [put_aside(path, self.folder / ORPHANS) for path in sorted(strays)]
+            self._publisher.orphans += [quarantine_file(path, self.folder / ORPHANS) for path in sorted(strays)]
             sync_folder(self.folder)
         clear_failures(self.folder, self.ledger)
         self._recount(stored)
@@ -279,7 +279,7 @@ class Dataset:
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
         for attempt in _latest(stored, behind):
             with suppress(InputError):  # a file that cannot be read is for `nimbus verify` to tell
-                info = merge(info, learned_from_file(info, self.folder / attempt.path))
+                info = merge(info, infer_dataset_info_from_file(info, self.folder / attempt.path))
         self.info = replace(
             info,
             episode_count=len(stored),

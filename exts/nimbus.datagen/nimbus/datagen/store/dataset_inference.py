@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.store.info import DatasetInfo
 
 
-def learned(
+def infer_dataset_info(
     info: DatasetInfo, layout: Layout, trajectory: Trajectory, labels: Labels | None, features: dict[str, Any]
 ) -> DatasetInfo:
     """The description of a dataset that holds this episode and no other."""
@@ -32,7 +32,7 @@ def learned(
     )
 
 
-def learned_from_file(info: DatasetInfo, path: Path) -> DatasetInfo:
+def infer_dataset_info_from_file(info: DatasetInfo, path: Path) -> DatasetInfo:
     """The same, read back from a stored episode.
 
     Raises:
@@ -41,4 +41,4 @@ def learned_from_file(info: DatasetInfo, path: Path) -> DatasetInfo:
     with EpisodeFile(path) as episode:
         fields = ((name, field_of(name)) for name in episode.paths())
         features = {name: feature(field, episode[name].shape) for name, field in fields if field}
-        return learned(info, episode.layout(), episode.trajectory(), episode.labels, features)
+        return infer_dataset_info(info, episode.layout(), episode.trajectory(), episode.labels, features)

@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
-class Inside:
+class DatasetPaths:
     """Paths in a folder, each checked.
 
     Args:
@@ -48,13 +48,13 @@ class Inside:
         return self.root / name
 
 
-def within(root: Path, name: str) -> Path:
-    """The path of a file in a folder; see :class:`Inside`.
+def resolve_inside(root: Path, name: str) -> Path:
+    """The path of a file in a folder; see :class:`DatasetPaths`.
 
     Raises:
         InputError: It leads out of the folder.
     """
-    return Inside(root).path(name)
+    return DatasetPaths(root).path(name)
 
 
 def _as_text(name: str, root: Path) -> str:
@@ -65,7 +65,7 @@ def _as_text(name: str, root: Path) -> str:
     return name
 
 
-def fill(template: str, **values: int | str) -> str:
+def fill_template(template: str, **values: int | str) -> str:
     """A path template such as ``chunk-{chunk_index:03d}`` with its fields filled in; other braces stay as they are."""
 
     def value(match: re.Match[str]) -> str:
@@ -81,7 +81,7 @@ def files_under(root: Path) -> Iterator[str]:
     Raises:
         InputError: A symbolic link leads out of it.
     """
-    inside, top = Inside(root), len(str(root)) + 1
+    inside, top = DatasetPaths(root), len(str(root)) + 1
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted((*names, *(name for name in folders if os.path.islink(os.path.join(place, name))))):

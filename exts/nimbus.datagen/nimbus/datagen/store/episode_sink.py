@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from nimbus.datagen.store.commit import Staged
+from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 
-class Shelf(Protocol):
+class EpisodeSink(Protocol):
     """Takes staged episodes and failed attempts. All of it may be called from two threads."""
 
     @property
@@ -32,6 +32,6 @@ class Shelf(Protocol):
         """Enter failed attempts."""
         ...
 
-    def commit(self, staged: Sequence[Staged]) -> list[Attempt]:
+    def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
         """Take episodes whose files are staged and synced; returns those that are taken, not refused as stale."""
         ...

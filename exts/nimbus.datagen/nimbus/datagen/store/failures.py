@@ -9,7 +9,7 @@ from pathlib import Path
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.stages import OnDemand, Rendered
+from nimbus.datagen.stages import Rendered, TimedObservations
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.encode import EpisodeEncoder
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -32,7 +32,7 @@ def sentence(outcome: Outcome, layout: Layout) -> str:
     return f"{told} failed{where}: {outcome.reason.replace('_', ' ')}{detail}{about}."
 
 
-def keep_failure(item: Rendered, shown: OnDemand, *, stage: Path, compression: int = 1) -> KeptFailure:
+def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compression: int = 1) -> KeptFailure:
     """Write a failed attempt, its images bit for bit, to ``failures/<episode id>.a<attempt>.hdf5``.
 
     The same attempt made again gives the same file, which takes the place of the first.

@@ -13,7 +13,7 @@ from nimbus.datagen.errors import InputError
 OTHER_OUT = "choose another --out"
 
 
-def put_aside(path: Path, folder: Path) -> Path:
+def quarantine_file(path: Path, folder: Path) -> Path:
     """Move a file into a folder, over no other one."""
     make_subfolder(folder)
     names = (folder / f"{path.stem}{mark}{path.suffix}" for mark in ("", *(f"-{count}" for count in range(1, 10**6))))

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.commit import Publisher, Staged, is_whole_file
+from nimbus.datagen.store.commit import Committer, StagedEpisode, is_whole_file
 from nimbus.datagen.store.info import RESTORE
 from nimbus.datagen.store.json_text import from_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, State
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 from nimbus.datagen.store.publish import disk, sync_folder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recovery:
+class RecoveryReport:
     """What was done when a dataset was opened."""
 
     rolled_forward: int = 0
@@ -28,13 +28,13 @@ class Recovery:
     """Files under ``stage/`` that no commit claimed: removed."""
 
 
-def recover(folder: Path, ledger: Ledger, publisher: Publisher) -> Recovery:
+def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryReport:
     """Finish or undo begun commits, take back leases, clear ``stage/``. Dying in the middle of it does no harm."""
-    whole: list[Staged] = []
+    whole: list[StagedEpisode] = []
     broken: list[EpisodeState] = []
     claimed = set()
-    for state in ledger.episodes(State.INTENT):
-        staged = Staged(attempt=_attempt(ledger, state), path=folder / state.stage, lease=state.lease)
+    for state in ledger.episodes(EpisodeStatus.INTENT):
+        staged = StagedEpisode(attempt=_attempt(ledger, state), path=folder / state.stage, lease=state.lease)
         claimed.update(staged.files.values())
         if _is_whole(folder, staged):
             whole.append(staged)
@@ -44,13 +44,13 @@ def recover(folder: Path, ledger: Ledger, publisher: Publisher) -> Recovery:
         publisher.place(whole)
         publisher.clear(whole)
     with ledger.batch():
-        for state in (*broken, *ledger.episodes(State.LEASED)):
+        for state in (*broken, *ledger.episodes(EpisodeStatus.LEASED)):
             ledger.record(_pending(state))
     cleared = sum(path not in claimed for path in _cleared(folder / "stage"))
-    return Recovery(rolled_forward=len(whole), rolled_back=len(broken), cleared=cleared)
+    return RecoveryReport(rolled_forward=len(whole), rolled_back=len(broken), cleared=cleared)
 
 
-def _is_whole(folder: Path, staged: Staged) -> bool:
+def _is_whole(folder: Path, staged: StagedEpisode) -> bool:
     return all(
         any(is_whole_file(found, staged.attempt, path) for found in (folder / path, source))
         for path, source in staged.files.items()
@@ -59,7 +59,7 @@ def _is_whole(folder: Path, staged: Staged) -> bool:
 
 def _pending(state: EpisodeState) -> EpisodeState:
     """To be made again; the number of its last lease stays, so that a late message of that lease is refused."""
-    return replace(state, state=State.PENDING, owner="", stage="", sha256="", byte_count=0, detail="")
+    return replace(state, state=EpisodeStatus.PENDING, owner="", stage="", sha256="", byte_count=0, detail="")
 
 
 def _cleared(stage: Path) -> Iterator[Path]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import ORPHANS
-from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.content_check import content_hash, is_whole_video
 from nimbus.datagen.store.episode_file.content_hash import LEVELS, combine
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -21,9 +21,9 @@ from nimbus.datagen.store.episode_file.videos import stored_video
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.folder import is_in_use
 from nimbus.datagen.store.info import DatasetInfo, read_info
-from nimbus.datagen.store.ledger.consistency import check_states, intended, name_of, unfinished
+from nimbus.datagen.store.ledger.consistency import attempt_name, check_consistency, find_intended, find_unfinished
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
-from nimbus.datagen.store.ledger.records import State
+from nimbus.datagen.store.ledger.records import EpisodeStatus
 
 _REQUIRED = tuple(
     field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
@@ -62,13 +62,13 @@ def verify(folder: Path) -> Verification:
         info, attempts, states, faults = read_info(folder), ledger.attempts(), ledger.episodes(), ledger.faults()
     stored = [attempt for attempt in attempts if attempt.path]
     known = {path for attempt in stored for path in attempt.files}
-    under_commit = intended(states)
-    under_way = [*_counts(info, stored), *unfinished(states)]
-    problems = [*check_states(states, attempts), *_strays(_unknown(files, known, under_commit))]
+    under_commit = find_intended(states)
+    under_way = [*_counts(info, stored), *find_unfinished(states)]
+    problems = [*check_consistency(states, attempts), *_strays(_unknown(files, known, under_commit))]
     problems += [] if under_way and is_in_use(folder) else under_way
     found = [] if is_in_use(folder) else check_failures(folder, attempts)  # of a run, the file comes before the row
     problems += found
-    inside = Inside(folder)
+    inside = DatasetPaths(folder)
     for attempt in stored:
         problems += [f"{attempt.path}: {problem}" for problem in _outside(inside, attempt)]
         problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
@@ -81,7 +81,7 @@ def verify(folder: Path) -> Verification:
         kept_count=sum(attempt.failure is not None for attempt in attempts),
         problems=tuple(problems),
         faults=dict(Counter(fault.kind for fault in faults).most_common()),
-        quarantined={name_of(state): state.detail for state in states if state.state is State.QUARANTINED},
+        quarantined={attempt_name(state): state.detail for state in states if state.state is EpisodeStatus.QUARANTINED},
     )
 
 
@@ -138,7 +138,7 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
     return problems
 
 
-def _outside(inside: Inside, attempt: Attempt) -> Iterator[str]:
+def _outside(inside: DatasetPaths, attempt: Attempt) -> Iterator[str]:
     """Files that are links to somewhere else: a copy of the dataset would not have them."""
     for path in attempt.files:
         try:

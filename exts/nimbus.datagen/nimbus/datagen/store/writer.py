@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.registry import register
-from nimbus.datagen.stages import OnDemand, Rendered, Stored, Writer
+from nimbus.datagen.stages import Rendered, Stored, TimedObservations, Writer
 from nimbus.datagen.store.background import AtOnce, Background
 from nimbus.datagen.store.episode_file.jobs import EpisodeJobs, Images
-from nimbus.datagen.store.episode_sink import Shelf
+from nimbus.datagen.store.episode_sink import EpisodeSink
 from nimbus.datagen.store.failures import keep_failure
 from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure, attempt_of
 
@@ -32,7 +32,7 @@ class Hdf5Writer(Writer):
 
     def __init__(
         self,
-        dataset: Shelf,
+        dataset: EpisodeSink,
         *,
         compression: int = 1,
         queue_length: int = 2,
@@ -68,7 +68,7 @@ class Hdf5Writer(Writer):
         self._io.close()
 
     def _write(self, item: Rendered) -> list[Attempt]:
-        begin, shown = time.thread_time(), OnDemand(item)
+        begin, shown = time.thread_time(), TimedObservations(item)
         jobs = EpisodeJobs(item, self.dataset, self._io, compression=self._compression, images=self._images)
         try:
             jobs.begin()
@@ -87,7 +87,7 @@ class Hdf5Writer(Writer):
         """Whether a failed attempt is to be stored: that is asked for, and anything was done in it."""
         return self._keep_failures and trajectory.step_count > 0
 
-    def keep(self, item: Rendered, shown: OnDemand) -> KeptFailure | None:
+    def keep(self, item: Rendered, shown: TimedObservations) -> KeptFailure | None:
         """Store a failed attempt where it is to be; record nothing.
 
         Raises:
@@ -99,7 +99,7 @@ class Hdf5Writer(Writer):
 
     def _fail(self, item: Rendered) -> list[Attempt]:
         """Record a failed attempt; images of it that are rendered and not kept are thrown away."""
-        started, begin, shown = time.time(), time.thread_time(), OnDemand(item)
+        started, begin, shown = time.time(), time.thread_time(), TimedObservations(item)
         kept = self.keep(item, shown)
         for _ in shown:
             pass

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Surface
-from nimbus.datagen.render.render_parts import Part
+from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.render.render_parts import RenderPart
 from nimbus.datagen.studio.simplify import simplified
 from nimbus.datagen.textures.procedural import surface_image
 
@@ -18,10 +18,10 @@ _PERIOD = 1.6
 _MOST_PIXELS = 256
 """Along a side of a picture: it is sent to the browser."""
 
-_plain: weakref.WeakKeyDictionary[Part, dict[bool, Any]] = weakref.WeakKeyDictionary()
+_plain: weakref.WeakKeyDictionary[RenderPart, dict[bool, Any]] = weakref.WeakKeyDictionary()
 
 
-def part_mesh(part: Part, surface: Surface, *, simple: bool = False) -> Any:
+def part_mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool = False) -> Any:
     """A ``trimesh.Trimesh`` of a part, in the frame of its body [m].
 
     Args:
@@ -29,7 +29,7 @@ def part_mesh(part: Part, surface: Surface, *, simple: bool = False) -> Any:
         surface: How it looks.
         simple: With fewer triangles.
     """
-    if surface != Surface():
+    if surface != SurfaceLook():
         return _mesh(part, surface, simple=simple)
     known = _plain.setdefault(part, {})
     if simple not in known:
@@ -37,7 +37,7 @@ def part_mesh(part: Part, surface: Surface, *, simple: bool = False) -> Any:
     return known[simple]
 
 
-def _mesh(part: Part, surface: Surface, *, simple: bool) -> Any:
+def _mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool) -> Any:
     import trimesh
     from PIL import Image
     from trimesh.visual import TextureVisuals
@@ -55,5 +55,5 @@ def _mesh(part: Part, surface: Surface, *, simple: bool) -> Any:
     return trimesh.Trimesh(**plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False)
 
 
-def _tinted(image: NDArray[np.uint8], surface: Surface) -> NDArray[np.uint8]:
+def _tinted(image: NDArray[np.uint8], surface: SurfaceLook) -> NDArray[np.uint8]:
     return np.clip(image * np.asarray(surface.color), 0, 255).astype(np.uint8)

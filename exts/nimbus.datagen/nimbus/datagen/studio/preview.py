@@ -18,9 +18,9 @@ from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.planner import run_attempt, settle
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.panel.draft import Problem
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
-from nimbus.datagen.render.render_parts import Part, object_parts, scene_parts
+from nimbus.datagen.render.render_parts import RenderPart, build_object_parts, build_scene_parts
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -70,7 +70,7 @@ class Motion:
 class SceneLook:
     """What is there to be drawn of a layout."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RenderPart, ...]
     layout: Layout | None
     motion: Motion
 
@@ -110,7 +110,7 @@ class Preview:
         physical = PhysicalLayout(objects=())
         visual = draw_visual(task, stage, robot, physical, key=_key(task, 0, 0))
         layout = Layout(key=_key(task, 0, 0), physical=physical, visual=replace(visual, cameras=self.cameras(task)))
-        return SceneLook(parts=scene_parts(stage, robot), layout=layout, motion=_still(simulation))
+        return SceneLook(parts=build_scene_parts(stage, robot), layout=layout, motion=_still(simulation))
 
     def cameras(self, task: Task) -> tuple[Camera, ...]:
         """The task's cameras before they are randomized."""
@@ -148,7 +148,7 @@ class Preview:
         assets = self.assets(task)
         physical = draw_physical(task, assets, seed=seed, index=index)
         simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-        streams = partial(stream, seed, index, "attempt", 0)
+        streams = partial(generator, seed, index, "attempt", 0)
         trajectory = run_attempt(task, simulation, physical, streams=streams, planner=_PLANNER)
         return self._look(task, assets, physical, motion_of(trajectory), seed=seed, index=index)
 
@@ -173,9 +173,9 @@ class Preview:
         return SceneLook(parts=parts, layout=Layout(key=key, physical=physical, visual=visual), motion=motion)
 
 
-def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[Part, ...]:
+def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[RenderPart, ...]:
     """All that can be seen of a layout."""
-    return (*scene_parts(stage, robot), *(part for item in physical.objects for part in object_parts(item)))
+    return (*build_scene_parts(stage, robot), *(part for item in physical.objects for part in build_object_parts(item)))
 
 
 def motion_of(trajectory: Trajectory) -> Motion:

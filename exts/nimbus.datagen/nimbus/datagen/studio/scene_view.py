@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Camera, PhysicalLayout, Surface
-from nimbus.datagen.render.render_parts import Part
+from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook
+from nimbus.datagen.render.render_parts import RenderPart
 from nimbus.datagen.studio.dots import dots_glb
 from nimbus.datagen.studio.lights import add_lights
 from nimbus.datagen.studio.meshes import part_mesh
@@ -42,7 +42,7 @@ class SceneView:
     def __init__(self, server: Any, *, simple: bool = False) -> None:
         self._server, self._simple = server, simple
         self._bodies: dict[str, Any] = {}
-        self._meshes: dict[tuple[str, int], tuple[Part, Surface, Any]] = {}
+        self._meshes: dict[tuple[str, int], tuple[RenderPart, SurfaceLook, Any]] = {}
         self._handles: dict[str, list[Any]] = {}
         self._frusta: dict[str, Any] = {}
         server.scene.set_up_direction("+z")
@@ -53,11 +53,11 @@ class SceneView:
     def show(self, look: SceneLook) -> None:
         """Draw the parts of a layout, where they are at its first step."""
         surfaces = look.layout.visual.surfaces if look.layout else {}
-        wanted: dict[tuple[str, int], tuple[Part, Surface]] = {}
+        wanted: dict[tuple[str, int], tuple[RenderPart, SurfaceLook]] = {}
         for part in look.parts:
             if part.instance not in _HIDDEN:
                 place = sum(body == part.body for body, _ in wanted)
-                wanted[part.body, place] = part, surfaces.get(part.instance.partition(".")[0], Surface())
+                wanted[part.body, place] = part, surfaces.get(part.instance.partition(".")[0], SurfaceLook())
         with self._server.atomic():
             for key in [key for key, (part, surface, _) in self._meshes.items() if wanted.get(key) != (part, surface)]:
                 self._meshes.pop(key)[2].remove()
@@ -66,7 +66,7 @@ class SceneView:
                     self._meshes[body, place] = part, surface, self._add(self._path(body, place), part, surface)
             self.place(look.motion, 0)
 
-    def _add(self, path: str, part: Part, surface: Surface) -> Any:
+    def _add(self, path: str, part: RenderPart, surface: SurfaceLook) -> Any:
         mesh = part_mesh(part, surface, simple=self._simple)
         if self._simple and not part.body and (painted := painted_glb(mesh)) is not None:
             return self._server.scene.add_glb(path, painted)

@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.contact_queries import gap, rests_on
+from nimbus.datagen.execute.contact_queries import is_resting_on, measure_gap
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Predicate
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 _WAYS = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "behind": (1, 0)}
 """x, y of each side in the frame of the robot, which looks along x."""
@@ -40,14 +40,14 @@ class Beside(Predicate):
         return None
 
     def _why(self, world: Workcell) -> str:
-        distance = gap(world, self.object, self.of, most=2 * self.within)
+        distance = measure_gap(world, self.object, self.of, most=2 * self.within)
         if distance > self.within:
             return f"is {distance * 100:.1f} cm or more from"
-        if self.of in rests_on(world, self.object) or self.object in rests_on(world, self.of):
+        if self.of in is_resting_on(world, self.object) or self.object in is_resting_on(world, self.of):
             return "is not beside, but on or below"
         if self.side is None:
             return ""
         one, other = (np.add(*world.bounds(name)) / 2 for name in (self.object, self.of))
-        ahead, left, _ = to_matrix(world.stage.robot_wxyz).T @ (one - other)
+        ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ (one - other)
         way = np.array(_WAYS[self.side]) @ (ahead, left)
         return "" if way >= np.hypot(ahead, left) * np.cos(np.pi / 4) else f"is not on the {self.side} side of"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.contact_queries import touches
+from nimbus.datagen.execute.contact_queries import is_touching
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectReference, Predicate
@@ -25,7 +25,7 @@ class Held(Predicate):
         if not any(arm.meter.touching(self.object, arm.robot.gripper.fingers) for arm in arms):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
         links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
-        if others := sorted({touch.other for touch in touches(world, self.object)} - links):
+        if others := sorted({touch.other for touch in is_touching(world, self.object)} - links):
             detail = f"{self.object} touches {', '.join(others)}"
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=detail)
         return None

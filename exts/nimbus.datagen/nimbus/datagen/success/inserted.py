@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.motions.alignment import frame_of
+from nimbus.datagen.execute.motions.alignment import find_frame
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.registry import register
@@ -26,7 +26,7 @@ class Inserted(Predicate):
     def failure(self, world: Workcell) -> Outcome | None:
         """Beside the hole, or not deep enough."""
         low, high = world.model(self.into).cavities[self.hole]
-        tip = world.pose(self.object) @ frame_of(world, self.object, "tip")[:, 3]
+        tip = world.pose(self.object) @ find_frame(world, self.object, "tip")[:, 3]
         place = (np.linalg.inv(world.pose(self.into)) @ tip)[:3]
         depth = float((high[2] - place[2]) / (high[2] - low[2]))
         if np.all(place[:2] > low[:2]) and np.all(place[:2] < high[:2]) and depth >= self.depth:

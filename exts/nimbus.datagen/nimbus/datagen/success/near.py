@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.contact_queries import gap
+from nimbus.datagen.execute.contact_queries import measure_gap
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.registry import register
@@ -24,7 +24,7 @@ class Near(Predicate):
     def failure(self, world: Workcell) -> Outcome | None:
         """The first object that is too far."""
         for name in each(self.object):
-            distance = gap(world, name, self.to, most=2 * self.within)
+            distance = measure_gap(world, name, self.to, most=2 * self.within)
             if distance > self.within:
                 more = "more than " if distance >= 2 * self.within else ""
                 detail = f"{name} is {more}{distance * 100:.1f} cm from {self.to}"

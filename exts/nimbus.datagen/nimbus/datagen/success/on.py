@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.contact_queries import WORLD, rests_on
+from nimbus.datagen.execute.contact_queries import WORLD, is_resting_on
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, SupportReference, each
@@ -33,7 +33,7 @@ class On(Predicate):
         return None
 
     def _off_thing(self, world: Workcell, name: str) -> str:
-        supports = rests_on(world, name)
+        supports = is_resting_on(world, name)
         return "" if self.support in supports else f"{name} rests on {_listed(supports)}, not on {self.support}"
 
     def _off_region(self, world: Workcell, name: str) -> str:
@@ -45,7 +45,7 @@ class On(Predicate):
             return (
                 f"{name} is {max(0.0, float(off.max())) * 100:.1f} cm off {self.support}, {height * 100:.1f} cm above"
             )
-        supports = rests_on(world, name)
+        supports = is_resting_on(world, name)
         return "" if WORLD in supports else f"{name} rests on {_listed(supports)}, not on {region.on}"
 
 

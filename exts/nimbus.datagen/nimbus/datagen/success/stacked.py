@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.contact_queries import rests_on
+from nimbus.datagen.execute.contact_queries import is_resting_on
 from nimbus.datagen.execute.workcell import Workcell
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import ObjectsReference, Predicate, each
@@ -28,7 +28,7 @@ class Stacked(Predicate):
         if self.order == "any":
             names = sorted(names, key=world.lowest_point)
         for below, above in pairwise(names):
-            if below not in (supports := rests_on(world, above)):
+            if below not in (supports := is_resting_on(world, above)):
                 detail = f"{above} rests on {', '.join(sorted(supports)) or 'nothing'}, not on {below}"
                 return Outcome(success=False, reason=Reason.NOT_ON, detail=detail)
         return None

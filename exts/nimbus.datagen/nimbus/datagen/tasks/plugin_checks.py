@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.tasks.plugin_origin import own_place
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.tasks.plugin_origin import find_user_frame
 from nimbus.datagen.tasks.statements import Predicate, Skill
 
 _BASES = {"skill": Skill, "predicate": Predicate}
@@ -37,7 +37,7 @@ def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
         where = _place(component, path)
         if not set(kind.split("+")) <= set(registry.KINDS):  # several stages may be done as one
             raise InputError(
-                f"'{name}' is of unknown kind '{kind}'", where=where, instead=nearest(kind, registry.KINDS)
+                f"'{name}' is of unknown kind '{kind}'", where=where, instead=suggest(kind, registry.KINDS)
             )
         if kind in _BASES:
             _check_statement(kind, name, component, where=where)
@@ -57,17 +57,17 @@ def _check_statement(kind: str, name: str, component: Any, *, where: str) -> Non
         raise InputError(what, where=where, instead=f"write def {lacking[0]}({parameters}): …")
 
 
-def not_imported(error: BaseException, path: Path) -> InputError:
+def import_error(error: BaseException, path: Path) -> InputError:
     """One line about a file that does not import."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, registry.TakenError):
         what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
-        return InputError(what, where=own_place(error) or str(path), instead=_ANOTHER_NAME)
+        return InputError(what, where=find_user_frame(error) or str(path), instead=_ANOTHER_NAME)
     if isinstance(error, SyntaxError):
         where = f"{error.filename or path}:{error.lineno}"
         return InputError(f"cannot be imported: SyntaxError: {error}", where=where)
-    where = own_place(error) or str(path)
+    where = find_user_frame(error) or str(path)
     if isinstance(error, PydanticSchemaGenerationError):
         kind = re.search(r"schema for (?:<class '(.+?)'>|(.+?)\.(?:\s|$))", str(error))
         named = f"of type {kind[1] or kind[2]} " if kind else ""

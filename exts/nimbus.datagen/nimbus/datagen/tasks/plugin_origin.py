@@ -11,7 +11,7 @@ import nimbus
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
-def own_place(error: BaseException) -> str:
+def find_user_frame(error: BaseException) -> str:
     """``file:line`` of the innermost frame in somebody's own code; empty when there is none.
 
     Args:
@@ -21,9 +21,9 @@ def own_place(error: BaseException) -> str:
     return next((f"{_short(frame.filename)}:{frame.lineno}" for frame in reversed(frames) if _is_own(frame)), "")
 
 
-def own_line(error: BaseException) -> str:
+def user_frame_line(error: BaseException) -> str:
     """What a bug in somebody's own code says, with its place first; empty when it is not one."""
-    place = own_place(error)
+    place = find_user_frame(error)
     return f"{place}: {type(error).__name__}: {error}" if place else ""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.tasks.plugin_checks import check_new, not_imported
+from nimbus.datagen.tasks.plugin_checks import check_new, import_error
 
 PACKAGES = ("nimbus.datagen.tasks.control_flow", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
 """Where the composites, skills, predicates and randomizers of Nimbus are; every module in them is imported."""
@@ -121,4 +121,4 @@ def _import_file(path: Path) -> None:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         registry.forget(registry.registered() - before)
-        raise not_imported(error, path) from error
+        raise import_error(error, path) from error

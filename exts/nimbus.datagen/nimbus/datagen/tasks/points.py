@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import LENGTH, RATIO, Quantity
-from nimbus.datagen.tasks.references import ATTRIBUTES, Attribute, Expression, Member, Name, ReferenceParser
+from nimbus.datagen.tasks.references import ATTRIBUTES, AttributeRef, Expression, MemberRef, NameRef, ReferenceParser
 
 Float = NDArray[np.float64]
 Vector = tuple[float, float, float]
@@ -124,11 +124,11 @@ def points_in(expression: PoseExpression) -> Iterator[Point]:
 def written(expression: Expression | str | int) -> str:
     """A reference as it is written."""
     match expression:
-        case Name(name):
+        case NameRef(name):
             return name
-        case Attribute(base, name):
+        case AttributeRef(base, name):
             return f"{written(base)}.{name}"
-        case Member(base, index):
+        case MemberRef(base, index):
             return f"{written(base)}[{_quoted(index) if isinstance(index, str) else written(index)}]"
     return str(expression)
 
@@ -167,7 +167,7 @@ class _PoseParser(ReferenceParser):
             self.at = match.end()
             return self._above() if match[1] == "above" else self._between()
         expression = self.expression()
-        if isinstance(expression, Attribute) and expression.name not in ATTRIBUTES:
+        if isinstance(expression, AttributeRef) and expression.name not in ATTRIBUTES:
             return Point(expression.base, expression.name)
         return Point(expression)
 
@@ -224,4 +224,4 @@ class _PoseParser(ReferenceParser):
 
 def is_tool(thing: Expression, names: Any) -> bool:
     """Whether a reference stands for the robot's tool."""
-    return thing == Name(TOOL) and TOOL not in names
+    return thing == NameRef(TOOL) and TOOL not in names

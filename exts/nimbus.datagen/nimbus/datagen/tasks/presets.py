@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import read
 
@@ -55,6 +55,6 @@ def _preset(room: str, name: Any) -> Any:
     known = presets(room)
     if name not in known:
         what = room.removesuffix("s")
-        context = {"what": f"unknown {what} '{name}'", "instead": nearest(str(name), known)}
+        context = {"what": f"unknown {what} '{name}'", "instead": suggest(str(name), known)}
         raise PydanticCustomError("preset", "{what}", context)
     return known[name]

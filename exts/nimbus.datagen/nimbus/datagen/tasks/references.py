@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 
 
 @dataclass(frozen=True)
-class Name:
+class NameRef:
     """A loop variable, object, group of objects, fixture, group of fixtures or region."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Attribute:
+class AttributeRef:
     """``base.name``, for example ``item.class``."""
 
     base: Expression
@@ -26,20 +26,20 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Member:
+class MemberRef:
     """``base[index]``: the member of a group by number, or the one of that class."""
 
     base: Expression
     index: Expression | str | int
 
 
-Expression = Name | Attribute | Member
+Expression = NameRef | AttributeRef | MemberRef
 
 ATTRIBUTES = {"class": "object_class", "kind": "kind", "name": "name"}
 """What may follow the dot, and the field that it reads."""
 
 
-class Named(Protocol):
+class NamedRef(Protocol):
     """What a reference leads to."""
 
     @property
@@ -49,7 +49,7 @@ class Named(Protocol):
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupRef:
     """Things that share a name in the task file or in the scene, in a fixed order."""
 
     name: str
@@ -57,7 +57,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Place:
+class RegionRef:
     """A region of the task file, as a reference leads to it."""
 
     name: str
@@ -90,13 +90,13 @@ class ReferenceParser:
 
     def expression(self) -> Expression:
         """The reference that begins where the parser is."""
-        expression: Expression = Name(self._word())
+        expression: Expression = NameRef(self._word())
         while (token := self._peek()) in (".", "["):
             self._take()
             if token == ".":
-                expression = Attribute(expression, self._word())
+                expression = AttributeRef(expression, self._word())
             else:
-                expression = Member(expression, self._index())
+                expression = MemberRef(expression, self._index())
                 if self._take()[5] != "]":
                     raise self._error()
         return expression
@@ -135,15 +135,15 @@ class ReferenceParser:
 def names_in(expression: Expression) -> set[str]:
     """Every name that a reference begins with, also inside brackets."""
     match expression:
-        case Name(name):
+        case NameRef(name):
             return {name}
-        case Attribute(base, _):
+        case AttributeRef(base, _):
             return names_in(base)
-        case Member(base, index):
+        case MemberRef(base, index):
             return names_in(base) | (set() if isinstance(index, (str, int)) else names_in(index))
 
 
-def environment(
+def build_environment(
     *, objects: Iterable[Any] = (), fixtures: Iterable[Any] = (), regions: Iterable[str] = ()
 ) -> dict[str, Any]:
     """What the names of a scene stand for.
@@ -153,13 +153,13 @@ def environment(
         fixtures: With ``name``, ``group`` and ``object_class``.
         regions: Names of the task file's regions.
     """
-    names: dict[str, Any] = {region: Place(region) for region in regions}
+    names: dict[str, Any] = {region: RegionRef(region) for region in regions}
     groups: dict[str, list[Any]] = {}
     for thing in (*fixtures, *objects):
         names[thing.name] = thing
         if thing.group:
             groups.setdefault(thing.group, []).append(thing)
-    return names | {group: Group(group, tuple(members)) for group, members in groups.items()}
+    return names | {group: GroupRef(group, tuple(members)) for group, members in groups.items()}
 
 
 def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
@@ -169,25 +169,25 @@ def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
         InputError: It leads to nothing; the message lists what there is.
     """
     match parse_reference(reference) if isinstance(reference, str) else reference:
-        case Name(name):
+        case NameRef(name):
             if name not in names:
-                raise InputError(f"unknown name '{name}'", instead=nearest(name, names))
+                raise InputError(f"unknown name '{name}'", instead=suggest(name, names))
             return names[name]
-        case Attribute(base, name):
+        case AttributeRef(base, name):
             value = single(evaluate(base, names))
             if name not in ATTRIBUTES:
-                raise InputError(f"unknown attribute '{name}'", instead=nearest(name, ATTRIBUTES))
+                raise InputError(f"unknown attribute '{name}'", instead=suggest(name, ATTRIBUTES))
             if not hasattr(value, ATTRIBUTES[name]):
                 raise InputError(f"'{value.name}' has no {name}")
             return getattr(value, ATTRIBUTES[name])
-        case Member(base, index):
+        case MemberRef(base, index):
             group = evaluate(base, names)
-            if not isinstance(group, Group):
+            if not isinstance(group, GroupRef):
                 raise InputError(f"'{_describe(group)}' is not a group: it has no members to choose from")
             return _member(group, index if isinstance(index, (str, int)) else evaluate(index, names))
 
 
-def resolve(reference: Expression | str, names: Mapping[str, Any]) -> Named:
+def resolve(reference: Expression | str, names: Mapping[str, Any]) -> NamedRef:
     """The one thing that a reference names.
 
     Raises:
@@ -201,7 +201,7 @@ def resolve(reference: Expression | str, names: Mapping[str, Any]) -> Named:
 
 def single(value: Any) -> Any:
     """A group of one is its member; other groups are refused."""
-    if not isinstance(value, Group):
+    if not isinstance(value, GroupRef):
         return value
     if len(value.members) != 1:
         what = f"'{value.name}' is a group of {len(value.members)}, one thing is needed here"
@@ -209,7 +209,7 @@ def single(value: Any) -> Any:
     return value.members[0]
 
 
-def _member(group: Group, index: Any) -> Any:
+def _member(group: GroupRef, index: Any) -> Any:
     if isinstance(index, int):
         if index >= len(group.members):
             raise InputError(f"'{group.name}[{index}]' does not exist: the group has {len(group.members)} members")
@@ -219,7 +219,7 @@ def _member(group: Group, index: Any) -> Any:
     found = [member for member in group.members if member.object_class == index]
     if len(found) != 1:
         count = "no member" if not found else f"{len(found)} members"
-        known = nearest(index, {member.object_class for member in group.members if member.object_class})
+        known = suggest(index, {member.object_class for member in group.members if member.object_class})
         raise InputError(f"'{group.name}' has {count} of class '{index}'", instead="" if found else known)
     return found[0]
 

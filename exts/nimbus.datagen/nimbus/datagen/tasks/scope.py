@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nimbus.datagen.files.strict_yaml import Keys, dotted
-from nimbus.datagen.tasks.references import Group
+from nimbus.datagen.tasks.references import GroupRef
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Scope:
 
     def members(self, group: str) -> tuple[Any, ...]:
         """Members of a group; a group that has none in this episode is empty."""
-        found = self.names.get(group, Group(group, ()))
-        return found.members if isinstance(found, Group) else (found,)
+        found = self.names.get(group, GroupRef(group, ()))
+        return found.members if isinstance(found, GroupRef) else (found,)
 
     def address(self, keys: Keys | str) -> str:
         """Of a draw: its place in the file or its words, and what the loops around are at."""

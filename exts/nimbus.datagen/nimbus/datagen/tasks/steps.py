@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.trajectory import Outcome
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.strict_yaml import Document, Keys
 from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.statements import Statement
@@ -69,7 +69,7 @@ class Composite(ABC):
 
     @classmethod
     @abstractmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read an entry that stands at ``keys``."""
 
     @classmethod
@@ -117,11 +117,11 @@ def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Step
     Raises:
         InputError: An unknown name, a wrong parameter, a list that is none.
     """
-    return Reader(document, kind).steps(keys, data)
+    return StepParser(document, kind).steps(keys, data)
 
 
 @dataclass(frozen=True)
-class Reader:
+class StepParser:
     """Reads steps or conditions of a task file."""
 
     document: Document
@@ -148,7 +148,7 @@ class Reader:
         """Check the keys of a composite."""
         for key in entry:
             if key not in known:
-                raise self.error((*keys, key), f"unknown key '{key}'", instead=nearest(key, known), at_key=True)
+                raise self.error((*keys, key), f"unknown key '{key}'", instead=suggest(key, known), at_key=True)
         for key in needed:
             if key not in entry:
                 first = next(iter(entry))
@@ -188,7 +188,7 @@ class Reader:
     def _statement(self, keys: Keys, name: str, value: Any) -> Statement:
         if name not in registry.names(self.kind):
             known = (*registry.names(self.kind), *_words(self.kind))
-            raise self.error(keys, f"unknown {self.kind} '{name}'", instead=nearest(name, known), at_key=True)
+            raise self.error(keys, f"unknown {self.kind} '{name}'", instead=suggest(name, known), at_key=True)
         model: type[Statement] = registry.lookup(self.kind, name)
         if not isinstance(value, dict):
             if not model.main:

@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.files.scene_files import scene_file, scene_names, seen_from
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
 from nimbus.datagen.tasks.checks.names import check_names
 from nimbus.datagen.tasks.plugins import discover
@@ -110,13 +110,13 @@ def _task(document: Document, name: str, *, folder: Path) -> Task:
         path=document.name,
         content_hash=_content_hash(file, steps, success, randomize),
         family=file.family,
-        robot=seen_from(folder, file.robot),
-        scene=seen_from(folder, file.scene),
-        pipeline=seen_from(folder, file.pipeline),
+        robot=resolve_from(folder, file.robot),
+        scene=resolve_from(folder, file.scene),
+        pipeline=resolve_from(folder, file.pipeline),
         rate=file.rate,
         regions=file.regions,
         objects={
-            name: group.model_copy(update={"library": seen_from(folder, group.library)})
+            name: group.model_copy(update={"library": resolve_from(folder, group.library)})
             for name, group in file.objects.items()
         },
         steps=steps,
@@ -134,7 +134,7 @@ def _settings(document: Document, name: str, value: object) -> Randomization:
     keys = ("randomize", name)
     known = registry.names("randomizer")
     if name not in known:
-        raise document.error(keys, f"unknown randomizer '{name}'", instead=nearest(name, known), at_key=True)
+        raise document.error(keys, f"unknown randomizer '{name}'", instead=suggest(name, known), at_key=True)
     return document.validate(registry.lookup("randomizer", name), data={} if value is None else value, at=keys)
 
 

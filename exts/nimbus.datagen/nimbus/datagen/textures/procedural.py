@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Surface
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.random_streams import generator
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowFile
@@ -52,14 +52,14 @@ def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
         InputError: No texture of that name.
     """
     if name not in _PAINTERS:
-        raise InputError(f"unknown texture '{name}'", instead=nearest(name, texture_names()))
-    image = _PAINTERS[name](stream(seed, "texture", name))
+        raise InputError(f"unknown texture '{name}'", instead=suggest(name, texture_names()))
+    image = _PAINTERS[name](generator(seed, "texture", name))
     pixels = np.rint(np.clip(image, 0.0, 1.0) * 255.0).astype(np.uint8)
     pixels.setflags(write=False)
     return pixels
 
 
-def surface_image(surface: Surface) -> NDArray[np.uint8] | None:
+def surface_image(surface: SurfaceLook) -> NDArray[np.uint8] | None:
     """The image (H, W, 3) sRGB that a surface wears instead of its own; None for its own.
 
     Raises:

@@ -17,8 +17,8 @@ from nimbus.datagen.episode.layout import Camera, Layout, PlacedObject, part_lab
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.transforms import from_matrix, pose
-from nimbus.datagen.usd.materials import dress
+from nimbus.datagen.transforms import make_transform, quat_from_matrix
+from nimbus.datagen.usd.materials import apply_materials
 from nimbus.datagen.usd.physics_schemas import adapt_robot, remove_articulation_root, use_own_friction
 from nimbus.datagen.usd.stacked_stage import add_light, define_camera, refer, set_pose
 from nimbus.datagen.usd.stage import StageInfo
@@ -31,7 +31,7 @@ _FAR = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Motion:
+class BodyMotion:
     """Where all bodies are, at one time or at several."""
 
     names: Sequence[str]
@@ -43,8 +43,8 @@ class Motion:
     """[Hz]; unused when T is 1"""
 
 
-def write_laid_out_stage(
-    path: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: Motion | None = None
+def write_layout_stage(
+    path: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: BodyMotion | None = None
 ) -> None:
     """Write a stage with physics: bodies, masses, friction, drives and their targets.
 
@@ -74,7 +74,7 @@ def write_laid_out_stage(
     if motion is not None:
         _move(written, bodies, motion)
         if len(motion.positions) > 1:
-            leave_to_the_animation(written)
+            clear_static_poses(written)
     for camera in layout.visual.cameras:
         _add_camera(written, camera, bodies)
     add_light(written, layout.visual.light, layout.visual.dome)
@@ -130,7 +130,7 @@ def _dress(written: Any, path: Path, stage: StageInfo, layout: Layout) -> None:
         wanted = [f"{SCENE}/{place.split('/', 2)[2]}" for place in places] or [f"{OBJECTS}/{name}"]
         for place in wanted:
             if prim := written.GetPrimAtPath(place):
-                dress(prim, look, textures=folder, role=name)
+                apply_materials(prim, look, textures=folder, role=name)
 
 
 def _set_physics(prim: Any, item: PlacedObject) -> None:
@@ -158,7 +158,7 @@ def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
     model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
     for part in model.parts:
         place = object_T_part(part, item.joints.get(part.name, 0.0))
-        set_pose(written.GetPrimAtPath(f"{prim.GetPath()}/{part.name}"), place[:3, 3], from_matrix(place[:3, :3]))
+        set_pose(written.GetPrimAtPath(f"{prim.GetPath()}/{part.name}"), place[:3, 3], quat_from_matrix(place[:3, :3]))
     if item.anchored:
         body = f"{prim.GetPath()}/{BASE}" if model.parts else str(prim.GetPath())
         anchor: Any = UsdPhysics.FixedJoint.Define(written, f"{prim.GetPath()}/anchor")
@@ -199,7 +199,7 @@ def _set_drives(written: Any, robot: Robot) -> None:
         drive.CreateTargetPositionAttr(target * unit)
 
 
-def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
+def _move(written: Any, bodies: Mapping[str, Any], motion: BodyMotion) -> None:
     """Give every body its pose in the frame of what it hangs on."""
     from pxr import Usd, UsdGeom
 
@@ -214,7 +214,7 @@ def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
     still: Any = UsdGeom.XformCache()
     hung = {name: _hangs_on(bodies[name], owner, still) for name in rows}
     matrices = {
-        name: [pose(motion.positions[t, row], motion.wxyz[t, row]) for t in range(len(times))]
+        name: [make_transform(motion.positions[t, row], motion.wxyz[t, row]) for t in range(len(times))]
         for name, row in rows.items()
     }
     for name in rows:
@@ -222,10 +222,10 @@ def _move(written: Any, bodies: Mapping[str, Any], motion: Motion) -> None:
         for t, time in enumerate(times):
             parent = (matrices[base][t] if base else np.eye(4)) @ base_T_parent
             local = np.linalg.inv(parent) @ matrices[name][t]
-            set_pose(bodies[name], local[:3, 3], from_matrix(local[:3, :3]), time=time)
+            set_pose(bodies[name], local[:3, 3], quat_from_matrix(local[:3, :3]), time=time)
 
 
-def leave_to_the_animation(written: Any) -> None:
+def clear_static_poses(written: Any) -> None:
     """Switch physics off for all that moves: it would pass over the time samples of dynamic bodies.
 
     Joints are inactive and not only disabled, as USD allows none between bodies that are disabled.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
@@ -30,7 +30,7 @@ _WHITEST = 0.92
 _ROUGHNESS = 0.7
 
 
-def dress(root: Any, surface: Surface, *, textures: Path, role: str = "") -> None:
+def apply_materials(root: Any, surface: SurfaceLook, *, textures: Path, role: str = "") -> None:
     """Let everything below a prim look as a layout says; its material prims must lie below it too.
 
     What has a plain colour and no material gets one, so that the colour is the one that the default renderer shows.
@@ -61,7 +61,7 @@ def _bindable(root: Any) -> Iterator[Any]:
 class _Painter:
     """Makes each material once, and tints each once."""
 
-    def __init__(self, root: Any, surface: Surface, textures: Path, *, period: float) -> None:
+    def __init__(self, root: Any, surface: SurfaceLook, textures: Path, *, period: float) -> None:
         self._root, self._surface, self._textures, self._period = root, surface, textures, period
         self._stage = root.GetStage()
         self._image = surface_image(surface)

@@ -17,15 +17,15 @@ from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
-from nimbus.datagen.transforms import multiply, to_matrix
+from nimbus.datagen.transforms import quat_multiply, quat_to_matrix
 from nimbus.datagen.usd.stage import StageInfo
 
 
 def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
     """Where the robot's base stands in the world [m]: the scene's place for robots, and what the robot adds to it."""
     (x, y, z), turn = stage.robot_position, stage.robot_wxyz
-    dx, dy, dz = (float(value) for value in to_matrix(turn) @ robot.position)
-    return (x + dx, y + dy, z + dz), multiply(turn, robot.wxyz)
+    dx, dy, dz = (float(value) for value in quat_to_matrix(turn) @ robot.position)
+    return (x + dx, y + dy, z + dz), quat_multiply(turn, robot.wxyz)
 
 
 @lru_cache(maxsize=8)

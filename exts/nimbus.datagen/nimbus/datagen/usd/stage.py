@@ -31,7 +31,7 @@ class Fixture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surface:
+class SupportSurface:
     """Something flat that objects can stand on."""
 
     name: str
@@ -50,7 +50,7 @@ class StageInfo:
     robot_position: tuple[float, float, float]
     robot_wxyz: Quaternion
     fixtures: Mapping[str, Fixture]
-    surfaces: Mapping[str, Surface]
+    surfaces: Mapping[str, SupportSurface]
     roles: Mapping[str, tuple[str, ...]]
     """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's role is its name."""
 
@@ -104,7 +104,7 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
 
     bounds: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
     fixtures: dict[str, Fixture] = {}
-    surfaces: dict[str, Surface] = {}
+    surfaces: dict[str, SupportSurface] = {}
     roles: dict[str, list[str]] = {}
     mount: tuple[Vector, Quaternion] | None = None
     for prim in stage.Traverse():
@@ -121,7 +121,7 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
         else:
             roles.setdefault(role, []).append(str(prim.GetPath()))
             if prim.GetName() == role:
-                surfaces[role] = Surface(name=role, lower=lower, upper=upper)
+                surfaces[role] = SupportSurface(name=role, lower=lower, upper=upper)
     if mount is None:
         raise InputError(
             "no place for the robot", where=str(path), instead="give one Xform the customData nimbus:role = robot_mount"

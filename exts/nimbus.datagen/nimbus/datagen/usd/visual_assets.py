@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import PlacedObject, Surface, part_label
+from nimbus.datagen.episode.layout import PlacedObject, SurfaceLook, part_label
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.textures.procedural import surface_image
-from nimbus.datagen.transforms import to_matrix
-from nimbus.datagen.usd.materials import boxes_as_meshes, dress
+from nimbus.datagen.transforms import quat_to_matrix
+from nimbus.datagen.usd.materials import apply_materials, boxes_as_meshes
 
 _LOOKS = "looks"
 
@@ -38,7 +38,7 @@ def write_visual_assets(
     objects: Iterable[PlacedObject],
     folder: Path,
     *,
-    surfaces: Mapping[str, Surface] | None = None,
+    surfaces: Mapping[str, SurfaceLook] | None = None,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> VisualAssets:
     """Write one file for each body and one for the rest of the scene.
@@ -76,7 +76,7 @@ def write_visual_assets(
 
 
 def _dress(
-    bodies: Mapping[str, Path], scene: Path, surfaces: Mapping[str, Surface], roles: Mapping[str, Sequence[str]]
+    bodies: Mapping[str, Path], scene: Path, surfaces: Mapping[str, SurfaceLook], roles: Mapping[str, Sequence[str]]
 ) -> None:
     """Let the files look as a layout says."""
     from pxr import Usd
@@ -84,17 +84,17 @@ def _dress(
     textures = scene.parent / "textures"
     for name, path in bodies.items():
         stage: Any = Usd.Stage.Open(str(path))
-        dress(stage.GetDefaultPrim(), surfaces.get(name.partition(".")[0], Surface()), textures=textures)
+        apply_materials(stage.GetDefaultPrim(), surfaces.get(name.partition(".")[0], SurfaceLook()), textures=textures)
         stage.GetRootLayer().Save()
     stage = Usd.Stage.Open(str(scene))
     for role, places in roles.items():
         for place in places:
             if prim := stage.GetPrimAtPath(place):
-                look = surfaces.get(role, Surface())
+                look = surfaces.get(role, SurfaceLook())
                 if surface_image(look) is not None:
                     boxes_as_meshes(prim)
-                dress(prim, look, textures=textures, role=role)
-    dress(stage.GetDefaultPrim(), Surface(), textures=textures)  # what has neither role nor material
+                apply_materials(prim, look, textures=textures, role=role)
+    apply_materials(stage.GetDefaultPrim(), SurfaceLook(), textures=textures)  # what has neither role nor material
     stage.GetRootLayer().Save()
 
 
@@ -216,7 +216,7 @@ def seen_bounds(assets: VisualAssets, names: Sequence[str], positions: Any, wxyz
         if name in assets.bodies:
             box = asset_bounds(assets.bodies[name])
             corners = np.stack(np.meshgrid(*box.T, indexing="ij"), axis=-1).reshape(-1, 3)
-            turned = corners @ np.swapaxes(to_matrix(wxyz[:, row]), -1, -2) + positions[:, row, None]
+            turned = corners @ np.swapaxes(quat_to_matrix(wxyz[:, row]), -1, -2) + positions[:, row, None]
             boxes.append(turned.reshape(-1, 3))
     every = np.concatenate(boxes)
     return np.stack([every.min(axis=0), every.max(axis=0)])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from nimbus.datagen.datasets.certificates.record import ACCOUNTING, Certificate
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.datagen.store.ledger.records import EpisodeState, State
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 
-_UNDER_WAY = (State.LEASED, State.INTENT, State.PENDING)
+_UNDER_WAY = (EpisodeStatus.LEASED, EpisodeStatus.INTENT, EpisodeStatus.PENDING)
 
 
 def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
@@ -24,7 +24,7 @@ def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -
     stored = [attempt for attempt in attempts if attempt.path]
     missing = [attempt.path for attempt in stored if not attempt.is_in(folder)]
     done = {attempt.idx for attempt in stored}
-    quarantined = {state.idx for state in states if state.state is State.QUARANTINED} - done
+    quarantined = {state.idx for state in states if state.state is EpisodeStatus.QUARANTINED} - done
     last = {attempt.idx: attempt.reason for attempt in attempts if attempt.final and not attempt.success}
     failed = {index: reason for index, reason in last.items() if index not in done | quarantined}
     waiting = {state.idx for state in states if state.state in _UNDER_WAY} - done - quarantined - failed.keys()

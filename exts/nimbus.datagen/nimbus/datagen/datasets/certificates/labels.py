@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 PIXELS = 1.5
 """[px] by which what is seen may be beyond the projection."""
@@ -56,7 +56,7 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
                 if row < 0 or np.isnan(frames.boxes_2d[0, number]).any():
                     continue
                 views += 1
-                box = _points(labels, number) @ to_matrix(wxyz[step, row]).T + positions[step, row]
+                box = _points(labels, number) @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
                 where = f"{episode.episode_id}, {camera}, step {step}, {labels.instance_names[number]}"
                 problems += [
                     f"{where}: {what}" for what in _compare(frames, number, box, lenses.get(camera, (0.0, 0.0)))

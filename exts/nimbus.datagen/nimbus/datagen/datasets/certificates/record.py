@@ -94,7 +94,7 @@ def read_certificates(folder: Path) -> Certificates | None:
         raise InputError(what, where=str(path), instead="delete it, and give 'nimbus certify' again") from None
 
 
-def carried(folder: Path, episodes: Iterable[tuple[str, str]]) -> str:
+def attach_certificates(folder: Path, episodes: Iterable[tuple[str, str]]) -> str:
     """The text of a dataset's certificates for an export of the same episodes; empty where there is none of them."""
     found = read_certificates(folder)
     return to_json(asdict(found), indent=1) + "\n" if found and found.subject == subject_of(episodes) else ""

@@ -14,7 +14,7 @@ from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATE
 from nimbus.datagen.datasets.convert import write_v21, write_v30
 from nimbus.datagen.datasets.convert.lerobot_set import LeRobotSet
 from nimbus.datagen.datasets.convert.open import open_set
-from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.write_v30 import made
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.publication import (
@@ -22,10 +22,10 @@ from nimbus.datagen.datasets.export.publication import (
     CARD_PICTURE,
     NAME,
     Manifest,
+    find_published,
     is_own_card,
     is_whole,
     publish,
-    published,
     refuse_strangers,
     stage_of,
     staging,
@@ -95,10 +95,10 @@ def convert(
     options = options or Options()
     folder, out = folder.absolute(), out.absolute()
     check_apart(folder, out)
-    before = published(out)
+    before = find_published(out)
     source = open_set(folder)
     chosen = choose(source) if choose else range(len(source.items))
-    plan = Plan(source=source, items=tuple(source.items[number] for number in chosen))
+    plan = ConversionPlan(source=source, items=tuple(source.items[number] for number in chosen))
     names = list(files_under(folder))
     extra, left_out = _others(source, names)
     if choose:
@@ -150,7 +150,13 @@ def _state_of(folder: Path, files: list[str]) -> list[tuple[str, int, int]]:
 
 
 def _converted(
-    out: Path, plan: Plan, manifest: Manifest, extra: tuple[str, ...], left_out: tuple[str, ...], *, is_new: bool
+    out: Path,
+    plan: ConversionPlan,
+    manifest: Manifest,
+    extra: tuple[str, ...],
+    left_out: tuple[str, ...],
+    *,
+    is_new: bool,
 ) -> Converted:
     return Converted(
         out=out,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.remux import remux
 from nimbus.datagen.datasets.convert.row_stats import episode_stats, side_by_side
 from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
@@ -21,7 +21,7 @@ from nimbus.datagen.store.publish import disk, sync_file
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ConversionJob:
     """Files that hold the rows, or the pictures of one camera, of some episodes."""
 
     number: int
@@ -31,7 +31,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class JobOutput:
     """What a job left."""
 
     files: tuple[Path, ...]
@@ -43,7 +43,7 @@ class Made:
     """Columns of each feature in the statistics."""
 
 
-class Jobs:
+class ConversionJobs:
     """Does jobs into a folder.
 
     Args:
@@ -51,16 +51,16 @@ class Jobs:
         folder: Where the files go.
     """
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
+    def __init__(self, plan: ConversionPlan, folder: Path) -> None:
         self._plan = plan
         self._folder = folder
         self._features = ("", *plan.source.videos)
 
-    def is_done(self, job: Job) -> bool:
+    def is_done(self, job: ConversionJob) -> bool:
         """Whether its files are there, whole."""
         return self._seal(job).exists()
 
-    def do(self, job: Job) -> None:
+    def do(self, job: ConversionJob) -> None:
         """Make its files; the one that says that they are whole comes last.
 
         Raises:
@@ -84,16 +84,16 @@ class Jobs:
             sync_file(temporary)
             temporary.replace(self._seal(job))
 
-    def read(self, job: Job) -> Made:
+    def read(self, job: ConversionJob) -> JobOutput:
         """What it left."""
         with np.load(self._seal(job)) as found:
             counts = tuple(found["counts"].tolist())
             sizes = dict(zip(found["names"].tolist(), found["sizes"].tolist(), strict=True))
             kind = "mp4" if job.feature else "parquet"
             files = tuple(self._path(job, number, kind) for number in range(len(counts)))
-            return Made(files=files, counts=counts, stats=found["stats"], sizes=sizes)
+            return JobOutput(files=files, counts=counts, stats=found["stats"], sizes=sizes)
 
-    def _write_rows(self, job: Job, path: Path) -> tuple[NDArray[np.float64], dict[str, int]]:
+    def _write_rows(self, job: ConversionJob, path: Path) -> tuple[NDArray[np.float64], dict[str, int]]:
         rows, stats, sizes = Rows(self._plan), [], None
         writer: Any = None
         starts = self._plan.starts
@@ -134,15 +134,15 @@ class Jobs:
         where = str(self._plan.source.folder)
         return InputError(what, where=where, instead="give it a number of the same size in every row, or drop it")
 
-    def _namer(self, job: Job, paths: list[Path]) -> Callable[[int], Path]:
+    def _namer(self, job: ConversionJob, paths: list[Path]) -> Callable[[int], Path]:
         def name(number: int) -> Path:
             paths.append(self._path(job, number, "mp4"))
             return paths[-1]
 
         return name
 
-    def _path(self, job: Job, number: int, kind: str) -> Path:
+    def _path(self, job: ConversionJob, number: int, kind: str) -> Path:
         return self._folder / f"{self._features.index(job.feature)}-{job.number:06d}-{number}.{kind}"
 
-    def _seal(self, job: Job) -> Path:
+    def _seal(self, job: ConversionJob) -> Path:
         return self._folder / f"{self._features.index(job.feature)}-{job.number:06d}.npz"

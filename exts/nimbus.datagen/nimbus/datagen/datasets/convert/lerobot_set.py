@@ -13,7 +13,7 @@ NEEDED = ("timestamp", *COUNTERS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class VideoClip:
     """Where the pictures of an episode are in a video file."""
 
     path: Path
@@ -24,7 +24,7 @@ class Clip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class LeRobotEpisode:
     """One episode."""
 
     number: int
@@ -34,7 +34,7 @@ class Item:
     tasks: tuple[str, ...]
     rows: Path
     """Parquet file with its rows, among others'."""
-    clips: Mapping[str, Clip] = field(default_factory=dict)
+    clips: Mapping[str, VideoClip] = field(default_factory=dict)
     """By feature."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else the dataset says of it: success, seed, …"""
@@ -51,7 +51,7 @@ class LeRobotSet:
     """``v2.1`` or ``v3.0``"""
     info: Mapping[str, Any]
     """``meta/info.json``"""
-    items: tuple[Item, ...]
+    items: tuple[LeRobotEpisode, ...]
     wordings: Mapping[int, str]
     """Instruction by index."""
     own_files: frozenset[str]

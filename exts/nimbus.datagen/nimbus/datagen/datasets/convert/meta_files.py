@@ -10,7 +10,7 @@ from typing import Any
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import read_rows
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import within
+from nimbus.datagen.store.dataset_paths import resolve_inside
 
 INFO = "meta/info.json"
 VERSIONS = ("v2.1", "v3.0")
@@ -23,7 +23,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     Raises:
         InputError: There is none, it cannot be read, it is of another version, or something in it is missing.
     """
-    path = within(folder, INFO)
+    path = resolve_inside(folder, INFO)
     if (folder / "dataset.json").exists():
         raise InputError("a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
     if not path.is_file():
@@ -65,7 +65,7 @@ def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[
         InputError: It is missing or damaged, or a row is not so.
     """
     try:
-        rows = read_rows(within(folder, name))
+        rows = read_rows(resolve_inside(folder, name))
     except Unreadable as error:
         raise InputError(error.what, where=str(folder / name), instead=RESTORE) from None
     for number, row in enumerate(rows, start=1):

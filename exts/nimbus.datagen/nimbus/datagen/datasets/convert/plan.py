@@ -10,18 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from nimbus.datagen.datasets.convert.lerobot_set import Item, LeRobotSet
+from nimbus.datagen.datasets.convert.lerobot_set import LeRobotEpisode, LeRobotSet
 from nimbus.datagen.datasets.convert.remux import Cut
 
 _IMAGE_STATS = {"min", "max", "mean", "std", "count"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ConversionPlan:
     """Episodes of a dataset in their new order: row ``i`` becomes episode ``i``."""
 
     source: LeRobotSet
-    items: tuple[Item, ...]
+    items: tuple[LeRobotEpisode, ...]
 
     @cached_property
     def starts(self) -> list[int]:
@@ -87,7 +87,7 @@ class Plan:
         sizes = {path: path.stat().st_size for path in set(mine)}
         return [round(sizes[path] * item.length / frames[path]) for path, item in zip(mine, self.items, strict=True)]
 
-    def _cut(self, item: Item, feature: str) -> Cut:
+    def _cut(self, item: LeRobotEpisode, feature: str) -> Cut:
         clip = item.clips[feature]
         name = clip.path.relative_to(self.source.folder).as_posix()
         return Cut(clip=clip, length=item.length, name=f"{name}, episode {item.number}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.datasets.convert.lerobot_set import Clip, Item, LeRobotSet
+from nimbus.datagen.datasets.convert.lerobot_set import LeRobotEpisode, LeRobotSet, VideoClip
 from nimbus.datagen.datasets.convert.meta_files import INFO, RESTORE, check_numbers, check_tasks
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table, wordings_of
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import Inside, fill, within
+from nimbus.datagen.store.dataset_paths import DatasetPaths, fill_template, resolve_inside
 
 _TASKS = "meta/tasks.parquet"
 _OWN_COLUMNS = ("episode_index", "length", "tasks", "dataset_from_index", "dataset_to_index")
@@ -35,7 +35,7 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     wordings = _wordings(folder)
     check_tasks((text for row in rows for text in row["tasks"]), wordings, folder / _TASKS)
     videos = [name for name, feature in info["features"].items() if feature.get("dtype") == "video"]
-    inside = Inside(folder)
+    inside = DatasetPaths(folder)
     items = [_item(inside, info, row, videos) for row in rows]
     named = {path for item in items for path in (item.rows, *(clip.path for clip in item.clips.values()))}
     own = {INFO, _TASKS, "meta/stats.json", *names, *(path.relative_to(folder).as_posix() for path in named)}
@@ -44,7 +44,7 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     )
 
 
-def _item(inside: Inside, info: dict[str, Any], row: dict[str, Any], videos: list[str]) -> Item:
+def _item(inside: DatasetPaths, info: dict[str, Any], row: dict[str, Any], videos: list[str]) -> LeRobotEpisode:
     number = row["episode_index"]
 
     def place(kind: str) -> dict[str, int]:
@@ -54,15 +54,15 @@ def _item(inside: Inside, info: dict[str, Any], row: dict[str, Any], videos: lis
             what = f"episode {number} has no {kind}/chunk_index and file_index"
             raise InputError(what, where=str(inside.root / "meta/episodes"), instead=RESTORE) from None
 
-    def clip(name: str) -> Clip:
-        path = inside.path(fill(info["video_path"], video_key=name, **place(f"videos/{name}")))
-        return Clip(path=path, begin=float(row.get(f"videos/{name}/from_timestamp") or 0.0), is_whole=False)
+    def clip(name: str) -> VideoClip:
+        path = inside.path(fill_template(info["video_path"], video_key=name, **place(f"videos/{name}")))
+        return VideoClip(path=path, begin=float(row.get(f"videos/{name}/from_timestamp") or 0.0), is_whole=False)
 
-    return Item(
+    return LeRobotEpisode(
         number=number,
         length=row["length"],
         tasks=tuple(map(str, row["tasks"])),
-        rows=inside.path(fill(info["data_path"], **place("data"))),
+        rows=inside.path(fill_template(info["data_path"], **place("data"))),
         clips={name: clip(name) for name in videos},
         extra={
             name: value for name, value in row.items() if name not in _OWN_COLUMNS and not name.startswith(_OWN_GROUPS)
@@ -78,7 +78,7 @@ def _stats(row: dict[str, Any], feature: str) -> dict[str, Any]:
 
 def _episodes(folder: Path, name: str) -> list[dict[str, Any]]:
     try:
-        table = read_table(within(folder, name))
+        table = read_table(resolve_inside(folder, name))
         check_columns(table, {column: kind for column in table.column_names if (kind := _kind(column))})
         return table.to_pylist()
     except Unreadable as error:
@@ -94,7 +94,7 @@ def _kind(column: str) -> str:
 
 def _wordings(folder: Path) -> dict[int, str]:
     try:
-        found = wordings_of(within(folder, _TASKS))
+        found = wordings_of(resolve_inside(folder, _TASKS))
     except Unreadable as error:
         raise InputError(error.what, where=str(folder / _TASKS), instead=RESTORE) from None
     for number, text in found.items():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.convert.lerobot_set import Clip
+from nimbus.datagen.datasets.convert.lerobot_set import VideoClip
 from nimbus.datagen.errors import InputError
 
 _TICKS = 1000
@@ -30,7 +30,7 @@ _SEE_QA = "see what 'nimbus qa' says"
 class Cut:
     """The pictures of one episode."""
 
-    clip: Clip
+    clip: VideoClip
     length: int
     name: str
     """What messages call it."""

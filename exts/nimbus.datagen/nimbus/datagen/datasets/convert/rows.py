@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.convert.lerobot_set import NEEDED, Item
-from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.lerobot_set import NEEDED, LeRobotEpisode
+from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table
 from nimbus.datagen.errors import InputError
@@ -25,7 +25,7 @@ class Rows:
         plan: What the dataset will be.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ConversionPlan) -> None:
         self._plan = plan
         self._starts = plan.starts
         self._file: Any = None
@@ -56,7 +56,9 @@ class Rows:
             table = table.set_column(place, field, pa.array(values, field.type))
         return table
 
-    def _new_tasks(self, old: NDArray[Any], items: list[Item], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _new_tasks(
+        self, old: NDArray[Any], items: list[LeRobotEpisode], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         known, places = np.unique(old, return_inverse=True)
         tasks = self._plan.tasks
         if lost := [number for number in known.tolist() if number not in tasks]:
@@ -65,7 +67,7 @@ class Rows:
             raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
         return np.array([tasks[number] for number in known.tolist()])[places]
 
-    def _find(self, item: Item) -> Any:
+    def _find(self, item: LeRobotEpisode) -> Any:
         if self._file != item.rows:
             try:
                 self._table = read_table(item.rows)
@@ -83,7 +85,7 @@ class Rows:
             raise self._wrong(item, "its rows are not in a row")
         return self._table.slice(int(mine[0]), item.length)
 
-    def _cast(self, table: Any, item: Item) -> Any:
+    def _cast(self, table: Any, item: LeRobotEpisode) -> Any:
         """The same types for all: those of the first episode."""
         if self._schema is None:
             self._schema = _schema_of(self._plan)
@@ -94,12 +96,12 @@ class Rows:
         except (KeyError, pa.ArrowException) as error:
             raise self._wrong(item, f"its columns are not those of the first episode: {error}") from None
 
-    def _wrong(self, item: Item, what: str) -> InputError:
+    def _wrong(self, item: LeRobotEpisode, what: str) -> InputError:
         name = item.rows.relative_to(self._plan.source.folder).as_posix()
         return InputError(what, where=f"{name}, episode {item.number}", instead=_SEE_QA)
 
 
-def _schema_of(plan: Plan) -> Any:
+def _schema_of(plan: ConversionPlan) -> Any:
     import pyarrow.parquet as pq
 
     path = plan.items[0].rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.remux import check_whole, remux
 from nimbus.datagen.datasets.convert.row_stats import (
     KEYS,
@@ -23,7 +23,7 @@ from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
 from nimbus.datagen.datasets.convert.write_v30 import link, made
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
-from nimbus.datagen.store.dataset_paths import fill
+from nimbus.datagen.store.dataset_paths import fill_template
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 
@@ -31,7 +31,7 @@ _QUANTILES = KEYS[4:]
 
 
 def write(
-    plan: Plan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
+    plan: ConversionPlan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
 ) -> None:
     """Write a dataset into the folder ``tree`` of a stage.
 
@@ -48,9 +48,9 @@ def write(
         for position, item in enumerate(plan.items):
             place: dict[str, Any] = {"episode_chunk": position // options.episode_size, "episode_index": position}
             table = rows.read(range(position, position + 1))
-            pq.write_table(table, made(tree / fill(DATA_V21, **place)), compression="snappy")
+            pq.write_table(table, made(tree / fill_template(DATA_V21, **place)), compression="snappy")
             for feature in plan.source.videos:
-                _write_video(plan, position, feature, tree / fill(VIDEO_V21, video_key=feature, **place))
+                _write_video(plan, position, feature, tree / fill_template(VIDEO_V21, video_key=feature, **place))
             row = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
             told_of = dict(item.extra) | row  # dates and the like as text
             episodes.write(json.dumps(told_of, sort_keys=True, ensure_ascii=False, default=str) + "\n")
@@ -66,7 +66,7 @@ def write(
     (meta / "info.json").write_text(to_json(_info(plan, options.episode_size), indent=1) + "\n")
 
 
-def _write_video(plan: Plan, position: int, feature: str, target: Path) -> None:
+def _write_video(plan: ConversionPlan, position: int, feature: str, target: Path) -> None:
     clip = plan.items[position].clips[feature]
     if clip.is_whole:
         check_whole(plan.cuts(feature, [position])[0], fps=plan.source.fps)
@@ -75,7 +75,7 @@ def _write_video(plan: Plan, position: int, feature: str, target: Path) -> None:
         remux(plan.cuts(feature, [position]), lambda _: made(target), fps=plan.source.fps, indexed=False)
 
 
-def _stats(plan: Plan, position: int, table: Any, totals: RowTotals) -> dict[str, Any]:
+def _stats(plan: ConversionPlan, position: int, table: Any, totals: RowTotals) -> dict[str, Any]:
     """Those that this version knows, which are no quantiles."""
     numbers, item = numbers_of(table), plan.items[position]
     totals.add(numbers)
@@ -86,7 +86,7 @@ def _stats(plan: Plan, position: int, table: Any, totals: RowTotals) -> dict[str
     return {name: {key: value for key, value in one.items() if key not in _QUANTILES} for name, one in found.items()}
 
 
-def _info(plan: Plan, chunk_size: int) -> dict[str, Any]:
+def _info(plan: ConversionPlan, chunk_size: int) -> dict[str, Any]:
     gone = ("data_files_size_in_mb", "video_files_size_in_mb")
     kept = {name: value for name, value in plan.source.info.items() if name not in gone}
     count = len(plan.items)

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nimbus.datagen.datasets.convert.jobs import Job, Jobs, Made
-from nimbus.datagen.datasets.convert.plan import Plan
+from nimbus.datagen.datasets.convert.jobs import ConversionJob, ConversionJobs, JobOutput
+from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.row_stats import RowTotals, by_column, joint_image_stats
 from nimbus.datagen.datasets.convert.rows import numbers_of
 from nimbus.datagen.datasets.export.options import Options
@@ -26,7 +26,7 @@ _PAYS = 200_000
 
 
 def write(
-    plan: Plan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
+    plan: ConversionPlan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
 ) -> None:
     """Write a dataset into the folder ``tree`` of a stage; its files are made in ``parts`` before.
 
@@ -37,7 +37,7 @@ def write(
         workers: Processes; as many as pay when not given.
         tell: Called with how many files are yet to come.
     """
-    jobs = Jobs(plan, stage / "parts")
+    jobs = ConversionJobs(plan, stage / "parts")
     todo = [*_jobs(plan, "", plan.row_sizes(), options)]
     for feature in plan.source.videos:
         todo += _jobs(plan, feature, plan.video_sizes(feature), options)
@@ -63,12 +63,14 @@ def write(
     (tree / "meta/info.json").write_text(to_json(_info(plan, options), indent=1) + "\n")
 
 
-def _jobs(plan: Plan, feature: str, sizes: Sequence[int], options: Options) -> Iterator[Job]:
+def _jobs(plan: ConversionPlan, feature: str, sizes: Sequence[int], options: Options) -> Iterator[ConversionJob]:
     for number, positions in groups(pack(sizes, options.shard_bytes, options.episode_size)):
-        yield Job(number=number, feature=feature, positions=positions)
+        yield ConversionJob(number=number, feature=feature, positions=positions)
 
 
-def _place_rows(plan: Plan, tree: Path, made: list[tuple[Job, Made]], columns: dict[str, list[Any]]) -> None:
+def _place_rows(
+    plan: ConversionPlan, tree: Path, made: list[tuple[ConversionJob, JobOutput]], columns: dict[str, list[Any]]
+) -> None:
     """Put the tables into their places, and fill in what the table of episodes says of them."""
     lengths = [item.length for item in plan.items]
     columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
@@ -88,7 +90,11 @@ def _place_rows(plan: Plan, tree: Path, made: list[tuple[Job, Made]], columns: d
 
 
 def _place_videos(
-    plan: Plan, tree: Path, feature: str, made: list[tuple[Job, Made]], columns: dict[str, list[Any]]
+    plan: ConversionPlan,
+    tree: Path,
+    feature: str,
+    made: list[tuple[ConversionJob, JobOutput]],
+    columns: dict[str, list[Any]],
 ) -> None:
     names = ("chunk_index", "file_index", "from_timestamp", "to_timestamp")
     mine: dict[str, list[Any]] = {name: columns.setdefault(f"videos/{feature}/{name}", []) for name in names}
@@ -108,7 +114,7 @@ def _place_videos(
             number += 1
 
 
-def _write_episodes(plan: Plan, tree: Path, columns: dict[str, list[Any]], most: int) -> None:
+def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[Any]], most: int) -> None:
     """Row ``i`` is episode ``i``: readers look it up by its place."""
     items = plan.items
     told: dict[str, list[Any]] = {
@@ -148,7 +154,7 @@ def _like(table: Any, schema: Any) -> Any:
     return pa.table(arrays, schema=schema)
 
 
-def _dataset_stats(plan: Plan, files: list[Path]) -> dict[str, Any]:
+def _dataset_stats(plan: ConversionPlan, files: list[Path]) -> dict[str, Any]:
     totals = RowTotals(plan.frame_count)
     for path in files:
         file = pq.ParquetFile(path)
@@ -161,7 +167,7 @@ def _dataset_stats(plan: Plan, files: list[Path]) -> dict[str, Any]:
     return stats
 
 
-def _info(plan: Plan, options: Options) -> dict[str, Any]:
+def _info(plan: ConversionPlan, options: Options) -> dict[str, Any]:
     gone = ("total_chunks", "total_videos")
     kept = {name: value for name, value in plan.source.info.items() if name not in gone}
     megabytes = max(1, options.shard_bytes // 10**6)

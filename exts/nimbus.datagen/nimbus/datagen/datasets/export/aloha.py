@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
 from nimbus.datagen.datasets.export.options import Options
-from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.source import Source, read_signals
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
@@ -15,7 +15,7 @@ FAILURES = "failures"
 _COPIED = ("action", "observations/qpos", "observations/qvel")
 
 
-def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
     """Write a dataset into an empty folder.
 
     Args:

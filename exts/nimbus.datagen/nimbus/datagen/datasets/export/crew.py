@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.processes import core_count, make_all
-from nimbus.datagen.datasets.export.source import Item, Source
+from nimbus.datagen.datasets.export.source import ExportItem, Source
 
 _PAYS = 20_000_000
 """Pixels that take as long to encode as a process takes to start, and some more."""
@@ -26,12 +26,12 @@ def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: C
         InputError: An episode does not fit in with the others, or cannot be read.
         StorageError: The disk is full.
     """
-    parts = Parts(source, folder)
+    parts = EpisodeParts(source, folder)
     missing = parts.missing()
     make_all(parts.make, missing, workers=workers or _worth(source, missing), tell=tell)
 
 
-def _worth(source: Source, items: list[Item]) -> int:
+def _worth(source: Source, items: list[ExportItem]) -> int:
     frames = sum(item.step_count for item in items if not item.videos)  # what is video already is taken as it is
     pixels = frames * sum(width * height for width, height in source.cameras.values())
     return min(core_count(), 1 + pixels // _PAYS)

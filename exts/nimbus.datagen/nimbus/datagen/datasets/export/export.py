@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
-from nimbus.datagen.datasets.certificates.record import carried
+from nimbus.datagen.datasets.certificates.record import attach_certificates
 from nimbus.datagen.datasets.export.crew import prepare
 from nimbus.datagen.datasets.export.options import Options
-from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.publication import (
     Manifest,
+    find_published,
     is_whole,
     publish,
-    published,
     refuse_strangers,
     stage_of,
     staging,
@@ -95,7 +95,7 @@ def export(
     folder, out = folder.absolute(), out.absolute()
     if any(out.resolve().is_relative_to(folder.resolve() / name) for name in _OWN):
         raise InputError("lies in a folder of the dataset itself", where=f"--out {out}", instead=OTHER_OUT)
-    before = published(out)
+    before = find_published(out)
     source = open_source(folder, keep_failures=keep_failures)
     origin = {
         "task": source.task,
@@ -107,7 +107,7 @@ def export(
     }
     episodes = tuple((item.episode_id, item.sha256) for item in source.items)
     settings = _hash([_REVISION, versions(), source.fps, source.cameras])
-    proof = carried(folder, episodes[: len(source.stored)])
+    proof = attach_certificates(folder, episodes[: len(source.stored)])
     key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
@@ -119,7 +119,7 @@ def export(
         if writer.NEEDS_PARTS:
             prepare(source, stage / "parts", workers=workers, tell=tell)
         with disk(stage):
-            writer.write(source, Parts(source, stage / "parts"), stage / "tree", options)
+            writer.write(source, EpisodeParts(source, stage / "parts"), stage / "tree", options)
             if proof:
                 (stage / "tree" / CERTIFICATES).write_text(proof)
         manifest = publish(stage, out, manifest)

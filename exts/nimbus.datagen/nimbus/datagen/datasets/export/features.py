@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.datasets.export.parquet import FLOAT, INT, vector
-from nimbus.datagen.datasets.export.parts import Part, Parts
+from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.datasets.export.video import video_info
 from nimbus.datagen.store.episode_file.statistics import VectorTotal, image_stats, vector_stats
@@ -50,7 +50,7 @@ def _video(size: tuple[int, int], fps: int) -> dict[str, Any]:
     return {"dtype": "video", "shape": shape, "names": names, "info": video_info(size, fps)}
 
 
-def columns_of(part: Part, source: Source, tasks: Tasks, *, start: int) -> dict[str, tuple[Any, Any]]:
+def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -> dict[str, tuple[Any, Any]]:
     """An episode's rows, by column, with their types.
 
     Args:
@@ -73,7 +73,7 @@ def columns_of(part: Part, source: Source, tasks: Tasks, *, start: int) -> dict[
     }
 
 
-def episode_stats(part: Part, source: Source, tasks: Tasks, *, start: int) -> dict[str, dict[str, Any]]:
+def episode_stats(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -> dict[str, dict[str, Any]]:
     """Statistics of one episode, by feature."""
     columns = columns_of(part, source, tasks, start=start)
     count = part.item.step_count
@@ -83,7 +83,7 @@ def episode_stats(part: Part, source: Source, tasks: Tasks, *, start: int) -> di
     }
 
 
-def dataset_stats(source: Source, parts: Parts, tasks: Tasks) -> dict[str, dict[str, Any]]:
+def dataset_stats(source: Source, parts: EpisodeParts, tasks: Tasks) -> dict[str, dict[str, Any]]:
     """Statistics of all episodes, by feature."""
     totals: dict[str, VectorTotal] = {}
     counts: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import h5py
 
-from nimbus.datagen.store.episode_file.fault_tolerant_file import Sink
+from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.publish import storage_error
 
@@ -23,7 +23,7 @@ def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
     Raises:
         StorageError: The disk is full; the file is worthless.
     """
-    sink = Sink(path)
+    sink = FaultTolerantFile(path)
     file = h5py.File(sink, "w")
 
     def check() -> None:

@@ -19,7 +19,7 @@ from nimbus.datagen.datasets.export.parquet import (
     write_index,
     write_parquet,
 )
-from nimbus.datagen.datasets.export.parts import Part, Parts
+from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.datasets.export.video import join
@@ -28,7 +28,7 @@ from nimbus.datagen.store.json_text import to_json
 NEEDS_PARTS = True
 
 
-def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
     """Write a dataset into an empty folder.
 
     Args:
@@ -56,7 +56,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
     (tree / "meta/info.json").write_text(to_json(_info(source, tasks, options), indent=1) + "\n")
 
 
-def _write_data(source: Source, parts: Parts, tree: Path, numbers: list[int], tasks: Tasks) -> None:
+def _write_data(source: Source, parts: EpisodeParts, tree: Path, numbers: list[int], tasks: Tasks) -> None:
     start = 0
     for number, positions in groups(numbers):
         with ParquetFile(_made(tree / DATA.format(**place(number)))) as file:
@@ -67,7 +67,7 @@ def _write_data(source: Source, parts: Parts, tree: Path, numbers: list[int], ta
 
 
 def _write_episodes(
-    source: Source, parts: Parts, tree: Path, files: dict[str, list[int]], tasks: Tasks, most: int
+    source: Source, parts: EpisodeParts, tree: Path, files: dict[str, list[int]], tasks: Tasks, most: int
 ) -> None:
     """Row ``i`` is episode ``i``: readers look it up by its place."""
     bounds = np.cumsum([0, *(item.step_count for item in source.items)])
@@ -91,7 +91,7 @@ def _write_episodes(
         write_parquet(_made(tree / EPISODES.format(**place(number))), columns)
 
 
-def _episode_row(part: Part, start: int, stop: int, file: int) -> dict[str, tuple[Any, Any]]:
+def _episode_row(part: EpisodePart, start: int, stop: int, file: int) -> dict[str, tuple[Any, Any]]:
     item, spot = part.item, place(file)
     return {
         "episode_index": (item.position, INT),

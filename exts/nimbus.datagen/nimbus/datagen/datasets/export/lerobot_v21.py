@@ -10,7 +10,7 @@ from typing import Any
 from nimbus.datagen.datasets.export.features import Tasks, columns_of, episode_stats, features_of
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parquet import write_parquet
-from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.datasets.export.video import join
@@ -22,7 +22,7 @@ _STATS = ("min", "max", "mean", "std", "count")
 """Those that this version knows."""
 
 
-def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
     """Write a dataset into an empty folder.
 
     Args:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.source import Item, Signals, Source, read_signals
+from nimbus.datagen.datasets.export.source import ExportItem, Signals, Source, read_signals
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, PIXELS, Encoder, check_size
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -24,10 +24,10 @@ _BLOCK = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class EpisodePart:
     """One prepared episode."""
 
-    item: Item
+    item: ExportItem
     signals: Signals
     histograms: dict[str, NDArray[np.int64]]
     """(3, 256) by camera."""
@@ -35,7 +35,7 @@ class Part:
     """By camera."""
 
 
-class Parts:
+class EpisodeParts:
     """A folder of prepared episodes, named by their content.
 
     Args:
@@ -47,11 +47,11 @@ class Parts:
         self._source = source
         self._folder = folder
 
-    def missing(self) -> list[Item]:
+    def missing(self) -> list[ExportItem]:
         """Episodes that are yet to be prepared, in order."""
         return [item for item in self._source.items if not self._signals(item).exists()]
 
-    def make(self, item: Item) -> None:
+    def make(self, item: ExportItem) -> None:
         """Prepare an episode: each file appears whole, the one of its signals last.
 
         Raises:
@@ -72,7 +72,7 @@ class Parts:
                     histograms=np.array([*histograms.values()], np.int64),
                 )
 
-    def read(self, item: Item) -> Part:
+    def read(self, item: ExportItem) -> EpisodePart:
         """A prepared episode."""
         with np.load(self._signals(item)) as arrays:
             signals = Signals(
@@ -83,23 +83,23 @@ class Parts:
             )
             histograms = dict(zip(self._source.cameras, arrays["histograms"], strict=True))
         videos = {camera: self.video(item, camera) for camera in self._source.cameras}
-        return Part(item=item, signals=signals, histograms=histograms, videos=videos)
+        return EpisodePart(item=item, signals=signals, histograms=histograms, videos=videos)
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[EpisodePart]:
         return map(self.read, self._source.items)
 
-    def video(self, item: Item, camera: str) -> Path:
+    def video(self, item: ExportItem, camera: str) -> Path:
         """Its file: the dataset's own where it could be taken as it is."""
         encoded = self._encoded(item, camera)
         return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
 
-    def _encoded(self, item: Item, camera: str) -> Path:
+    def _encoded(self, item: ExportItem, camera: str) -> Path:
         return self._folder / f"{item.sha256}.{list(self._source.cameras).index(camera)}.mp4"
 
-    def _signals(self, item: Item) -> Path:
+    def _signals(self, item: ExportItem) -> Path:
         return self._folder / f"{item.sha256}.npz"
 
-    def _filmed(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
+    def _filmed(self, item: ExportItem, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
         """See that a camera's video is there; the histogram of its images."""
         record = episode.videos.get(camera)
         settings = (record.codec, record.pixel_format, record.encoder, record.fps) if record else ()
@@ -111,7 +111,7 @@ class Parts:
             raise InputError(what, where=str(path), instead="see what 'nimbus verify' says")
         return episode.array(f"observations/histogram/{camera}")
 
-    def _encode(self, item: Item, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
+    def _encode(self, item: ExportItem, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
         counts = np.zeros((3, 256), np.int64)
         fps, size = self._source.fps, self._source.cameras[camera]
         check_size(camera, size, where=self._source.folder)

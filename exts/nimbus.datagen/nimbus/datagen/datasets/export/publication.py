@@ -37,7 +37,7 @@ class Manifest:
     """Bytes and SHA-256 by path."""
 
 
-def published(out: Path) -> Manifest | None:
+def find_published(out: Path) -> Manifest | None:
     """The manifest of what is in a folder; None where there is nothing.
 
     Raises:

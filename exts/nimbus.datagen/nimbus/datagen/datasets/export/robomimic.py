@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
 from nimbus.datagen.datasets.export.options import Options
-from nimbus.datagen.datasets.export.parts import Parts
-from nimbus.datagen.datasets.export.source import Item, Source, read_signals
+from nimbus.datagen.datasets.export.parts import EpisodeParts
+from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.json_text import to_json
 
@@ -24,7 +24,7 @@ _GYM = 2
 _VALID_SHARE = 0.1
 
 
-def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
     """Write a dataset into an empty folder.
 
     Args:
@@ -48,7 +48,7 @@ def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
 
 
 def _write_demo(
-    demo: h5py.Group, episode: EpisodeFile, item: Item, source: Source, bounds: tuple[NDArray[Any], NDArray[Any]]
+    demo: h5py.Group, episode: EpisodeFile, item: ExportItem, source: Source, bounds: tuple[NDArray[Any], NDArray[Any]]
 ) -> None:
     signals = read_signals(episode, source)
     demo.attrs.update(
@@ -104,11 +104,11 @@ def _shift(demo: h5py.Group, name: str) -> None:
     demo["next_obs"].create_virtual_dataset(name, later)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _masks(source: Source) -> dict[str, list[Item]]:
+def _masks(source: Source) -> dict[str, list[ExportItem]]:
     """Filters by name; variants of one plan are on the same side, so that nothing known is validated on."""
     numbers = sorted({(item.seed, item.index) for item in source.stored}, key=_rank)
     valid = set(numbers[: round(_VALID_SHARE * len(numbers))])
-    sides: dict[str, list[Item]] = {"train": [], "valid": [], "success": [*source.stored]}
+    sides: dict[str, list[ExportItem]] = {"train": [], "valid": [], "success": [*source.stored]}
     for item in source.stored:
         sides["valid" if (item.seed, item.index) in valid else "train"].append(item)
     return sides | ({"failure": [*source.failures]} if source.failures else {})

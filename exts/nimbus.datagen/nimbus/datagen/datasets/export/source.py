@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.h264 import whole_rate
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.videos import SUFFIX
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, Video, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import State
+from nimbus.datagen.store.ledger.records import EpisodeStatus
 
 _GRID = 1e-4
 """[s] by which readers let a time miss its place on the grid of frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class ExportItem:
     """One stored episode, or one failed attempt that was kept."""
 
     position: int
@@ -59,7 +59,7 @@ class Source:
     """Width and height by camera, sorted."""
     joint_names: tuple[str, ...]
     action_names: tuple[str, ...]
-    items: tuple[Item, ...]
+    items: tuple[ExportItem, ...]
 
     @property
     def frame_count(self) -> int:
@@ -67,12 +67,12 @@ class Source:
         return sum(item.step_count for item in self.items)
 
     @property
-    def stored(self) -> tuple[Item, ...]:
+    def stored(self) -> tuple[ExportItem, ...]:
         """The episodes; they come first."""
         return tuple(item for item in self.items if item.success)
 
     @property
-    def failures(self) -> tuple[Item, ...]:
+    def failures(self) -> tuple[ExportItem, ...]:
         """The failed attempts behind them."""
         return self.items[len(self.stored) :]
 
@@ -110,14 +110,14 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():
-            done = {(state.idx, state.variant) for state in ledger.episodes(State.DONE)}
+            done = {(state.idx, state.variant) for state in ledger.episodes(EpisodeStatus.DONE)}
             stored = [attempt for attempt in ledger.stored() if (attempt.idx, attempt.variant) in done]
             failed = [attempt for attempt in ledger.attempts() if attempt.failure] if keep_failures else []
     finally:
         ledger.close()
     if not stored:
         raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
-    inside = Inside(folder)
+    inside = DatasetPaths(folder)
     return Source(
         folder=folder,
         task=info.task,
@@ -133,13 +133,13 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
     )
 
 
-def _item(inside: Inside, position: int, attempt: Attempt) -> Item:
+def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
     kept = attempt.failure
     path = inside.path(kept.path if kept else attempt.path)
     if not (has_size(path, kept.byte_count) if kept else attempt.is_in(inside.root)):
         instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
         raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
-    return Item(
+    return ExportItem(
         position=position,
         episode_id=f"{attempt.episode_id}.a{attempt.attempt}" if kept else attempt.episode_id,
         path=path,

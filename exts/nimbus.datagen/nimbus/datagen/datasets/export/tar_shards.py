@@ -11,9 +11,9 @@ from typing import IO, Any
 
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parquet import BOOL, INT, TEXT, write_table
-from nimbus.datagen.datasets.export.parts import Parts
+from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import groups, pack
-from nimbus.datagen.datasets.export.source import Item, Source, read_signals
+from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.json_text import to_json
@@ -25,7 +25,7 @@ FORMAT = "nimbus-shards-1"
 _BLOCK = 1 << 20
 
 
-def write(source: Source, parts: Parts, tree: Path, options: Options) -> None:
+def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
     """Write shards into an empty folder.
 
     Args:
@@ -54,7 +54,7 @@ _TOLD = ("task", "robot", "fps", "cameras", "joint_names", "action_names")
 _TYPES = {int: INT, str: TEXT, bool: BOOL}
 
 
-def _row(item: Item, source: Source, number: int) -> dict[str, Any]:
+def _row(item: ExportItem, source: Source, number: int) -> dict[str, Any]:
     with EpisodeFile(item.path) as episode:
         instruction = read_signals(episode, source).instruction
     return {
@@ -73,7 +73,7 @@ def _row(item: Item, source: Source, number: int) -> dict[str, Any]:
     }
 
 
-def _pack(item: Item, file: IO[bytes]) -> dict[str, Any]:
+def _pack(item: ExportItem, file: IO[bytes]) -> dict[str, Any]:
     """Append an episode's files; where each lies, and its sum."""
     row: dict[str, Any] = {}
     for column, path in _files(item):
@@ -82,7 +82,7 @@ def _pack(item: Item, file: IO[bytes]) -> dict[str, Any]:
     return row
 
 
-def _files(item: Item) -> Iterator[tuple[str, Path]]:
+def _files(item: ExportItem) -> Iterator[tuple[str, Path]]:
     yield "hdf5", item.path
     for camera, path in sorted(item.videos.items()):
         yield f"video/{camera}", path
@@ -103,6 +103,6 @@ def _append(path: Path, name: str, file: IO[bytes]) -> dict[str, Any]:
     return {"offset": offset, "bytes": member.size, "sha256": digest.hexdigest()}
 
 
-def _byte_count(item: Item) -> int:
+def _byte_count(item: ExportItem) -> int:
     sizes = (path.stat().st_size for _, path in _files(item))
     return sum(tarfile.BLOCKSIZE + size + -size % tarfile.BLOCKSIZE for size in sizes)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 
 Value = Any
 Row = Mapping[str, Value]
@@ -67,7 +67,7 @@ class Condition:
             InputError: There is one.
         """
         if unknown := sorted(self.names - set(columns)):
-            raise InputError(f"no column '{unknown[0]}'", where="--where", instead=nearest(unknown[0], columns))
+            raise InputError(f"no column '{unknown[0]}'", where="--where", instead=suggest(unknown[0], columns))
 
     def __call__(self, row: Row) -> bool:
         """Whether an episode meets it; one without a value that it asks for does not.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.datasets.convert.convert import VERSION_OF, Converted, convert
-from nimbus.datagen.datasets.convert.lerobot_set import Item, LeRobotSet
+from nimbus.datagen.datasets.convert.lerobot_set import LeRobotEpisode, LeRobotSet
 from nimbus.datagen.datasets.convert.meta_files import read_info
 from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.errors import InputError
@@ -48,7 +48,7 @@ def no_episode(condition: Condition, count: int) -> InputError:
     return InputError(what, where="--where", instead="ask for less")
 
 
-def columns_of(item: Item, source: LeRobotSet) -> dict[str, Any]:
+def columns_of(item: LeRobotEpisode, source: LeRobotSet) -> dict[str, Any]:
     """What a condition can ask of an episode: ``index``, ``length``, ``seconds``, ``task``, and its own columns."""
     return {
         **item.extra,

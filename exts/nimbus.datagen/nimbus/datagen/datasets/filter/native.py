@@ -15,14 +15,14 @@ from nimbus.datagen.datasets.export.publication import stage_of, staging
 from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.datasets.filter.lerobot import no_episode
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
 from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, State
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 from nimbus.datagen.store.publish import disk, replace_text, sync_file, sync_folder
 
 INPUT = "filter"
@@ -132,7 +132,7 @@ def _refuse_lost(folder: Path, attempts: list[Attempt]) -> None:
 
 def _lost(folder: Path, attempts: list[Attempt]) -> str:
     """The first file of attempts, kept failures among them, that is not there as the ledger says; empty for none."""
-    inside = Inside(folder)
+    inside = DatasetPaths(folder)
     for attempt in attempts:
         sizes = attempt.files if attempt.path else {}
         sizes |= {attempt.failure.path: attempt.failure.byte_count} if attempt.failure else {}
@@ -154,7 +154,7 @@ def _read(folder: Path) -> tuple[DatasetInfo, list[Attempt], list[EpisodeState]]
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():
-            return info, ledger.attempts(), ledger.episodes(State.DONE)
+            return info, ledger.attempts(), ledger.episodes(EpisodeStatus.DONE)
     finally:
         ledger.close()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.finding import Finding, fail
-from nimbus.datagen.datasets.quality.pictures import Look
+from nimbus.datagen.datasets.quality.pictures import CameraStatistics
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 
 _NEARER = 0.5
@@ -23,7 +23,7 @@ _TOLD = 3
 
 
 def check_looks(
-    looks: Sequence[Look],
+    looks: Sequence[CameraStatistics],
     *,
     stats: Mapping[str, Mapping[str, Any]],
     motions: Mapping[int, NDArray[np.float32]],
@@ -54,15 +54,15 @@ def check_looks(
         yield from _same(seen, motions)
 
 
-def _by_camera(looks: Sequence[Look]) -> dict[str, list[Look]]:
-    cameras: dict[str, list[Look]] = {}
+def _by_camera(looks: Sequence[CameraStatistics]) -> dict[str, list[CameraStatistics]]:
+    cameras: dict[str, list[CameraStatistics]] = {}
     for look in looks:
         cameras.setdefault(look.camera, []).append(look)
     sizes = {camera: seen[0].mean.shape for camera, seen in cameras.items()}
     return {camera: [look for look in seen if look.mean.shape == sizes[camera]] for camera, seen in cameras.items()}
 
 
-def _exchanged(look: Look, usual: Mapping[str, Any], spread: float) -> Iterator[Finding]:
+def _exchanged(look: CameraStatistics, usual: Mapping[str, Any], spread: float) -> Iterator[Finding]:
     own = _distance(look.mean, usual[look.camera])
     for other, theirs in usual.items():
         if other == look.camera or theirs.shape != look.mean.shape:
@@ -73,7 +73,7 @@ def _exchanged(look: Look, usual: Mapping[str, Any], spread: float) -> Iterator[
             )
 
 
-def _colors(look: Look, usual: Any, spread: float) -> Iterator[Finding]:
+def _colors(look: CameraStatistics, usual: Any, spread: float) -> Iterator[Finding]:
     own = _distance(look.mean, usual)
     if own > _USUAL * spread + _LEVELS and _distance(look.mean[..., ::-1], usual) < _NEARER * own:
         where = f"episode {look.number}, {look.camera}"
@@ -81,7 +81,7 @@ def _colors(look: Look, usual: Any, spread: float) -> Iterator[Finding]:
 
 
 def _image_stats(
-    camera: str, seen: Sequence[Look], stats: Mapping[str, Mapping[str, Any]], thresholds: Thresholds
+    camera: str, seen: Sequence[CameraStatistics], stats: Mapping[str, Mapping[str, Any]], thresholds: Thresholds
 ) -> Iterator[Finding]:
     stored = stats.get(f"observation.images.{camera}", stats.get(camera, {})).get("mean")
     if stored is None or not seen:
@@ -96,9 +96,9 @@ def _image_stats(
         yield fail("stats", f"observation.images.{camera}", "stored mean is not that of the pictures")
 
 
-def _same(seen: Sequence[Look], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Finding]:
+def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Finding]:
     """The same pictures to other motions: a video under the wrong number."""
-    known: dict[bytes, Look] = {}
+    known: dict[bytes, CameraStatistics] = {}
     for look in seen:
         first = known.setdefault(look.digest, look)
         if first is look or look.number not in motions or first.number not in motions:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.appearance import check_looks
-from nimbus.datagen.datasets.quality.cross_episode import Together, spread_of
+from nimbus.datagen.datasets.quality.cross_episode import CrossEpisodeChecks, spread_of
 from nimbus.datagen.datasets.quality.finding import Finding, Level, Unreadable, fail
-from nimbus.datagen.datasets.quality.limits import limits_of
-from nimbus.datagen.datasets.quality.pictures import Look, PictureChecks
+from nimbus.datagen.datasets.quality.limits import find_joint_limits
+from nimbus.datagen.datasets.quality.pictures import CameraStatistics, PictureChecks
 from nimbus.datagen.datasets.quality.row_checks import check_rows
 from nimbus.datagen.datasets.quality.signals import SignalChecks
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
@@ -41,7 +41,7 @@ class Examination:
     """Lowest, mean and highest value of each column, by feature."""
     drawn: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """What was drawn, one value a plan."""
-    looks: tuple[Look, ...] = ()
+    looks: tuple[CameraStatistics, ...] = ()
     """Of the first episodes, with pictures."""
 
     @property
@@ -74,9 +74,9 @@ def examine(
     """
     thresholds = thresholds or Thresholds()
     found = list(view.structure())
-    limits = limits_of(robot or view.robot, view.joint_names)
+    limits = find_joint_limits(robot or view.robot, view.joint_names)
     signals = SignalChecks(view.stats, thresholds, limits=limits, frame_count=view.frame_count, fps=view.fps)
-    pictures, together = PictureChecks(view, thresholds), Together()
+    pictures, together = PictureChecks(view, thresholds), CrossEpisodeChecks()
     camera_count = 0
     for done, clip in enumerate(view.clips(), start=1):
         tell(view.episode_count - done)

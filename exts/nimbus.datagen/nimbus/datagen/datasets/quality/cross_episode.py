@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
-from nimbus.datagen.datasets.quality.view import Clip, View
+from nimbus.datagen.datasets.quality.view import EpisodeView, View
 
 _PLACES = 16
 """Moments of an episode that its motion is compared at."""
@@ -21,7 +21,7 @@ _LISTED = 20
 
 
 @dataclass
-class Together:
+class CrossEpisodeChecks:
     """Takes episodes in and keeps a little of each."""
 
     motions: dict[int, NDArray[np.float32]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Together:
     drawn: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """By name: plan and value."""
 
-    def add(self, clip: Clip) -> None:
+    def add(self, clip: EpisodeView) -> None:
         """Take in an episode."""
         self.lengths[clip.number] = clip.length
         self.plans[clip.number] = clip.plan
@@ -125,7 +125,7 @@ def spread_of(drawn: Mapping[str, list[tuple[str, float]]]) -> dict[str, NDArray
     return {name: np.array([*dict(values).values()]) for name, values in drawn.items()}
 
 
-def _motion(clip: Clip) -> NDArray[np.float32] | None:
+def _motion(clip: EpisodeView) -> NDArray[np.float32] | None:
     found = [clip.columns[name] for name in (STATE, ACTION) if name in clip.columns]
     rows = [values.reshape(len(values), -1) for values in found if values.dtype.kind == "f" and len(values) > 1]
     if not rows:

@@ -13,9 +13,9 @@ from nimbus.datagen.datasets.quality.checksums import check_sums
 from nimbus.datagen.datasets.quality.finding import Finding, Unreadable, fail
 from nimbus.datagen.datasets.quality.tables import column, read_rows, read_table, wordings_of
 from nimbus.datagen.datasets.quality.video import VideoPictures
-from nimbus.datagen.datasets.quality.view import Clip
+from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import Inside, files_under, fill
+from nimbus.datagen.store.dataset_paths import DatasetPaths, files_under, fill_template
 
 _NO_NUMBERS = ("video", "image", "string")
 _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "data_path")
@@ -31,7 +31,7 @@ class LeRobotView:
         self.format = f"lerobot {version}"
         self.fps = float(info["fps"])
         self.cameras = tuple(key for key, told in info["features"].items() if told.get("dtype") == "video")
-        self._inside = Inside(folder)
+        self._inside = DatasetPaths(folder)
         self._faults: list[Finding] = []
         self.robot = str(info.get("robot_type") or "")
         self.episodes: list[dict[str, Any]] = self._read(self._read_episodes, [])
@@ -72,7 +72,7 @@ class LeRobotView:
             if not isinstance(wording, str):
                 yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, not a text")
 
-    def clips(self) -> Iterator[Clip | Finding]:
+    def clips(self) -> Iterator[EpisodeView | Finding]:
         """Every episode in the order of its rows."""
         start = 0
         for row in self.episodes:
@@ -84,9 +84,9 @@ class LeRobotView:
                 yield fail("files", f"episode {row['episode_index']}", f"the table of episodes has no {error}")
             start += row["length"]
 
-    def _clip(self, row: dict[str, Any], start: int) -> Clip:
+    def _clip(self, row: dict[str, Any], start: int) -> EpisodeView:
         number = row["episode_index"]
-        path = self._path(fill(self._info["data_path"], **self._place(row, "data")))
+        path = self._path(fill_template(self._info["data_path"], **self._place(row, "data")))
         table = self._table(path)
         mine = column(table, "episode_index") == number
         declared = [name for name, told in self._info["features"].items() if told.get("dtype") not in _NO_NUMBERS]
@@ -96,7 +96,7 @@ class LeRobotView:
             )
         columns = {name: column(table, name)[mine] for name in declared}
         images = {key.removeprefix("observation.images."): self._video(row, key) for key in self.cameras}
-        return Clip(
+        return EpisodeView(
             number=number,
             length=row["length"],
             start=start,
@@ -107,7 +107,7 @@ class LeRobotView:
         )
 
     def _video(self, row: dict[str, Any], key: str) -> VideoPictures:
-        name = fill(self._info["video_path"], **self._place(row, f"videos/{key}"), video_key=key)
+        name = fill_template(self._info["video_path"], **self._place(row, f"videos/{key}"), video_key=key)
         begin = float(row.get(f"videos/{key}/from_timestamp", 0.0))
         return VideoPictures(
             self._path(name), name, begin=begin, length=row["length"], fps=self.fps, alone=not self._is_v3

@@ -14,7 +14,7 @@ from nimbus.datagen.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class JointLimits:
     """By column of the state; infinite where a joint has none."""
 
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class Limits:
             yield fail("limits", where, what)
 
 
-def limits_of(robot: str, joint_names: tuple[str, ...]) -> Limits | None:
+def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits | None:
     """The limits of a robot's joints.
 
     Args:
@@ -71,7 +71,7 @@ def limits_of(robot: str, joint_names: tuple[str, ...]) -> Limits | None:
         return np.array([missing if one is None else float(one.get(key, missing)) for one in found])
 
     speed = column("velocity", np.inf)
-    return Limits(
+    return JointLimits(
         names=joint_names,
         low=column("lower", -np.inf),
         high=column("upper", np.inf),

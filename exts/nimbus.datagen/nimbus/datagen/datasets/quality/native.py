@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.certificate_checks import check_certificates
 from nimbus.datagen.datasets.quality.finding import Finding, Unreadable, fail
-from nimbus.datagen.datasets.quality.view import Clip
+from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import Inside
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -60,7 +60,7 @@ class NativeView:
         if self._info.episode_count != len(self._stored):
             what = f"episode_count {self._info.episode_count}, the ledger says {len(self._stored)}"
             yield fail("counts", "dataset.json", what)
-        inside = Inside(self._folder)
+        inside = DatasetPaths(self._folder)
         for attempt in self._stored:
             if not attempt.is_in(self._folder):
                 yield fail("files", attempt.path, "missing, or not as large as the ledger says")
@@ -71,13 +71,13 @@ class NativeView:
                 yield fail("files", attempt.path, error.what)
         yield from check_certificates(self._folder)
 
-    def clips(self) -> Iterator[Clip | Finding]:
+    def clips(self) -> Iterator[EpisodeView | Finding]:
         """Every episode in order."""
         for number, attempt in enumerate(self._stored):
             try:
                 with EpisodeFile(self._folder / attempt.path) as episode:
                     layout = episode.layout()
-                    yield Clip(
+                    yield EpisodeView(
                         number=number,
                         length=attempt.step_count,
                         columns={name: episode.array(path) for path, name in _COLUMNS.items()},

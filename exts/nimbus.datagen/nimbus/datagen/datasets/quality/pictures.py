@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
 from nimbus.datagen.datasets.quality.signals import STATE
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
-from nimbus.datagen.datasets.quality.view import Clip, Pictures, View
+from nimbus.datagen.datasets.quality.view import EpisodeView, Pictures, View
 
 _SMALL = 24
 """Rows of a small picture."""
@@ -29,7 +29,7 @@ Small = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class CameraStatistics:
     """What one camera saw in one episode, in short."""
 
     number: int
@@ -54,10 +54,10 @@ class PictureChecks:
     def __init__(self, view: View, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
         self._frame_count = view.frame_count
-        self.looks: list[Look] = []
+        self.looks: list[CameraStatistics] = []
         self.looked_at = 0
 
-    def add(self, clip: Clip, *, strips: bool) -> Iterator[Finding]:
+    def add(self, clip: EpisodeView, *, strips: bool) -> Iterator[Finding]:
         """What is wrong with the pictures of one episode.
 
         Args:
@@ -70,7 +70,7 @@ class PictureChecks:
         for camera, pictures in clip.images.items():
             yield from self._camera(clip, camera, pictures, strips=strips)
 
-    def _camera(self, clip: Clip, camera: str, pictures: Pictures, *, strips: bool) -> Iterator[Finding]:
+    def _camera(self, clip: EpisodeView, camera: str, pictures: Pictures, *, strips: bool) -> Iterator[Finding]:
         where = f"{clip.name}, {camera}"
         count = pictures.count()
         if count != clip.length:
@@ -81,7 +81,7 @@ class PictureChecks:
         looked_at, still = 0, True
         strip: list[NDArray[np.uint8]] = []
         for start, stop in self._windows(count, len(clip.images)):
-            seen = _Window(start)
+            seen = _FrameWindow(start)
             for picture in pictures.read(start, stop):
                 seen.add(picture, self._thresholds)
                 small = seen.small[-1]
@@ -109,7 +109,7 @@ class PictureChecks:
         return [(int(start), int(start) + width) for start in starts]
 
 
-class _Window:
+class _FrameWindow:
     """Pictures one after the other."""
 
     def __init__(self, start: int) -> None:
@@ -197,11 +197,13 @@ def _shrink(picture: NDArray[np.uint8]) -> Small:
     return tiles.mean(axis=(1, 3), dtype=np.float32)
 
 
-def _look(number: int, camera: str, first: Small, mean: Small, looked_at: int, strip: list[NDArray[np.uint8]]) -> Look:
+def _look(
+    number: int, camera: str, first: Small, mean: Small, looked_at: int, strip: list[NDArray[np.uint8]]
+) -> CameraStatistics:
     height, width = mean.shape[0] // 2, mean.shape[1] // 2
     tiles = mean[: height * 2, : width * 2].reshape(height, 2, width, 2, 3).mean(axis=(1, 3))
     seen = np.round(np.stack([first, mean])).astype(np.uint8)
-    return Look(
+    return CameraStatistics(
         number=number,
         camera=camera,
         mean=tiles.astype(np.float16),

@@ -8,10 +8,10 @@ import numpy as np
 
 from nimbus.datagen.datasets.quality.finding import Finding, fail
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
-from nimbus.datagen.datasets.quality.view import Clip, View
+from nimbus.datagen.datasets.quality.view import EpisodeView, View
 
 
-def check_rows(clip: Clip, view: View, thresholds: Thresholds) -> Iterator[Finding]:
+def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Finding]:
     """What is wrong with the rows of one episode."""
     columns = clip.columns
     count = len(columns["timestamp"]) if "timestamp" in columns else clip.length

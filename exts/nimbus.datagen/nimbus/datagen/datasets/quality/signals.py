@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
-from nimbus.datagen.datasets.quality.limits import Limits
+from nimbus.datagen.datasets.quality.limits import JointLimits
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
-from nimbus.datagen.datasets.quality.view import Clip
+from nimbus.datagen.datasets.quality.view import EpisodeView
 
 STATE, ACTION = "observation.state", "action"
 COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
@@ -44,7 +44,7 @@ class SignalChecks:
         stats: Mapping[str, Mapping[str, Any]],
         thresholds: Thresholds,
         *,
-        limits: Limits | None = None,
+        limits: JointLimits | None = None,
         frame_count: int = 0,
         fps: float = 1.0,
     ) -> None:
@@ -56,7 +56,7 @@ class SignalChecks:
         self.totals: dict[str, dict[str, Any]] = {}
         """By feature: count, sum, low and high of all rows."""
 
-    def add(self, clip: Clip) -> Iterator[Finding]:
+    def add(self, clip: EpisodeView) -> Iterator[Finding]:
         """What is wrong with one episode on its own."""
         good: dict[str, Float] = {}
         for name, values in clip.columns.items():
@@ -91,7 +91,7 @@ class SignalChecks:
         """What shows in all episodes together."""
         return [*self._find_jumps(), *self._constants(), *self._statistics(), *self._find_lags()]
 
-    def _note_jumps(self, clip: Clip, rows: Float) -> None:
+    def _note_jumps(self, clip: EpisodeView, rows: Float) -> None:
         """What may be a jump once it is known how far joints usually move."""
         step = np.diff(rows, axis=0)
         there, back = step[:-1], step[1:]
@@ -115,7 +115,7 @@ class SignalChecks:
             if size > far[column]:
                 yield fail("jumps", name, f"{STATE}[{column}] jumps by {abs(moved):.3g} in row {row} and back")
 
-    def _still(self, clip: Clip, rows: Float) -> Iterator[Finding]:
+    def _still(self, clip: EpisodeView, rows: Float) -> Iterator[Finding]:
         share = float((np.abs(np.diff(rows, axis=0)).max(axis=1) < self._thresholds.still_step).mean())
         if share > self._thresholds.still_share:
             yield warn("still", clip.name, f"nothing moves in {share:.0%} of it")

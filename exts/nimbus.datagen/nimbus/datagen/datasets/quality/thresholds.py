@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ def with_settings(thresholds: Thresholds, settings: Iterable[str]) -> Thresholds
     for setting in settings:
         name, _, text = setting.partition("=")
         if name not in known:
-            raise InputError(f"no threshold '{name}'", where="--set", instead=nearest(name, known))
+            raise InputError(f"no threshold '{name}'", where="--set", instead=suggest(name, known))
         try:
             value = known[name](text)
             if not 0 <= value < 1e12:

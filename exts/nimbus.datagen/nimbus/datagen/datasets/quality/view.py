@@ -27,7 +27,7 @@ class Pictures(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class EpisodeView:
     """One episode."""
 
     number: int
@@ -98,7 +98,7 @@ class View(Protocol):
         """Faults of files, counts and indices; asked for first."""
         ...
 
-    def clips(self) -> Iterator[Clip | Finding]:
+    def clips(self) -> Iterator[EpisodeView | Finding]:
         """Every episode in order, or why it cannot be read."""
         ...
 

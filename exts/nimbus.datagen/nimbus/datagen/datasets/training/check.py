@@ -9,7 +9,7 @@ from pathlib import Path
 from nimbus.datagen.datasets.export.tar_shards import SHARD
 from nimbus.datagen.datasets.training.sharded import ShardManifest
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.byte_range import Span
+from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.content_check import content_hash
 
 _BLOCK = 1 << 20
@@ -48,11 +48,11 @@ def _check_episode(manifest: ShardManifest, row: int) -> Iterator[str]:
         yield f"{_name(manifest.folder, manifest.span(row, 'hdf5'))}: holds another episode than the manifest says"
 
 
-def _name(folder: Path, span: Span) -> str:
+def _name(folder: Path, span: ByteRange) -> str:
     return f"{span.path.relative_to(folder).as_posix()}: {span.name}"
 
 
-def _sum(span: Span) -> str:
+def _sum(span: ByteRange) -> str:
     digest = hashlib.sha256()
     with span.open() as file:
         while block := file.read(_BLOCK):

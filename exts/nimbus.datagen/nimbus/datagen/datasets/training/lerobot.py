@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.training.frames import IMAGES
 from nimbus.datagen.datasets.training.recent import Recent
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.dataset_paths import Inside, fill
+from nimbus.datagen.store.dataset_paths import DatasetPaths, fill_template
 from nimbus.datagen.store.episode_file.decode import VideoReader
 
 _MEND = "see what 'nimbus qa' says"
@@ -36,7 +36,7 @@ class LeRobotFrames:
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16) -> None:
-        self._inside = Inside(folder)
+        self._inside = DatasetPaths(folder)
         self._folder = folder
         self._arrays: dict[str, NDArray[Any]] = {}
         self._info = self._read_info()
@@ -76,7 +76,7 @@ class LeRobotFrames:
         key = self._videos[camera]
         chunk, file = self._place(f"videos/{key}", episode)
         first = round(float(self._column(f"videos/{key}/from_timestamp")[episode]) * self.fps)
-        name = fill(self._info["video_path"], video_key=key, chunk_index=chunk, file_index=file)
+        name = fill_template(self._info["video_path"], video_key=key, chunk_index=chunk, file_index=file)
         reader = self._open.get(name, lambda: VideoReader(self._inside.path(name), fps=self.fps))
         return reader.read(first + start, first + stop)
 
@@ -125,7 +125,7 @@ class LeRobotFrames:
         return first
 
     def _data_file(self, file: tuple[int, int]) -> str:
-        return fill(self._info["data_path"], chunk_index=file[0], file_index=file[1])
+        return fill_template(self._info["data_path"], chunk_index=file[0], file_index=file[1])
 
     def _read_table(self, file: tuple[int, int]) -> dict[str, NDArray[np.float32]]:
         table = self._parquet(self._inside.path(self._data_file(file)), columns=list(self.columns))

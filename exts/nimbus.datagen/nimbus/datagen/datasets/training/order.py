@@ -9,14 +9,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 Interval = tuple[int, int]
 """Positions ``[start, stop)`` in the order of an epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class FrameBlock:
     """Consecutive frames of an episode."""
 
     episode: int
@@ -56,7 +56,7 @@ class EpochOrder:
         episode = np.repeat(np.arange(len(lengths)), counts)
         first = np.repeat(np.cumsum(counts) - counts, counts)
         start = (np.arange(len(episode)) - first) * block
-        turn = stream(seed, epoch, "blocks").permutation(len(episode)) if shuffle else np.arange(len(episode))
+        turn = generator(seed, epoch, "blocks").permutation(len(episode)) if shuffle else np.arange(len(episode))
         self._episode, self._start = episode[turn], start[turn]
         self._sizes = np.minimum(block, lengths[self._episode] - self._start)
         ends = np.cumsum(self._sizes)
@@ -71,7 +71,7 @@ class EpochOrder:
             inner = self._bounds[np.searchsorted(self._bounds, start, "right") : np.searchsorted(self._bounds, stop)]
             yield from pairwise((start, *map(int, inner), stop)) if start < stop else ()
 
-    def samples(self, part: Interval) -> tuple[list[Block], NDArray[np.int64]]:
+    def samples(self, part: Interval) -> tuple[list[FrameBlock], NDArray[np.int64]]:
         """The samples at some positions of one pool.
 
         Returns:
@@ -81,14 +81,14 @@ class EpochOrder:
         which = slice(number * self._pool, (number + 1) * self._pool)
         sizes, begins = self._sizes[which], self._start[which]
         blocks = [
-            Block(episode=int(episode), start=int(start), stop=int(start + size))
+            FrameBlock(episode=int(episode), start=int(start), stop=int(start + size))
             for episode, start, size in zip(self._episode[which], begins, sizes, strict=True)
         ]
         row = np.repeat(np.arange(len(blocks)), sizes)
         frame = np.concatenate([np.arange(block.start, block.stop) for block in blocks])
         places = np.stack([row, frame], axis=1)
         if self._shuffle:
-            places = places[stream(self._seed, self._epoch, "pool", str(number)).permutation(len(places))]
+            places = places[generator(self._seed, self._epoch, "pool", str(number)).permutation(len(places))]
         base = int(self._bounds[number])
         return blocks, places[part[0] - base : part[1] - base]
 
@@ -98,7 +98,7 @@ def size(intervals: Sequence[Interval]) -> int:
     return sum(stop - start for start, stop in intervals)
 
 
-def share(intervals: Sequence[Interval], number: int, count: int) -> list[Interval]:
+def rank_share(intervals: Sequence[Interval], number: int, count: int) -> list[Interval]:
     """One of ``count`` parts, whose sizes differ by one at most; all parts together are all positions, once each."""
     total = size(intervals)
     first, last = total * number // count, total * (number + 1) // count

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.training.frames import IMAGES, Frames, open_frames
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 
 Sample = dict[str, Any]
 """Arrays by feature, ``<feature>_is_pad`` of those with a window, and ``task``, ``episode_index``, ``frame_index``,
@@ -51,7 +51,7 @@ class Reader:
         self.windows = {name: np.array(list(offsets), np.int64) for name, offsets in (windows or {}).items()}
         for name in (*self.features, *self.windows):
             if name not in known:
-                raise ValueError(f"no feature '{name}'; {nearest(name, known)}")
+                raise ValueError(f"no feature '{name}'; {suggest(name, known)}")
         if empty := [name for name, offsets in self.windows.items() if not len(offsets)]:
             raise ValueError(f"the window of '{empty[0]}' has no offsets")
         self.features = tuple(dict.fromkeys((*self.features, *self.windows)))

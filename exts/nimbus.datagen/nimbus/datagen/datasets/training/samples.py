@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, share, size, union
+from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, rank_share, size, union
 from nimbus.datagen.datasets.training.reader import Reader, Sample
 
 State = dict[str, Any]
@@ -22,7 +22,7 @@ class Samples:
 
     Each of ``ranks * workers`` consumers has its part of every epoch; the parts differ by one sample at most, and
     together they are every sample once. :meth:`state_dict` says what of its part one consumer has not been given yet;
-    :func:`merged` makes one state of those of all consumers, from which any number of others goes on.
+    :func:`merge_states` makes one state of those of all consumers, from which any number of others goes on.
 
     Args:
         reader: Where samples come from; it is opened again for the thread that reads ahead.
@@ -112,7 +112,7 @@ class Samples:
         """Go on where this consumer stopped, or with its part of what all of them had not been given.
 
         Raises:
-            ValueError: It is the state of another dataset, or of another consumer alone: see :func:`merged`.
+            ValueError: It is the state of another dataset, or of another consumer alone: see :func:`merge_states`.
         """
         if state["samples"] != len(self.reader):
             raise ValueError(f"the state is of a dataset of {state['samples']} samples, this has {len(self.reader)}")
@@ -121,12 +121,12 @@ class Samples:
             if not _are_all(state["consumers"]):
                 mine = f"{self._number} of {self._count}"
                 raise ValueError(f"the state is of consumer {state['consumers']}, this is {mine}: merge those of all")
-            left = share(left, self._number, self._count)
+            left = rank_share(left, self._number, self._count)
         self._seed, self._epoch, self._options = state["seed"], state["epoch"], dict(state["options"])
         self._left, self._is_over = left, state["is_over"]
 
     def _share(self) -> list[Interval]:
-        return share([(0, len(self.reader))], self._number, self._count)
+        return rank_share([(0, len(self.reader))], self._number, self._count)
 
     def _pools(self, order: EpochOrder) -> Iterator[list[Sample]]:
         parts = order.parts(list(self._left))
@@ -166,7 +166,7 @@ class Samples:
         return [sample for sample in samples if sample is not None]
 
 
-def merged(states: Sequence[State]) -> State:
+def merge_states(states: Sequence[State]) -> State:
     """One state of those of all consumers, which any number of consumers can load.
 
     Raises:

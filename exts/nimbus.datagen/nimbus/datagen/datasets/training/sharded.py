@@ -16,8 +16,8 @@ from nimbus.datagen.datasets.export.source import Signals, Source, read_signals
 from nimbus.datagen.datasets.export.tar_shards import FORMAT, MANIFEST, SHARD
 from nimbus.datagen.datasets.training.native import COLUMNS, FACTS, by_name
 from nimbus.datagen.datasets.training.recent import Recent
-from nimbus.datagen.errors import InputError, nearest
-from nimbus.datagen.store.byte_range import Span
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _KEPT = 256
@@ -41,7 +41,7 @@ class ShardManifest:
         try:
             names = pq.read_schema(path).names
             if lost := next((name for name, *_ in where or () if name not in names), None):
-                raise InputError(f"no column '{lost}'", where=f"where of {path}", instead=nearest(lost, names))
+                raise InputError(f"no column '{lost}'", where=f"where of {path}", instead=suggest(lost, names))
             self.table: Any = pq.read_table(path, filters=where)
             told = json.loads((self.table.schema.metadata or {})[b"nimbus"])
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
@@ -59,14 +59,14 @@ class ShardManifest:
         """A column as an array."""
         return self.table.column(name).to_numpy()
 
-    def span(self, row: int, part: str) -> Span:
+    def span(self, row: int, part: str) -> ByteRange:
         """Where a file of an episode lies; ``part`` is ``hdf5`` or ``video/<camera>``."""
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
         path = self.folder / SHARD.format(number=number)
         if not path.is_file():
             raise InputError("no such file", where=str(path), instead="restore it from a copy, or export again")
-        return Span(path=path, offset=offset, byte_count=size, name=f"{name}/{part}")
+        return ByteRange(path=path, offset=offset, byte_count=size, name=f"{name}/{part}")
 
     @property
     def videos(self) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import straight
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.execute.motions.pushing import plan_straight
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Float = NDArray[np.float64]
 
 
-def frame_of(cell: Workcell, name: str, frame: str) -> Float:
+def find_frame(cell: Workcell, name: str, frame: str) -> Float:
     """``object_T_frame`` (4, 4) of a named frame of an object.
 
     Raises:
@@ -32,25 +32,25 @@ def frame_of(cell: Workcell, name: str, frame: str) -> Float:
     return frames[frame]
 
 
-def facing(world_T_frame: Float, *, turns: Iterable[float], against: bool = True) -> list[Float]:
+def make_facing_pose(world_T_frame: Float, *, turns: Iterable[float], against: bool = True) -> list[Float]:
     """Poses at a frame with z against its z, or along it, turned about it by some angles [rad]."""
     over = np.diag([1.0, -1.0, -1.0]) if against else np.eye(3)
     poses = []
     for turn in turns:
         pose = world_T_frame.copy()
-        pose[:3, :3] = world_T_frame[:3, :3] @ to_matrix(rotation_about((0, 0, 1), float(turn))) @ over
+        pose[:3, :3] = world_T_frame[:3, :3] @ quat_to_matrix(quat_from_axis_angle((0, 0, 1), float(turn))) @ over
         poses.append(pose)
     return poses
 
 
-def shifted(world_T_frame: Float, way: Float) -> Float:
+def shift_pose(world_T_frame: Float, way: Float) -> Float:
     """The pose moved by a way (3,) along the axes of the world [m]."""
     pose = world_T_frame.copy()
     pose[:3, 3] += way
     return pose
 
 
-class Joining:
+class Alignment:
     """Moves the held object by one of its frames.
 
     Args:
@@ -92,4 +92,4 @@ class Joining:
 
     def line(self, world_T_frame: Float, *, speed: float = 0.1) -> None:
         """Move the frame straight to a pose; contact with what it joins is expected."""
-        straight(self._cell, self.tool_at(world_T_frame), speed=speed, touching=self._touching)
+        plan_straight(self._cell, self.tool_at(world_T_frame), speed=speed, touching=self._touching)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.motions.release import Release
@@ -56,7 +56,7 @@ def releases_inside(
     vertices, turn_now = cell.model(name).vertices, cell.tool_pose()[:3, :3]
     candidates = []
     for yaw in _TURNS:
-        turn = to_matrix(rotation_about((0, 0, 1), float(yaw))) @ turn_now
+        turn = quat_to_matrix(quat_from_axis_angle((0, 0, 1), float(yaw))) @ turn_now
         object_turn = world_T_box[:3, :3].T @ turn @ tool_T_object[:3, :3]
         points = vertices @ object_turn.T
         lower, upper = points.min(axis=0), points.max(axis=0)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 _THINNEST_WALL = 0.002
 """[m] Of a container that is held by its wall."""
@@ -22,7 +22,7 @@ def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
 def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, scale: float = 1.0) -> GraspAxes:
     """The same, of a variant of a library that is open."""
     model = ObjectLibrary.open(library).model(kind, variant, scale)
-    rng = stream(0, "grasps", kind, variant)
+    rng = generator(0, "grasps", kind, variant)
     if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
     return find_axes(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.execute.motions.grasps import grasp_axes
 from nimbus.datagen.plan.grasp import GraspAxes
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -32,7 +32,7 @@ _NEAR = 0.03
 """[m] What is so near to the tool's x-z plane can touch the palm."""
 
 
-def grasps_beside(giver: Workcell, receiver: Workcell, name: str, *, limit: int = 24) -> list[Float]:
+def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limit: int = 24) -> list[Float]:
     """Tool poses (4, 4) in which the receiver can take an object out of the giver's hand, best first.
 
     Args:
@@ -93,7 +93,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: Float, origi
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
     best = np.full(len(frames), -1.0)
     for rest in cell.model(name).rest_poses:
-        up = to_matrix(rest.wxyz)[2]
+        up = quat_to_matrix(rest.wxyz)[2]
         rows = np.einsum("i,cij->cj", up, turned)
         tips = places @ up - (axes.vertices @ up).min() - np.abs(rows) @ half
         best = np.maximum(best, np.where(tips > _ABOVE_TABLE, -rows[:, 2], -1.0))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.articulation import Grip, Part
+from nimbus.datagen.execute.articulation import JointedPart, PartGrasp
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.plan.curve import trace_curve
 from nimbus.datagen.plan.ik import solve_ik, trace_line
@@ -47,7 +47,7 @@ _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
 class _Stroke:
     """A grip that can be reached, and how far it takes the part."""
 
-    grip: Grip
+    grip: PartGrasp
     share: float
     way: tuple[MotionPlan, MotionPlan]
     """A free motion, and straight to the grip"""
@@ -55,7 +55,7 @@ class _Stroke:
     """Joint position that is reached"""
 
 
-class Handling:
+class PartManipulator:
     """Moves one part, in one stroke or several.
 
     Args:
@@ -65,10 +65,10 @@ class Handling:
         speed: Of the hand [m/s].
     """
 
-    def __init__(self, cell: Workcell, part: Part, *, approach: float = 0.06, speed: float = 0.12) -> None:
+    def __init__(self, cell: Workcell, part: JointedPart, *, approach: float = 0.06, speed: float = 0.12) -> None:
         self._cell, self._part, self._approach, self._speed = cell, part, approach, speed
         self._attempts: Counter[str] = Counter()
-        self._tried: list[Grip] = []
+        self._tried: list[PartGrasp] = []
 
     def by_handle(self, fraction: float, *, phase: str, strokes: int = 4, tolerance: float = 0.04) -> None:
         """Hold it by a handle and bring it to a fraction of its range.
@@ -157,7 +157,7 @@ class Handling:
                 cell.command(opening=float(value))
             cell.wait(2)
 
-    def _choose(self, grips: list[Grip], goal: float) -> _Stroke:
+    def _choose(self, grips: list[PartGrasp], goal: float) -> _Stroke:
         """The first grip that takes the part all the way, else the one that takes it furthest."""
         best: _Stroke | None = None
         start = self._part.position
@@ -171,7 +171,7 @@ class Handling:
             raise SkillFailure(Reason.NO_GRASP, counts or f"{self._part.label} has nothing to take hold of")
         return best
 
-    def _strokes(self, grips: list[Grip], goal: float) -> Iterator[_Stroke]:
+    def _strokes(self, grips: list[PartGrasp], goal: float) -> Iterator[_Stroke]:
         cell, part = self._cell, self._part
         rng, start = cell.rng(), part.position
         for grip in [grip for grip in grips if not any(map(grip.resembles, self._tried))][:_MOST_GRIPS]:
@@ -191,7 +191,7 @@ class Handling:
                         break
                     yield _Stroke(grip=one, share=share, way=(free, reach), end=end)
 
-    def _reach(self, grip: Grip, rng: np.random.Generator) -> MotionPlan | None:
+    def _reach(self, grip: PartGrasp, rng: np.random.Generator) -> MotionPlan | None:
         """The straight approach to a grip at which the fingers are clear of everything."""
         scene = self._cell.look()
 
@@ -213,7 +213,7 @@ class Handling:
             self._attempts[f"approach: {reach.status}"] += 1
         return reach or None
 
-    def _furthest(self, grip: Grip, q: Float, start: float, goal: float, share: float) -> float:
+    def _furthest(self, grip: PartGrasp, q: Float, start: float, goal: float, share: float) -> float:
         """The joint position that a hand gets to; nothing but the part itself may be touched on the way."""
         scene, part = self._cell.look(), self._part
         poses = part.hand_path(grip.world_T_tool, start, goal, share=share)

@@ -37,7 +37,7 @@ _TOPPLED = 0.5
 """[rad]"""
 
 
-def straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: Iterable[str] = ()) -> None:
+def plan_straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: Iterable[str] = ()) -> None:
     """Move the tool along a straight line to ``world_T_tool`` (4, 4); some bodies may be touched.
 
     Raises:
@@ -49,7 +49,7 @@ def straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: 
     cell.follow(plan, touching=bodies)
 
 
-def hand_along(direction: Float, *, lean: float = 0.0) -> Float:
+def align_hand(direction: Float, *, lean: float = 0.0) -> Float:
     """Orientation (3, 3) of a hand that points down, its fingers side by side across a level direction (2,).
 
     Args:
@@ -62,7 +62,7 @@ def hand_along(direction: Float, *, lean: float = 0.0) -> Float:
     return np.stack([np.cross(closing, approach), closing, approach], axis=1)
 
 
-def push_to(
+def push_object(
     cell: Workcell,
     name: str,
     target: Float,
@@ -89,22 +89,22 @@ def push_to(
         SkillFailure: It fell over, or is still not there.
     """
     upright = cell.pose(name)[:3, :3].copy()
-    is_there = until or (lambda: float(np.linalg.norm(target - middle(cell, name))) <= tolerance)
+    is_there = until or (lambda: float(np.linalg.norm(target - object_center(cell, name))) <= tolerance)
     bodies = tuple({name, *touching})
     reach: float | None = None
     for _ in range(strokes):
         if is_there():
             return
-        reach = _stroke(cell, name, target - middle(cell, name), reach=reach, speed=speed, touching=bodies)
+        reach = _stroke(cell, name, target - object_center(cell, name), reach=reach, speed=speed, touching=bodies)
         turned = cell.pose(name)[:3, :3] @ upright.T
         if np.arccos(np.clip(turned[2, 2], -1.0, 1.0)) > _TOPPLED:
             raise SkillFailure(Reason.TOPPLED, f"{name} fell over")
     if not is_there():
-        left = float(np.linalg.norm(target - middle(cell, name)))
+        left = float(np.linalg.norm(target - object_center(cell, name)))
         raise SkillFailure(Reason.OFF_TARGET, f"{name} is {left * 100:.1f} cm off")
 
 
-def middle(cell: Workcell, name: str) -> Float:
+def object_center(cell: Workcell, name: str) -> Float:
     """Middle (2,) of an object's outline, x, y in the world [m]."""
     lower, upper = cell.bounds(name)
     return ((lower + upper) / 2)[:2]
@@ -118,7 +118,7 @@ def _stroke(
     direction, across = way / distance, np.array([-way[1], way[0]]) / distance
     vertices, pose = cell.model(name).vertices, cell.pose(name)
     points = vertices @ pose[:3, :3].T + pose[:3, 3]
-    place, level = middle(cell, name), points[:, 2].min()
+    place, level = object_center(cell, name), points[:, 2].min()
     back = float(((place - points[:, :2]) @ direction).max())
     width = float(np.ptp(points[:, :2] @ across))
     gripper = cell.robot.gripper
@@ -127,7 +127,7 @@ def _stroke(
     reach = back + front if reach is None else reach
 
     hand = np.eye(4)
-    hand[:3, :3] = hand_along(direction, lean=lean)
+    hand[:3, :3] = align_hand(direction, lean=lean)
     hand[2, 3] = level + _TIPS + gripper.pad_height / 2 * np.cos(lean) + front * np.sin(lean)
 
     cell.begin("approach")
@@ -136,14 +136,14 @@ def _stroke(
     along = hand.copy()
     along[:2, 3] = place + direction * (min(distance, _LONGEST) - _SHORT - reach)
     ahead = along[:2, 3].copy()
-    straight(cell, along @ turn, speed=speed, touching=touching)
+    plan_straight(cell, along @ turn, speed=speed, touching=touching)
     cell.wait(2)
-    reached = float((middle(cell, name) - ahead) @ direction)
+    reached = float((object_center(cell, name) - ahead) @ direction)
     cell.begin("retreat")
     along[:2, 3] -= _BEHIND[0] * direction
-    straight(cell, along @ turn, touching=touching)
+    plan_straight(cell, along @ turn, touching=touching)
     along[2, 3] = points[:, 2].max() + _OVER
-    straight(cell, along @ turn, touching=touching)
+    plan_straight(cell, along @ turn, touching=touching)
     return reached
 
 

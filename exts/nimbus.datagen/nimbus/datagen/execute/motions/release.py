@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.execute.support_heights import heights_below
+from nimbus.datagen.execute.support_heights import measure_support_heights
 from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.transforms import rotation_about, to_matrix
+from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -43,7 +43,7 @@ _CELLS = 7
 
 
 @dataclass(frozen=True)
-class Spot:
+class ReleaseSpot:
     """Where to put an object."""
 
     position: Float
@@ -54,10 +54,10 @@ class Spot:
     """The outline must be over one level surface and so far from everything [m]; None where neither matters."""
 
 
-def nearest_rest(model: ObjectModel, rotation: Float) -> RestPose:
+def nearest_rest_pose(model: ObjectModel, rotation: Float) -> RestPose:
     """The rest pose that an object in this orientation, (3, 3) ``world_R_object``, is least tilted from."""
     up = rotation.T @ (0.0, 0.0, 1.0)
-    return max(model.rest_poses, key=lambda rest: float(to_matrix(rest.wxyz).T[:, 2] @ up))
+    return max(model.rest_poses, key=lambda rest: float(quat_to_matrix(rest.wxyz).T[:, 2] @ up))
 
 
 def heading(rotation: Float) -> float:
@@ -67,8 +67,8 @@ def heading(rotation: Float) -> float:
     return angle - axis * np.pi / 2
 
 
-def releases(
-    cell: Workcell, name: str, spots: Iterable[Spot], *, rest: RestPose, yaws: Iterable[float], top: float
+def release_poses(
+    cell: Workcell, name: str, spots: Iterable[ReleaseSpot], *, rest: RestPose, yaws: Iterable[float], top: float
 ) -> Iterator[Release]:
     """Ways to put the held object down at rest, spot by spot.
 
@@ -83,7 +83,8 @@ def releases(
     model, object_T_tool = cell.model(name), np.linalg.inv(cell.tool_T_held())
     points = np.vstack([vertices for vertices, _ in model.convex_pieces])
     turns = [
-        (turn := to_matrix(rotation_about((0, 0, 1), yaw)) @ to_matrix(rest.wxyz), points @ turn.T) for yaw in yaws
+        (turn := quat_to_matrix(quat_from_axis_angle((0, 0, 1), yaw)) @ quat_to_matrix(rest.wxyz), points @ turn.T)
+        for yaw in yaws
     ]
     for spot, (turn, there) in itertools.product(spots, turns):
         lower, upper = there.min(axis=0), there.max(axis=0)
@@ -104,13 +105,13 @@ def _standing_height(cell: Workcell, points: Float, origin: Float, top: float, r
     lower, upper = points.min(axis=0), points.max(axis=0)
     grid = _grid(lower[:2], upper[:2], 5)
     low = np.concatenate([points[:, 2], np.full(len(grid), lower[2])])
-    support = heights_below(cell, origin + np.vstack([points[:, :2], grid]), top=top)
+    support = measure_support_heights(cell, origin + np.vstack([points[:, :2], grid]), top=top)
     height = float((support - low).max())
     if not np.isfinite(height):
         return None
     if room is not None:
         around = _grid(lower[:2] - room, upper[:2] + room, 5)
-        around = heights_below(cell, origin + around, top=top)
+        around = measure_support_heights(cell, origin + around, top=top)
         if np.ptp(support[len(points) :]) > _LEVEL or around.max() > height + lower[2] + _LEVEL:
             return None
     return height
@@ -121,7 +122,7 @@ def _grid(lower: Float, upper: Float, count: int) -> Float:
     return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 
 
-def yaws_like(turn: Float, *, along: Float | None = None) -> list[float]:
+def similar_yaws(turn: Float, *, along: Float | None = None) -> list[float]:
     """Headings to try [rad], the smallest turn first.
 
     Args:
@@ -136,21 +137,21 @@ def yaws_like(turn: Float, *, along: Float | None = None) -> list[float]:
     return [first + change for change in (0.0, quarter, -quarter, 2 * quarter)]
 
 
-def spots_in(center: Float, size: Float, *, rng: np.random.Generator, count: int = 24) -> list[Spot]:
+def find_spots_inside(center: Float, size: Float, *, rng: np.random.Generator, count: int = 24) -> list[ReleaseSpot]:
     """Random spots of a rectangle on a surface, (2,) [m]."""
-    return [Spot(center + rng.uniform(-0.5, 0.5, size=2) * size) for _ in range(count)]
+    return [ReleaseSpot(center + rng.uniform(-0.5, 0.5, size=2) * size) for _ in range(count)]
 
 
-def spots_on(lower: Float, upper: Float) -> list[Spot]:
+def find_spots_on(lower: Float, upper: Float) -> list[ReleaseSpot]:
     """Free spots by distance from the middle of (2,) corners, and at last the middle, whatever is there."""
     middle = (lower + upper) / 2
     inner = _grid(lower + (upper - lower) * 0.1, upper - (upper - lower) * 0.1, _CELLS)
     inner = inner[np.argsort(np.linalg.norm(inner - middle, axis=1), kind="stable")]
-    return [*map(Spot, inner), Spot(middle, room=None)]
+    return [*map(ReleaseSpot, inner), ReleaseSpot(middle, room=None)]
 
 
-def spots_beside(lower: Float, upper: Float, *, sides: Iterable[str], gap: float) -> list[Spot]:
+def find_spots_beside(lower: Float, upper: Float, *, sides: Iterable[str], gap: float) -> list[ReleaseSpot]:
     """Next to an outline, (2,) corners [m], with a gap between."""
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     room = max(0.0, min(_FINGERS, gap - 0.005))
-    return [Spot(middle + SIDES[side] * (half + gap), SIDES[side], room) for side in sides]
+    return [ReleaseSpot(middle + SIDES[side] * (half + gap), SIDES[side], room) for side in sides]

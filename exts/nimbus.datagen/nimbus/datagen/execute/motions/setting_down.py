@@ -14,7 +14,7 @@ from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.release import Release
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -76,7 +76,7 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
     moved = float(np.linalg.norm((now - let_go)[:3, 3]))
     if moved > _OFF:
         raise SkillFailure(Reason.OFF_TARGET, f"{name} went {moved * 100:.0f} cm when it was let go")
-    tilt = float(np.arccos(np.clip((now[:3, :3] @ to_matrix(rest.wxyz).T)[2, 2], -1.0, 1.0)))
+    tilt = float(np.arccos(np.clip((now[:3, :3] @ quat_to_matrix(rest.wxyz).T)[2, 2], -1.0, 1.0)))
     if tilt > _TILTED:
         raise SkillFailure(Reason.TOPPLED, f"{name} leans by {tilt:.2f} rad")
 

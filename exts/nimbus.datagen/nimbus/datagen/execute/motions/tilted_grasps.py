@@ -9,7 +9,7 @@ import numpy as np
 
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes, rank_grasps
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -22,7 +22,7 @@ _THICK = 0.018
 """[m] What is thinner is a wall or a handle."""
 
 
-def side_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
+def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
     """Ways to grasp an object from the side where it is now, with an arm that has room, best first.
 
     Args:
@@ -58,7 +58,7 @@ def _has_room(cell: Workcell, grasp: Grasp) -> bool:
 def _axes_around(library: str, kind: str, variant: int, scale: float, gripper: GripperShape) -> GraspAxes:
     """Axes through the whole body, hollow or not."""
     model = ObjectLibrary.open(library).model(kind, variant, scale)
-    rng = stream(0, "side grasps", kind, variant)
+    rng = generator(0, "side grasps", kind, variant)
     return find_axes(
         model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass, min_width=_THICK
     )

@@ -28,7 +28,7 @@ def velocity(cell: Workcell, name: str, *, periods: int = 4) -> Float:
     return (cell.pose(name)[:3, 3] - before) * cell.simulation.rate / periods
 
 
-def come_along(cell: Workcell, name: str, speed: Float, object_T_tool: Float, *, periods: int = 45) -> None:
+def track_object(cell: Workcell, name: str, speed: Float, object_T_tool: Float, *, periods: int = 45) -> None:
     """Move freely to where the tool will be beside a moving object when it gets there.
 
     Args:

@@ -54,7 +54,7 @@ class _Turn:
         self._thread.join()
 
 
-class Together:
+class ArmScheduler:
     """Runs functions in fixed turns; the order, and so every result, never depends on threads.
 
     Args:

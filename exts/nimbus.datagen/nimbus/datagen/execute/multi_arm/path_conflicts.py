@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.transforms import from_matrix
+from nimbus.datagen.transforms import quat_from_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
@@ -19,7 +19,7 @@ _BETWEEN_ARMS = 0.02
 _LOOKS = 4
 
 
-def meets(one: Workcell, positions: Float, other: Workcell) -> bool:
+def paths_conflict(one: Workcell, positions: Float, other: Workcell) -> bool:
     """Whether a plan that one arm begins now comes near the rest of the plan that another one follows."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
@@ -47,7 +47,7 @@ def _put(cell: Workcell, qpos: Float, name: str, world_T_object: Float) -> None:
     """Write where a free body is into a position vector."""
     address = cell.position_address(name)
     qpos[address : address + 3] = world_T_object[:3, 3]
-    qpos[address + 3 : address + 7] = from_matrix(world_T_object[:3, :3])
+    qpos[address + 3 : address + 7] = quat_from_matrix(world_T_object[:3, :3])
 
 
 def _row(positions: Float, moment: float) -> Float:

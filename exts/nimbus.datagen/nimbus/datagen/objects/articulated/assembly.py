@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.objects.articulated.solids import CREASE, Looks, Solids
+from nimbus.datagen.objects.articulated.solids import CREASE, Solids, TextureMapping
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import Float, Handle, Joint, MovingPart, Pressing
 from nimbus.datagen.objects.shapes.contact import piece_triangles
@@ -48,7 +48,7 @@ class Link:
             joint=replace(self.joint, origin=here - origin),
             handles=tuple(replace(handle, position=handle.position - here) for handle in self.handles),
             pressings=tuple(replace(pressing, position=pressing.position - here) for pressing in self.pressings),
-            frames=moved_frames(self.frames, -here),
+            frames=move_frames(self.frames, -here),
             cavities={name: cavity - here for name, cavity in self.cavities.items()},
         )
 
@@ -57,7 +57,7 @@ class Link:
 class Assembly:
     """A whole thing: x runs from its front to its back, y to its left as seen from the front, z up."""
 
-    looks: Looks
+    looks: TextureMapping
     base: Solids
     links: list[Link] = field(default_factory=list)
     frames: dict[str, Float] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Assembly:
     cavities: dict[str, Float] = field(default_factory=dict)
 
 
-def moved_frames(frames: dict[str, Float], shift: Float) -> dict[str, Float]:
+def move_frames(frames: dict[str, Float], shift: Float) -> dict[str, Float]:
     """Frames with their origins shifted."""
     step = np.zeros((4, 4))
     step[:3, 3] = shift

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.objects.articulated.assembly import Assembly, moved_frames
+from nimbus.datagen.objects.articulated.assembly import Assembly, move_frames
 from nimbus.datagen.objects.articulated.solids import CREASE
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 from nimbus.datagen.objects.textures.texture import painter
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.declaration import ObjectKind
@@ -35,7 +35,7 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
         assembly: Base and links.
     """
     address = (library, name, variant)
-    physics = stream(_SEED, *address, "physics")
+    physics = generator(_SEED, *address, "physics")
     mass, friction = float(physics.uniform(*kind.mass)), float(physics.uniform(*kind.friction))
     surface = assembly.base.surface
     vertices, faces, normals, uvs = smooth_normals(surface.vertices, surface.faces, surface.uvs, CREASE)
@@ -61,7 +61,7 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
             kind.texture,
             assembly.looks.regions,
             size=_texture_size(name, variant),
-            rng=partial(stream, _SEED, *address, "look"),
+            rng=partial(generator, _SEED, *address, "look"),
         ),
         convex_pieces=pieces,
         mass=mass,
@@ -73,7 +73,7 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
         rest_poses=(upright,),
         bounds=bounds - origin,
         rolling=False,
-        frames=moved_frames(assembly.frames, -origin),
+        frames=move_frames(assembly.frames, -origin),
         cavities={place: cavity - origin for place, cavity in assembly.cavities.items()},
         parts=tuple(link.part(origin, float(share)) for link, share in zip(assembly.links, masses[1:], strict=True)),
         anchored=kind.anchored,

@@ -10,13 +10,13 @@ from pydantic import Field
 from nimbus.datagen.files.quantities import Metres, Radians, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge, slide
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Handle, Pressing
 
 _DOWN = np.array((0.0, 0.0, -1.0))
 
 
-def _panel(looks: Looks, size: Float) -> Solids:
+def _panel(looks: TextureMapping, size: Float) -> Solids:
     """A box with a rim around its face."""
     width, depth, height = size
     solids = Solids(looks)
@@ -39,7 +39,9 @@ class Knob(StrictModel):
 
     def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
-        looks = Looks({"panel": (size[0], size[1]), "trim": (0.1, 0.01), "knob": (0.05, 0.05), "mark": (0.01, 0.01)})
+        looks = TextureMapping(
+            {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "knob": (0.05, 0.05), "mark": (0.01, 0.01)}
+        )
         base = _panel(looks, size)
         radius, x, z = float(rng.uniform(*self.radius)), size[1] / 2, size[2]
         for angle in np.linspace(-self.range, 0, 9):
@@ -76,7 +78,9 @@ class Button(StrictModel):
 
     def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
-        looks = Looks({"panel": (size[0], size[1]), "trim": (0.1, 0.01), "button": (0.05, 0.05), "collar": (0.1, 0.01)})
+        looks = TextureMapping(
+            {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "button": (0.05, 0.05), "collar": (0.1, 0.01)}
+        )
         base = _panel(looks, size)
         radius, x, z = float(rng.uniform(*self.radius)), size[1] / 2, size[2]
         base.wheel((x, 0, z + 0.002), radius + 0.006, 0.008, "collar")
@@ -98,7 +102,9 @@ class Switch(StrictModel):
 
     def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
-        looks = Looks({"panel": (size[0], size[1]), "trim": (0.1, 0.01), "lever": (0.02, 0.08), "tip": (0.03, 0.03)})
+        looks = TextureMapping(
+            {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "lever": (0.02, 0.08), "tip": (0.03, 0.03)}
+        )
         base = _panel(looks, size)
         x, z, half = size[1] / 2, size[2], self.range / 2
         for y in (-0.016, 0.016):

@@ -11,7 +11,7 @@ from pydantic import Field
 from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, slide
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float
 
 _WALL, _EDGE = 0.012, 0.006
@@ -35,7 +35,7 @@ class Conveyor(StrictModel):
     def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
-        looks = Looks({"frame": (width, height), "belt": (width, depth), "roller": (0.1, 0.1)})
+        looks = TextureMapping({"frame": (width, height), "belt": (width, depth), "roller": (0.1, 0.1)})
         base = Solids(looks)
         top = height - _EDGE
         base.box((_WALL, -width / 2 + 0.01, 0), (depth - _WALL, width / 2 - 0.01, top - 0.012), "frame", bevel=0.002)

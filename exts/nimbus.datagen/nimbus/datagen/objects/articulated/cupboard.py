@@ -9,7 +9,7 @@ from pydantic import Field
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Pressing
 
 _WALL, _FRONT = 0.012, 0.016
@@ -27,7 +27,7 @@ class Cupboard(StrictModel):
         """One variant of a given size [m]."""
         width, depth, height = size
         side = 1.0 if self.hinges[rng.integers(len(self.hinges))] == "left" else -1.0
-        looks = Looks(
+        looks = TextureMapping(
             {"case": (depth, height), "front": (width, height), "handle": (0.1, 0.02), "inside": (width, depth)}
         )
         case, half = Solids(looks), width / 2
@@ -50,7 +50,7 @@ class Cupboard(StrictModel):
         )
 
 
-def _door(looks: Looks, width: float, height: float, side: float) -> Link:
+def _door(looks: TextureMapping, width: float, height: float, side: float) -> Link:
     half, middle = width / 2, height / 2
     solids = Solids(looks)
     solids.box((-_FRONT, -half + 0.001, 0.002), (-0.001, half - 0.001, height - 0.002), "front")

@@ -10,7 +10,7 @@ from pydantic import Field
 from nimbus.datagen.files.quantities import Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, slide
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Pressing
 
 _WALL, _BOARD = 0.012, 0.006
@@ -31,7 +31,7 @@ class DrawerCabinet(StrictModel):
         width, depth, height = size
         count = int(rng.integers(self.drawers[0], self.drawers[1] + 1))
         sizes = {"case": (depth, height), "front": (width, height / count), "handle": (0.1, 0.02), "tray": (depth, 0.1)}
-        looks = Looks(sizes)
+        looks = TextureMapping(sizes)
         case = _case(looks, size, count)
         opening = (height - _WALL * (count + 1)) / count
         assembly = Assembly(looks=looks, base=case)
@@ -41,7 +41,7 @@ class DrawerCabinet(StrictModel):
         return assembly
 
 
-def _case(looks: Looks, size: Float, count: int) -> Solids:
+def _case(looks: TextureMapping, size: Float, count: int) -> Solids:
     width, depth, height = size
     case, half = Solids(looks), width / 2
     case.box((0, -half, 0), (depth, -half + _WALL, height), "case")
@@ -54,7 +54,7 @@ def _case(looks: Looks, size: Float, count: int) -> Solids:
     return case
 
 
-def _drawer(looks: Looks, name: str, width: float, depth: float, opening: tuple[float, float]) -> Link:
+def _drawer(looks: TextureMapping, name: str, width: float, depth: float, opening: tuple[float, float]) -> Link:
     low, high = opening
     middle, half = (low + high) / 2, width / 2
     solids = Solids(looks)

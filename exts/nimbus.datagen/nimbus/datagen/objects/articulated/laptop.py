@@ -8,7 +8,7 @@ import numpy as np
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Pressing
 
 _LID = 0.008
@@ -23,7 +23,7 @@ class Laptop(StrictModel):
         """One variant of a given size [m]."""
         width, depth, height = size
         half, top = width / 2, height - _LID
-        looks = Looks(
+        looks = TextureMapping(
             {
                 "shell": (width, depth),
                 "keys": (0.9 * width, 0.5 * depth),

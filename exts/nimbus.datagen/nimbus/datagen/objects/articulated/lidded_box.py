@@ -8,7 +8,7 @@ import numpy as np
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Pressing
 
 _WALL, _LID = 0.007, 0.01
@@ -24,7 +24,9 @@ class LiddedBox(StrictModel):
         """One variant of a given size [m]."""
         width, depth, height = size
         half, top = width / 2, height - _LID
-        looks = Looks({"case": (width, height), "lid": (width, depth), "handle": (0.1, 0.02), "inside": (width, depth)})
+        looks = TextureMapping(
+            {"case": (width, height), "lid": (width, depth), "handle": (0.1, 0.02), "inside": (width, depth)}
+        )
         base = Solids(looks)
         base.box((0, -half, 0), (_WALL, half, top), "case")
         base.box((depth - _WALL, -half, 0), (depth, half, top), "case")
@@ -43,7 +45,7 @@ class LiddedBox(StrictModel):
         )
 
 
-def _lid(looks: Looks, size: Float) -> Link:
+def _lid(looks: TextureMapping, size: Float) -> Link:
     width, depth, height = size
     half, low = width / 2, height - _LID + 0.001
     solids = Solids(looks)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge, slide
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Pressing
 
 _WALL, _FRONT = 0.014, 0.022
@@ -25,7 +25,7 @@ class Microwave(StrictModel):
         """One variant of a given size [m]."""
         width, depth, height = size
         half, split = width / 2, -width / 2 + 0.1
-        looks = Looks(
+        looks = TextureMapping(
             {
                 "case": (depth, height),
                 "front": (width, height),
@@ -70,7 +70,7 @@ def _panel(case: Solids, low: float, high: float, height: float) -> None:
             case.box((-_FRONT - 0.0015, y - 0.008, z - 0.007), (-_FRONT, y + 0.008, z + 0.007), "keys", touch=False)
 
 
-def _start(looks: Looks, y: float) -> Link:
+def _start(looks: TextureMapping, y: float) -> Link:
     solids = Solids(looks)
     solids.box((-_FRONT - 0.009, y - 0.026, 0.022), (-_FRONT + 0.002, y + 0.026, 0.052), "button", bevel=0.003)
     return Link(
@@ -81,7 +81,7 @@ def _start(looks: Looks, y: float) -> Link:
     )
 
 
-def _door(looks: Looks, low: float, high: float, height: float) -> Link:
+def _door(looks: TextureMapping, low: float, high: float, height: float) -> Link:
     solids, middle = Solids(looks), height / 2
     solids.box((-_FRONT, low + 0.001, 0.003), (-0.001, high - 0.001, height - 0.003), "front")
     solids.box((-_FRONT - 0.0015, low + 0.055, 0.04), (-_FRONT, high - 0.03, height - 0.04), "window", touch=False)

@@ -10,7 +10,7 @@ from pydantic import Field
 from nimbus.datagen.files.quantities import Metres, Radians, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge
-from nimbus.datagen.objects.articulated.solids import Looks, Solids
+from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Float, Handle
 
 _DOWN = np.array((0.0, 0.0, -1.0))
@@ -28,7 +28,9 @@ class Valve(StrictModel):
     def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
-        looks = Looks({"pipe": (width, depth), "flange": (0.1, 0.1), "wheel": (0.1, 0.1), "stem": (0.02, 0.05)})
+        looks = TextureMapping(
+            {"pipe": (width, depth), "flange": (0.1, 0.1), "wheel": (0.1, 0.1), "stem": (0.02, 0.05)}
+        )
         base, x = Solids(looks), depth / 2
         pipe, level = 0.28 * depth, 0.4 * depth
         base.rod((x, -width / 2, level), (x, width / 2, level), pipe, "pipe", sides=24)
@@ -73,7 +75,9 @@ class Faucet(StrictModel):
     def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, reach, height = size
-        looks = Looks({"metal": (reach, height), "base": (width, width), "lever": (0.1, 0.02), "mark": (0.02, 0.02)})
+        looks = TextureMapping(
+            {"metal": (reach, height), "base": (width, width), "lever": (0.1, 0.02), "mark": (0.02, 0.02)}
+        )
         base, x = Solids(looks), width / 2
         body = height - 0.035
         base.rod((x, 0, 0), (x, 0, 0.012), width / 2, "base", sides=28)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nimbus.datagen.objects.model import Float, MovingPart, ObjectModel
-from nimbus.datagen.transforms import pose, rotation_about
+from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 _STILL = (1.0, 0.0, 0.0, 0.0)
 _SWEEP = np.linspace(0.0, 1.0, 7)
@@ -15,8 +15,8 @@ def object_T_part(part: MovingPart, position: float) -> Float:
     """Pose (4, 4) of a part in its object's frame at a joint position [rad or m]."""
     joint = part.joint
     if joint.kind == "slide":
-        return pose(joint.origin + position * joint.axis, _STILL)
-    return pose(joint.origin, rotation_about(joint.axis, position))
+        return make_transform(joint.origin + position * joint.axis, _STILL)
+    return make_transform(joint.origin, quat_from_axis_angle(joint.axis, position))
 
 
 def joint_position(part: MovingPart, world_T_object: Float, world_T_part: Float) -> float:

@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull
-from nimbus.datagen.objects.shapes.shape import Piece, Region
+from nimbus.datagen.objects.shapes.shape import Piece, TextureRegion
 
 CREASE = 0.6
 """[rad] Sharper edges stay sharp: bevels do, the sides of rods do not."""
@@ -21,7 +21,7 @@ _INSET = 0.06
 """Share of a region that is kept free around what is mapped into it, so that neighbours do not show."""
 
 
-class Looks:
+class TextureMapping:
     """The parts of a texture by name, laid out in a grid.
 
     Args:
@@ -34,7 +34,7 @@ class Looks:
         for place, (name, size) in enumerate(sizes.items()):
             row, column = divmod(place, _COLUMNS)
             u, v = (column / _COLUMNS, (column + 1) / _COLUMNS), (row / rows, (row + 1) / rows)
-            self.regions[name] = Region(u=u, v=v, size=size)
+            self.regions[name] = TextureRegion(u=u, v=v, size=size)
 
     def map(self, name: str, shares: Float) -> Float:
         """Texture coordinates (n, 2) of shares (n, 2) of a part."""
@@ -44,7 +44,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class Surface:
+class SolidSurface:
     """Triangles with three corners of their own each."""
 
     vertices: Float
@@ -55,9 +55,9 @@ class Surface:
 class Solids:
     """What one rigid body is made of. Points are in metres, in any frame."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: TextureMapping) -> None:
         self._looks = looks
-        self._surfaces: list[Surface] = []
+        self._surfaces: list[SolidSurface] = []
         self.pieces: list[Piece] = []
 
     def box(self, lower: ArrayLike, upper: ArrayLike, look: str, *, bevel: float = _BEVEL, touch: bool = True) -> None:
@@ -125,12 +125,12 @@ class Solids:
         up = np.where(facing == 2, shares[:, 0], shares[:, 2])
         # Seen from the front, at -x, +y is left; from above, +x is up.
         uvs = self._looks.map(look, np.column_stack([1 - across, up]))
-        self._surfaces.append(Surface(corners, np.arange(len(corners), dtype=np.int32).reshape(-1, 3), uvs))
+        self._surfaces.append(SolidSurface(corners, np.arange(len(corners), dtype=np.int32).reshape(-1, 3), uvs))
 
     @property
-    def surface(self) -> Surface:
+    def surface(self) -> SolidSurface:
         """All of it as one mesh."""
-        return joined(self._surfaces)
+        return join_surfaces(self._surfaces)
 
     @property
     def volume(self) -> float:
@@ -138,11 +138,11 @@ class Solids:
         return sum(float(ConvexHull(vertices).volume) for vertices, _ in self.pieces)
 
 
-def joined(surfaces: Iterable[Surface]) -> Surface:
+def join_surfaces(surfaces: Iterable[SolidSurface]) -> SolidSurface:
     """Several meshes as one."""
     surfaces = list(surfaces)
     offsets = np.cumsum([0] + [len(surface.vertices) for surface in surfaces[:-1]])
-    return Surface(
+    return SolidSurface(
         np.vstack([surface.vertices for surface in surfaces]),
         np.vstack([surface.faces + offset for surface, offset in zip(surfaces, offsets, strict=True)]).astype(np.int32),
         np.vstack([surface.uvs for surface in surfaces]),

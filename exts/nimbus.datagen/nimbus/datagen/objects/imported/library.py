@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.strict_yaml import load
-from nimbus.datagen.objects.imported.prepare import Prepared, prepared
+from nimbus.datagen.objects.imported.prepare import PreparedMesh, prepare_mesh
 from nimbus.datagen.objects.imported.read import SUFFIXES
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
 from nimbus.datagen.objects.library import ObjectLibrary, generator_hash
@@ -20,7 +20,7 @@ from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.rest_poses import rest_poses
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import frame_at
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 _LIBRARY_FILE = "library.yaml"
 _REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
@@ -45,11 +45,11 @@ class AssetLibrary(ObjectLibrary):
         files = _meshes(folder)
         self._files = files
         self._settings, self._said_in = _settings(folder, files)
-        self._shapes: dict[str, Prepared] = {}
+        self._shapes: dict[str, PreparedMesh] = {}
         referred = _digest(path for path in sorted(folder.iterdir()) if path.suffix.lower() in _REFERRED)
         for name, path in files.items():
             digest = _digest([path]) + referred
-            self._shapes[name] = prepared(path, self._settings[name], digest=digest, said_in=self._said_in[name])
+            self._shapes[name] = prepare_mesh(path, self._settings[name], digest=digest, said_in=self._said_in[name])
         settings = sorted((name, kind.model_dump_json()) for name, kind in self._settings.items())
         content = f"{[_digest([path]) for path in files.values()]} {referred} {settings} {generator_hash()}"
         name, digest = _name(folder), hashlib.sha256(content.encode()).hexdigest()
@@ -82,7 +82,7 @@ class AssetLibrary(ObjectLibrary):
             mass=mass,
             center_of_mass=center,
             inertia=inertia,
-            friction=float(stream(0, self.name, kind, "friction").uniform(*settings.friction)),
+            friction=float(generator(0, self.name, kind, "friction").uniform(*settings.friction)),
             symmetry=settings.symmetry,
             keypoints=ends | {name: np.array(point) - origin for name, point in settings.keypoints.items()},
             rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=settings.rests, lies_on=settings.lies_on),
@@ -103,7 +103,7 @@ class AssetLibrary(ObjectLibrary):
         a, b, c = (shape.solid_vertices[shape.solid_faces[:, corner]] for corner in range(3))
         volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
         given = settings.mass
-        mass = float(stream(0, self.name, kind, "mass").uniform(*given)) if given else settings.density * volume
+        mass = float(generator(0, self.name, kind, "mass").uniform(*given)) if given else settings.density * volume
         density = mass / volume
         if _LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]:
             return mass
@@ -145,7 +145,7 @@ def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetS
     for key in library.kinds:
         if _name(Path(key)) not in files:
             what = f"no mesh '{key}' in this folder"
-            raise InputError(what, where=f"{common}: kinds", instead=nearest(key, files))
+            raise InputError(what, where=f"{common}: kinds", instead=suggest(key, files))
     settings, said_in = {}, {}
     for name, path in files.items():
         own = path.with_suffix(".yaml")

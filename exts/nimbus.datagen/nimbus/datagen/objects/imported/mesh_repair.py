@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.settings import METRES, AssetSettings
-from nimbus.datagen.objects.imported.surface import Surface
+from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.model import Float, Int
 
 _SMALLEST, _LARGEST = 0.003, 1.5
@@ -23,7 +23,7 @@ _LONGEST_HOLE = 64
 """Edges around a hole that is closed."""
 
 
-def in_metres(surface: Surface, settings: AssetSettings, path: Path, said_in: str) -> Surface:
+def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: Path, said_in: str) -> ImportedSurface:
     """The surface with z up and in metres.
 
     Args:
@@ -66,7 +66,7 @@ def _length(metres: float) -> str:
     )
 
 
-def closed(points: Float, faces: Int, path: Path) -> tuple[Float, Int]:
+def close_mesh(points: Float, faces: Int, path: Path) -> tuple[Float, Int]:
     """The same surface, closed and facing outwards.
 
     Doubled and degenerate faces are left out, faces turned alike, and small holes closed with a fan.

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.spatial import ConvexHull, KDTree
 
 from nimbus.datagen.files.cache import cache_folder, writing
-from nimbus.datagen.meshes.decimate import collapsed
-from nimbus.datagen.objects.imported.mesh_repair import closed, in_metres
+from nimbus.datagen.meshes.decimate import decimate
+from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_metres
 from nimbus.datagen.objects.imported.read import read_surface
 from nimbus.datagen.objects.imported.settings import AssetSettings
-from nimbus.datagen.objects.imported.surface import Surface
+from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.model import Float, Image, Int
 from nimbus.datagen.objects.shapes.contact import limited_hull
 from nimbus.datagen.objects.shapes.shape import Piece, smooth_normals
@@ -34,7 +34,7 @@ _THRESHOLD = 0.04
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedMesh:
     """What is kept of a mesh, z up, in metres, in the file's own frame."""
 
     vertices: Float
@@ -48,7 +48,7 @@ class Prepared:
     pieces: tuple[Piece, ...]
 
 
-def prepared(path: Path, settings: AssetSettings, *, digest: str, said_in: str) -> Prepared:
+def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: str) -> PreparedMesh:
     """The mesh of a file, from the cache where it was made before.
 
     Args:
@@ -70,14 +70,14 @@ def prepared(path: Path, settings: AssetSettings, *, digest: str, said_in: str) 
     return made
 
 
-def _prepare(path: Path, settings: AssetSettings, said_in: str) -> Prepared:
-    surface = in_metres(read_surface(path), settings, path, said_in)
-    points, faces = closed(*surface.points(), path)
+def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
+    surface = convert_to_metres(read_surface(path), settings, path, said_in)
+    points, faces = close_mesh(*surface.points(), path)
     seen_points, seen_faces = _simplified(points, faces, _MOST_FACES)
     corners, uvs = seen_points[seen_faces], _transferred(surface, seen_points[seen_faces])
     each = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
     split = smooth_normals(corners.reshape(-1, 3), each, uvs.reshape(-1, 2), _CREASE)
-    return Prepared(
+    return PreparedMesh(
         vertices=split[0],
         faces=split[1],
         normals=split[2],
@@ -93,11 +93,11 @@ def _simplified(points: Float, faces: Int, most: int) -> tuple[Float, Int]:
     for tolerance in _TOLERANCES:
         if len(faces) <= most:
             break
-        points, faces = collapsed(points, faces, tolerance=tolerance)
+        points, faces = decimate(points, faces, tolerance=tolerance)
     return points, faces
 
 
-def _transferred(surface: Surface, corners: Float) -> Float:
+def _transferred(surface: ImportedSurface, corners: Float) -> Float:
     """(m, 3, 2) places in the texture: each face continues the map of the old face that is nearest and faces alike."""
     old = surface.corners
     if len(old) == len(corners) and np.allclose(old, corners, atol=1e-9):
@@ -143,7 +143,7 @@ def _code() -> str:
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
 
 
-def _keep(made: Prepared, path: Path) -> None:
+def _keep(made: PreparedMesh, path: Path) -> None:
     """Write whole or not at all; what a killed process left half-written is swept away."""
     arrays = {name: getattr(made, name) for name in _ARRAYS}
     for index, (vertices, faces) in enumerate(made.pieces):
@@ -166,11 +166,11 @@ def _keep(made: Prepared, path: Path) -> None:
 _ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces")
 
 
-def _read(path: Path) -> Prepared | None:
+def _read(path: Path) -> PreparedMesh | None:
     try:
         with np.load(path, allow_pickle=False) as stored:
             count = sum(name.endswith("_vertices") and name.startswith("piece_") for name in stored.files)
             pieces = tuple((stored[f"piece_{i}_vertices"], stored[f"piece_{i}_faces"]) for i in range(count))
-            return Prepared(**{name: stored[name] for name in _ARRAYS}, pieces=pieces)
+            return PreparedMesh(**{name: stored[name] for name in _ARRAYS}, pieces=pieces)
     except (OSError, KeyError, ValueError, BadZipFile):
         return None

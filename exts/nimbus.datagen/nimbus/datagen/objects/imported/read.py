@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.imported.surface import Surface, colored
+from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 from nimbus.datagen.objects.model import Float, Image
 
 USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
@@ -20,7 +20,7 @@ _TEXTURE_SIDE = 511
 _GREY = (170, 170, 172)
 
 
-def read_surface(path: Path) -> Surface:
+def read_surface(path: Path) -> ImportedSurface:
     """The triangles of a file with their colours.
 
     Raises:
@@ -46,7 +46,7 @@ def read_surface(path: Path) -> Surface:
     return surface
 
 
-def _with_trimesh(path: Path) -> Surface:
+def _with_trimesh(path: Path) -> ImportedSurface:
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
@@ -72,30 +72,30 @@ def _with_trimesh(path: Path) -> Surface:
         raise InputError(f"refers to '{outside[0]}' outside its folder", where=str(path), instead="put it there")
     parts = [_surface(mesh) for mesh in meshes if len(mesh.faces)]
     known = path.suffix.lower() in (".glb", ".gltf")  # the format says: metres, y up
-    return joined(parts, unit_is_known=known, up="y" if known else "z")
+    return join_surfaces(parts, unit_is_known=known, up="y" if known else "z")
 
 
-def _surface(mesh: Any) -> Surface:
+def _surface(mesh: Any) -> ImportedSurface:
     corners = np.asarray(mesh.vertices, dtype=np.float64)[mesh.faces]
     visual = mesh.visual
     image, uv = _image(visual), getattr(visual, "uv", None)
     if image is not None and uv is not None and len(uv) == len(mesh.vertices):
-        return Surface(corners=corners, uvs=np.asarray(uv, dtype=np.float64)[mesh.faces], texture=image)
+        return ImportedSurface(corners=corners, uvs=np.asarray(uv, dtype=np.float64)[mesh.faces], texture=image)
     colors = np.tile(np.array(_GREY, dtype=np.uint8), (len(corners), 1))
     if visual.kind in ("vertex", "face"):
         colors = np.asarray(visual.face_colors)[:, :3].astype(np.uint8)
     elif (main := getattr(getattr(visual, "material", None), "main_color", None)) is not None:
         colors[:] = np.asarray(main)[:3]
-    return colored(corners, colors)
+    return color_surface(corners, colors)
 
 
 def _image(visual: Any) -> Image | None:
     material = getattr(visual, "material", None)
     picture = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
-    return None if picture is None else texels(picture)
+    return None if picture is None else texel_colors(picture)
 
 
-def texels(picture: PillowImage.Image) -> Image:
+def texel_colors(picture: PillowImage.Image) -> Image:
     """(H, W, 3) of a picture, as large as a texture may be at most."""
     picture = picture.convert("RGB")
     share = min(_TEXTURE_SIDE / max(picture.size), 1.0)
@@ -103,10 +103,14 @@ def texels(picture: PillowImage.Image) -> Image:
     return np.asarray(picture.resize(size, PillowImage.Resampling.BOX) if share < 1 else picture)
 
 
-def joined(parts: list[Surface], *, metres: float = 1.0, unit_is_known: bool, up: str) -> Surface:
+def join_surfaces(
+    parts: list[ImportedSurface], *, metres: float = 1.0, unit_is_known: bool, up: str
+) -> ImportedSurface:
     """Several surfaces as one, their textures side by side."""
     if not parts:
-        empty = Surface(corners=np.zeros((0, 3, 3)), uvs=np.zeros((0, 3, 2)), texture=np.zeros((1, 1, 3), np.uint8))
+        empty = ImportedSurface(
+            corners=np.zeros((0, 3, 3)), uvs=np.zeros((0, 3, 2)), texture=np.zeros((1, 1, 3), np.uint8)
+        )
         return empty
     textures: list[Image] = []
     for part in parts:
@@ -117,7 +121,7 @@ def joined(parts: list[Surface], *, metres: float = 1.0, unit_is_known: bool, up
     for part in parts:
         place = next(index for index, known in enumerate(textures) if np.array_equal(part.texture, known))
         uvs.append(_into(part.uvs, windows[place]) if len(textures) > 1 else part.uvs)
-    return Surface(
+    return ImportedSurface(
         corners=np.concatenate([part.corners for part in parts]),
         uvs=np.concatenate(uvs),
         texture=sheet,
@@ -137,7 +141,7 @@ def _side_by_side(textures: list[Image]) -> tuple[Image, list[tuple[float, float
         sheet[: image.shape[0], left : left + image.shape[1]] = image
         windows.append((left / width, (left + image.shape[1]) / width, 1 - image.shape[0] / height))
         left += image.shape[1]
-    return texels(PillowImage.fromarray(sheet)), windows
+    return texel_colors(PillowImage.fromarray(sheet)), windows
 
 
 def _into(uvs: Float, window: tuple[float, float, float]) -> Float:

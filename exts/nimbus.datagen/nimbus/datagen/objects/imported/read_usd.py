@@ -12,17 +12,17 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.imported.surface import Surface, colored
+from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 from nimbus.datagen.objects.model import Float, Image, Int
 
 _GREY = (170, 170, 172)
 
 
-def read_usd(path: Path) -> Surface:
+def read_usd(path: Path) -> ImportedSurface:
     """All meshes that are seen, in the unit and with the up axis of the stage."""
     from pxr import Tf, Usd, UsdGeom
 
-    from nimbus.datagen.objects.imported.read import joined
+    from nimbus.datagen.objects.imported.read import join_surfaces
 
     try:
         stage: Any = Usd.Stage.Open(str(path))
@@ -40,10 +40,10 @@ def read_usd(path: Path) -> Surface:
             if mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
                 parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path)
     metres = float(UsdGeom.GetStageMetersPerUnit(stage))
-    return joined(parts, metres=metres, unit_is_known=True, up=str(UsdGeom.GetStageUpAxis(stage)).lower())
+    return join_surfaces(parts, metres=metres, unit_is_known=True, up=str(UsdGeom.GetStageUpAxis(stage)).lower())
 
 
-def _surfaces(mesh: Any, transform: Float, path: Path) -> list[Surface]:
+def _surfaces(mesh: Any, transform: Float, path: Path) -> list[ImportedSurface]:
     points, counts, indices = (
         getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
     )
@@ -60,8 +60,8 @@ def _surfaces(mesh: Any, transform: Float, path: Path) -> list[Surface]:
         corners, places = corners[:, ::-1], places[:, ::-1]
     image, uvs = _image(mesh, path), _uvs(mesh, indices, places)
     if image is not None and uvs is not None:
-        return [Surface(corners=corners, uvs=uvs, texture=image)]
-    return [colored(corners, np.tile(_display_color(mesh), (len(corners), 1)))]
+        return [ImportedSurface(corners=corners, uvs=uvs, texture=image)]
+    return [color_surface(corners, np.tile(_display_color(mesh), (len(corners), 1)))]
 
 
 def _fans(counts: Int) -> Int:
@@ -92,7 +92,7 @@ def _uvs(mesh: Any, indices: Int, places: Int) -> Float | None:
 def _image(mesh: Any, path: Path) -> Image | None:
     from pxr import Ar, UsdShade
 
-    from nimbus.datagen.objects.imported.read import texels
+    from nimbus.datagen.objects.imported.read import texel_colors
 
     bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
     material = bound[0]
@@ -109,7 +109,7 @@ def _image(mesh: Any, path: Path) -> Image | None:
     if "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
     with Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found)).GetBuffer() as content:
-        return texels(PillowImage.open(BytesIO(bytes(content))))
+        return texel_colors(PillowImage.open(BytesIO(bytes(content))))
 
 
 def _display_color(mesh: Any) -> Image:

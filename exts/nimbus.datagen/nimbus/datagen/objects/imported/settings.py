@@ -16,7 +16,7 @@ Axis = Literal["x", "-x", "y", "-y", "z", "-z"]
 Point = tuple[Metres, Metres, Metres]
 
 
-class Place(StrictModel):
+class NamedFrame(StrictModel):
     """A frame on the object, in its own coordinates after unit, scale and up."""
 
     at: Point
@@ -24,7 +24,7 @@ class Place(StrictModel):
     x: tuple[float, float, float] = (1.0, 0.0, 0.0)
 
 
-class Room(StrictModel):
+class CavitySettings(StrictModel):
     """A box inside the object where things can be put."""
 
     lower: Point
@@ -47,8 +47,8 @@ class AssetSettings(StrictModel):
     lies_on: Literal["side", "base", "any"] = Field(default="any", description="what lying means")
     pieces: Annotated[int, Field(ge=1, le=64)] = Field(default=16, description="upper bound of convex pieces")
     keypoints: dict[Name, Point] = {}
-    frames: dict[Name, Place] = {}
-    cavities: dict[Name, Room] = {}
+    frames: dict[Name, NamedFrame] = {}
+    cavities: dict[Name, CavitySettings] = {}
     anchored: bool = False
     variants: Literal[1] = 1
     colors: dict[Name, str] = Field(default={}, max_length=0)

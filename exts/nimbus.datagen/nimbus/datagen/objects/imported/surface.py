@@ -20,7 +20,7 @@ _UP = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surface:
+class ImportedSurface:
     """Triangles with three corners each, so that texture seams need no care."""
 
     corners: Float
@@ -34,11 +34,11 @@ class Surface:
     unit_is_known: bool = False
     up: str = "z"
 
-    def upright(self, up: str) -> Surface:
+    def upright(self, up: str) -> ImportedSurface:
         """The same with z up."""
         return replace(self, corners=self.corners @ np.array(_UP[up], dtype=np.float64).T, up="z")
 
-    def scaled(self, factor: float) -> Surface:
+    def scaled(self, factor: float) -> ImportedSurface:
         """The same in metres."""
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
@@ -52,7 +52,7 @@ class Surface:
         return flat[first], index.reshape(-1, 3).astype(np.int32)
 
 
-def colored(corners: Float, colors: Image) -> Surface:
+def color_surface(corners: Float, colors: Image) -> ImportedSurface:
     """A surface whose texture is a palette of one colour for each face.
 
     Args:
@@ -68,4 +68,4 @@ def colored(corners: Float, colors: Image) -> Surface:
     row, column = np.divmod(index.reshape(-1), side)
     uv = np.column_stack([(column + 0.5) / side, 1 - (row + 0.5) / side])
     cell = np.kron(texture, np.ones((5, 5, 1), dtype=np.uint8))
-    return Surface(corners=corners, uvs=np.repeat(uv[:, None], 3, axis=1), texture=cell)
+    return ImportedSurface(corners=corners, uvs=np.repeat(uv[:, None], 3, axis=1), texture=cell)

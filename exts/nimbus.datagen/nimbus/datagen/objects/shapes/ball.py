@@ -10,7 +10,7 @@ from pydantic import Field
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.contact import convex_hull
-from nimbus.datagen.objects.shapes.shape import Region, Shape, without_slivers
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slivers
 
 _GOLDEN = (1 + 5**0.5) / 2
 
@@ -35,11 +35,11 @@ class Ball(StrictModel):
         )
         return Shape(
             vertices=vertices,
-            faces=without_slivers(vertices, faces.astype(np.int32)),
+            faces=drop_slivers(vertices, faces.astype(np.int32)),
             uvs=np.column_stack([u.ravel(), v.ravel()]),
             crease=3.0,
             pieces=(convex_hull(radius * _even_points()),),
-            regions={"surface": Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(2 * np.pi * radius, np.pi * radius))},
+            regions={"surface": TextureRegion(u=(0.0, 1.0), v=(0.0, 1.0), size=(2 * np.pi * radius, np.pi * radius))},
             ball=radius,
         )
 

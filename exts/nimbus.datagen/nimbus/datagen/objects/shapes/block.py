@@ -11,7 +11,7 @@ from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull
-from nimbus.datagen.objects.shapes.shape import Region, Shape
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion
 
 _MIDWAY = float(np.tan(np.pi / 8))
 """Where a line of the grid halves the turn of a rounded edge, as a share of its radius."""
@@ -43,12 +43,12 @@ class Block(StrictModel):
             faces=np.vstack([faces + first for (_, faces, _), first in zip(meshes, counts, strict=False)]),
             uvs=np.vstack([uvs for _, _, uvs in meshes]),
             crease=0.8,
-            pieces=(convex_hull(chamfered(half, radius)),),
+            pieces=(convex_hull(chamfer(half, radius)),),
             regions=_regions(np.asarray(size)),
         )
 
 
-def chamfered(half: Float, radius: float) -> Float:
+def chamfer(half: Float, radius: float) -> Float:
     """Corners of a box whose edges are cut off where their rounding begins: 24 of them, or 8 for sharp edges."""
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     if radius < 1e-5:
@@ -96,10 +96,10 @@ def _lines(half: float, radius: float) -> Float:
     return np.array([-half, -flat - radius * _MIDWAY, -flat, flat, flat + radius * _MIDWAY, half])
 
 
-def _regions(size: Float) -> dict[str, Region]:
+def _regions(size: Float) -> dict[str, TextureRegion]:
     regions = {}
     for name, ((axis, _), u, v) in _SIDES.items():
         extent = np.delete(size, axis)
-        regions[name] = Region(u=u, v=v, size=(float(extent[0]), float(extent[1])))
+        regions[name] = TextureRegion(u=u, v=v, size=(float(extent[0]), float(extent[1])))
     girth = 2 * float(size[0] + size[1])
-    return {"sides": Region(u=(0.0, 1.0), v=(0.0, 0.5), size=(girth, float(size[2]))), **regions}
+    return {"sides": TextureRegion(u=(0.0, 1.0), v=(0.0, 0.5), size=(girth, float(size[2]))), **regions}

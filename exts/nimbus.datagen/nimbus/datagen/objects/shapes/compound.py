@@ -17,7 +17,7 @@ from nimbus.datagen.objects.shapes.hole_board import HoleBoard
 from nimbus.datagen.objects.shapes.hollow import Hollow
 from nimbus.datagen.objects.shapes.loft import Loft
 from nimbus.datagen.objects.shapes.ring import Ring
-from nimbus.datagen.objects.shapes.shape import Piece, Region, Shape, frame_at
+from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion, frame_at
 
 _INSET = 0.006
 """Share of the texture's width between the windows of two parts."""
@@ -28,7 +28,7 @@ PartShape = Annotated[Loft | Block | Hollow | Ring | Ball | HoleBoard, Field(dis
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
-class Part(StrictModel):
+class CompoundPart(StrictModel):
     """One shape at its place."""
 
     shape: PartShape
@@ -46,7 +46,7 @@ class Compound(StrictModel):
     """
 
     family: Literal["compound"]
-    parts: Annotated[dict[Name, Part], Field(min_length=1, max_length=24)]
+    parts: Annotated[dict[Name, CompoundPart], Field(min_length=1, max_length=24)]
 
     def build(self, size: Float, rng: np.random.Generator) -> Shape:
         """One variant that fills a box of a given size [m]."""
@@ -88,19 +88,19 @@ class Compound(StrictModel):
         )
 
 
-def _transform(part: Part) -> Float:
+def _transform(part: CompoundPart) -> Float:
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_euler("xyz", part.turn).as_matrix()
     pose[:3, 3] = part.at
     return pose
 
 
-def _moved(points: Float, part: Part) -> Float:
+def _moved(points: Float, part: CompoundPart) -> Float:
     pose = _transform(part)
     return points @ pose[:3, :3].T + pose[:3, 3]
 
 
-def _placed(shape: Shape, part: Part) -> tuple[Float, list[Piece]]:
+def _placed(shape: Shape, part: CompoundPart) -> tuple[Float, list[Piece]]:
     return _moved(shape.vertices, part), [(_moved(points, part), faces) for points, faces in shape.pieces]
 
 
@@ -117,14 +117,14 @@ def _windows(areas: list[float]) -> list[tuple[float, float]]:
     return [(float(low) + _INSET, float(high) - _INSET) for low, high in zip(edges[:-1], edges[1:], strict=True)]
 
 
-def _regions(name: str, shape: Shape, window: tuple[float, float]) -> dict[str, Region]:
+def _regions(name: str, shape: Shape, window: tuple[float, float]) -> dict[str, TextureRegion]:
     width = window[1] - window[0]
     inner = {
-        f"{name}.{key}": Region(
+        f"{name}.{key}": TextureRegion(
             u=(window[0] + region.u[0] * width, window[0] + region.u[1] * width), v=region.v, size=region.size
         )
         for key, region in shape.regions.items()
     }
     first = next(iter(shape.regions.values()))
     whole = (first.size[0] / (first.u[1] - first.u[0]), first.size[1] / (first.v[1] - first.v[0]))
-    return {name: Region(u=window, v=(0.0, 1.0), size=whole), **inner}
+    return {name: TextureRegion(u=window, v=(0.0, 1.0), size=whole), **inner}

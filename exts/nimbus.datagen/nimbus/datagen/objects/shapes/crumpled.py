@@ -11,7 +11,7 @@ from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull, limited_hull
-from nimbus.datagen.objects.shapes.shape import Piece, Region, Shape
+from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion
 
 _SHEET = 0.12
 """Width of the sheet that the texture shows [m]."""
@@ -44,7 +44,7 @@ class Crumpled(StrictModel):
             uvs=uvs,
             crease=0.2,
             pieces=_wedges(vertices),
-            regions={"sheet": Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(_SHEET, _SHEET))},
+            regions={"sheet": TextureRegion(u=(0.0, 1.0), v=(0.0, 1.0), size=(_SHEET, _SHEET))},
         )
 
 

@@ -12,7 +12,7 @@ from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.contact import convex_hull
-from nimbus.datagen.objects.shapes.shape import Piece, Region, Shape, frame_at
+from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion, frame_at
 
 _SIDES = 0.3
 """Share of the texture for the sides."""
@@ -164,12 +164,14 @@ class _Skin:
                 if np.any(np.abs(np.abs(one + two) - self._size[:2]) < 1e-7):
                     self._side(one, two, low, top)
 
-    def regions(self) -> dict[str, Region]:
+    def regions(self) -> dict[str, TextureRegion]:
         """Windows of the texture."""
         width, depth, height = (float(extent) for extent in self._size)
         extents = {"top": (width, depth), "bottom": (width, depth), "holes": (width, depth)}
-        sides = Region(u=(0.0, 1.0), v=(0.0, _SIDES), size=(2 * (width + depth), height))
-        return {"sides": sides} | {name: Region(u=_U[name], v=_V, size=extent) for name, extent in extents.items()}
+        sides = TextureRegion(u=(0.0, 1.0), v=(0.0, _SIDES), size=(2 * (width + depth), height))
+        return {"sides": sides} | {
+            name: TextureRegion(u=_U[name], v=_V, size=extent) for name, extent in extents.items()
+        }
 
     def _fan(self, part: str, corners: list[Float], height: float) -> None:
         for one, two in zip(corners[1:-1], corners[2:], strict=True):

@@ -12,7 +12,7 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.contact import convex_hull, pieces_of_rings
 from nimbus.datagen.objects.shapes.loft import Loft
-from nimbus.datagen.objects.shapes.profile import outline, splined
+from nimbus.datagen.objects.shapes.profile import interpolate_spline, outline
 from nimbus.datagen.objects.shapes.shape import Piece, Shape, frame_at
 
 _LEVELS = 17
@@ -84,7 +84,7 @@ class Hollow(StrictModel):
         rows = np.array(full, dtype=np.float64)
         rows[:, :3] *= (size[2], size[0] / 2, size[1] / 2)
         rows[:, 0] -= size[2] / 2
-        return splined(rows, 9)[0] if self.smooth else rows
+        return interpolate_spline(rows, 9)[0] if self.smooth else rows
 
     def _loft(self, outer: Float, inner: Float, size: Float) -> Loft:
         """The skin: up the outside, over the rim, down the inside."""

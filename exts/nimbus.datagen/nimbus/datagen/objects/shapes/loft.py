@@ -12,8 +12,8 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import pieces_of_rings
 from nimbus.datagen.objects.shapes.deform import Deformation, Wear
-from nimbus.datagen.objects.shapes.profile import envelope, filleted, outline, splined
-from nimbus.datagen.objects.shapes.shape import Region, Shape, without_slivers
+from nimbus.datagen.objects.shapes.profile import envelope, filleted, interpolate_spline, outline
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slivers
 
 _CONTACT_POINTS = 16
 _SIDES = 0.72
@@ -59,7 +59,7 @@ class Loft(StrictModel):
         rows = self._rows(size, rng)
         deform = Deformation(self.wear, size, rng)
         if self.smooth:
-            curve, places = splined(rows, self.rings)
+            curve, places = interpolate_spline(rows, self.rings)
         else:
             curve, places = filleted(rows, self.fillet)
         along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(curve[:, :3], axis=0), axis=1))]
@@ -70,7 +70,7 @@ class Loft(StrictModel):
         rings = deform(_stack(_at_least(outer, 0.0008), _CONTACT_POINTS))
         return Shape(
             vertices=vertices,
-            faces=without_slivers(vertices, faces),
+            faces=drop_slivers(vertices, faces),
             uvs=uvs,
             crease=self.crease,
             pieces=pieces_of_rings(rings, tolerance=0.0008, max_pieces=self.pieces),
@@ -114,24 +114,24 @@ class Loft(StrictModel):
                 vertices, uvs = np.vstack([vertices, cap]), np.vstack([uvs, cap_uvs])
         return vertices, faces.astype(np.int32), uvs
 
-    def _regions(self, curve: Float, along: Float, places: Float, size: Float) -> dict[str, Region]:
+    def _regions(self, curve: Float, along: Float, places: Float, size: Float) -> dict[str, TextureRegion]:
         """The bands, and of each band the four sides; ``bottom`` and ``top`` where the ends are flat."""
         share = _SIDES if self.ends == "flat" else 1.0
         ring = _stack(curve[[np.argmax(curve[:, 1] + curve[:, 2])]], self.segments)[0]
         around = _around(np.vstack([ring, ring[:1]]))
         girth = float(np.linalg.norm(np.diff(np.vstack([ring, ring[:1]]), axis=0), axis=1).sum())
-        regions: dict[str, Region] = {}
+        regions: dict[str, TextureRegion] = {}
         for name, (first, last) in {"sides": (0, len(self.profile) - 1), **self.bands}.items():
             low, high = np.interp([first, last], places, along)
             v = (low / along[-1] * share, high / along[-1] * share)
-            regions[name] = Region(u=(0.0, 1.0), v=v, size=(girth, high - low))
+            regions[name] = TextureRegion(u=(0.0, 1.0), v=v, size=(girth, high - low))
             for side, corner in (("right", 0), ("back", 1), ("left", 2), ("front", 3)):
                 u = (float(around[corner * self.segments // 4]), float(around[(corner + 1) * self.segments // 4]))
-                regions[f"{name}.{side}"] = Region(u=u, v=v, size=(girth * (u[1] - u[0]), high - low))
+                regions[f"{name}.{side}"] = TextureRegion(u=u, v=v, size=(girth * (u[1] - u[0]), high - low))
         if self.ends == "flat":
             width, depth = float(size[0]), float(size[1])
-            regions["bottom"] = Region(u=(0.0, 0.48), v=(_SIDES + 0.02, 1.0), size=(width, depth))
-            regions["top"] = Region(u=(0.52, 1.0), v=(_SIDES + 0.02, 1.0), size=(width, depth))
+            regions["bottom"] = TextureRegion(u=(0.0, 0.48), v=(_SIDES + 0.02, 1.0), size=(width, depth))
+            regions["top"] = TextureRegion(u=(0.52, 1.0), v=(_SIDES + 0.02, 1.0), size=(width, depth))
         return regions
 
 

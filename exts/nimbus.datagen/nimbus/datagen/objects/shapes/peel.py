@@ -11,7 +11,7 @@ from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import pieces_of_rings
-from nimbus.datagen.objects.shapes.shape import Region, Shape, without_slivers
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slivers
 
 _ACROSS = np.linspace(-1, 1, 5)
 _STEM_SHARE = 0.12
@@ -46,7 +46,7 @@ class Peel(StrictModel):
         faces = np.vstack([faces + offset for (_, faces, _), offset in zip(parts, offsets, strict=True)])
         return Shape(
             vertices=vertices,
-            faces=without_slivers(vertices, faces.astype(np.int32)),
+            faces=drop_slivers(vertices, faces.astype(np.int32)),
             uvs=np.vstack([uvs for _, _, uvs in parts]),
             crease=1.0,
             pieces=tuple(pieces),
@@ -121,10 +121,10 @@ def _volume(vertices: Float, faces: Int) -> float:
     return float(np.einsum("ij,ij->", a, np.cross(b, c)))
 
 
-def _regions(width: float, length: float) -> dict[str, Region]:
+def _regions(width: float, length: float) -> dict[str, TextureRegion]:
     middle = _STEM_SHARE + (1 - _STEM_SHARE) * 0.45
     return {
-        "skin": Region(u=(_STEM_SHARE, middle), v=(0.0, 1.0), size=(width, length)),
-        "flesh": Region(u=(middle, 1.0), v=(0.0, 1.0), size=(width, length)),
-        "stem": Region(u=(0.0, _STEM_SHARE), v=(0.0, 1.0), size=(0.04, 0.03)),
+        "skin": TextureRegion(u=(_STEM_SHARE, middle), v=(0.0, 1.0), size=(width, length)),
+        "flesh": TextureRegion(u=(middle, 1.0), v=(0.0, 1.0), size=(width, length)),
+        "stem": TextureRegion(u=(0.0, _STEM_SHARE), v=(0.0, 1.0), size=(0.04, 0.03)),
     }

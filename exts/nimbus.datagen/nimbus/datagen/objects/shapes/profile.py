@@ -44,7 +44,7 @@ def _turn(before: Float, here: Float, after: Float) -> float:
     return float(np.arccos(np.clip(cosine, -1, 1)))
 
 
-def splined(rows: Float, count: int) -> tuple[Float, Float]:
+def interpolate_spline(rows: Float, count: int) -> tuple[Float, Float]:
     """A smooth curve through the rows: ``count`` points, and the fractional row number of each."""
     from scipy.interpolate import PchipInterpolator
 

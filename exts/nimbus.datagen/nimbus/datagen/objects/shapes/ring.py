@@ -12,7 +12,7 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.profile import outline
-from nimbus.datagen.objects.shapes.shape import Region, Shape, frame_at
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 
 _CONTACT_POINTS = 8
 
@@ -52,7 +52,7 @@ class Ring(StrictModel):
             pieces=tuple(convex_hull(np.vstack(pair)) for pair in zip(felt[:-1], felt[1:], strict=True)),
             frames={"hole": frame_at((0, 0, height / 2))} if whole else {},
             cavities={"hole": hole} if whole else {},
-            regions={"tube": Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(length, 2 * (tube + height)))},
+            regions={"tube": TextureRegion(u=(0.0, 1.0), v=(0.0, 1.0), size=(length, 2 * (tube + height)))},
         )
 
 

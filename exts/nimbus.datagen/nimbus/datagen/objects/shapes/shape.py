@@ -13,7 +13,7 @@ Piece = tuple[Float, Int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Region:
+class TextureRegion:
     """A rectangle of the texture that covers one part of the surface, u and v in [0, 1], v up."""
 
     u: tuple[float, float]
@@ -32,7 +32,7 @@ class Shape:
     crease: float
     """Edges sharper than this [rad] stay sharp when shaded."""
     pieces: tuple[Piece, ...]
-    regions: dict[str, Region] = field(default_factory=dict)
+    regions: dict[str, TextureRegion] = field(default_factory=dict)
     keypoints: dict[str, Float] = field(default_factory=dict)
     """Points of the family's own; ``top``, ``base`` and ``middle`` are added for every shape."""
     frames: dict[str, Float] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def smooth_normals(vertices: Float, faces: Int, uvs: Float, crease: float) -> tu
     return vertices[kept], index.reshape(-1, 3).astype(np.int32), normals[first], uvs[kept]
 
 
-def without_slivers(vertices: Float, faces: Int) -> Int:
+def drop_slivers(vertices: Float, faces: Int) -> Int:
     """Leave out faces without area, such as those at the pole of a surface of revolution."""
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     return faces[np.linalg.norm(cross, axis=1) > 1e-10]

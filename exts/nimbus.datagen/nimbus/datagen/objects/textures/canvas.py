@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image as PillowImage
 from pydantic import Field
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.objects.model import Float, Image
-from nimbus.datagen.objects.shapes.shape import Region
+from nimbus.datagen.objects.shapes.shape import TextureRegion
 
 Color = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
 """sRGB, ``#rrggbb``."""
@@ -33,12 +33,12 @@ class Canvas:
         color: Of layers that name none.
     """
 
-    def __init__(self, size: tuple[int, int], regions: Mapping[str, Region], color: str = _GREY) -> None:
+    def __init__(self, size: tuple[int, int], regions: Mapping[str, TextureRegion], color: str = _GREY) -> None:
         self.color = color
         self.pixels = np.full((size[1], size[0], 3), 0.5)
         self._regions = {"all": _whole(next(iter(regions.values()))), **regions}
 
-    def region(self, name: str) -> Region:
+    def region(self, name: str) -> TextureRegion:
         """A region by name.
 
         Raises:
@@ -47,7 +47,7 @@ class Canvas:
         try:
             return self._regions[name]
         except KeyError:
-            raise InputError(f"no part '{name}' on this shape", instead=nearest(name, self._regions)) from None
+            raise InputError(f"no part '{name}' on this shape", instead=suggest(name, self._regions)) from None
 
     def window(self, name: str) -> Float:
         """The pixels of a region, a view: row 0 at its top."""
@@ -62,9 +62,9 @@ class Canvas:
         return (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
-def _whole(part: Region) -> Region:
+def _whole(part: TextureRegion) -> TextureRegion:
     width, height = part.u[1] - part.u[0], part.v[1] - part.v[0]
-    return Region(u=(0.0, 1.0), v=(0.0, 1.0), size=(part.size[0] / width, part.size[1] / height))
+    return TextureRegion(u=(0.0, 1.0), v=(0.0, 1.0), size=(part.size[0] / width, part.size[1] / height))
 
 
 def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> Float:

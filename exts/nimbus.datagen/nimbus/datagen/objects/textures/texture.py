@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.objects.model import Image
-from nimbus.datagen.objects.shapes.shape import Region
+from nimbus.datagen.objects.shapes.shape import TextureRegion
 from nimbus.datagen.objects.textures.canvas import Canvas
 from nimbus.datagen.objects.textures.label import Label
 from nimbus.datagen.objects.textures.paint import Dirt, Gradient, Kernels, Plain, Ribs, Spots, Streaks
@@ -19,7 +19,7 @@ Layer = Annotated[Plain | Gradient | Streaks | Ribs | Spots | Kernels | Label | 
 
 def painter(
     layers: tuple[Layer, ...],
-    regions: Mapping[str, Region],
+    regions: Mapping[str, TextureRegion],
     *,
     size: tuple[int, int],
     rng: Callable[[], np.random.Generator],
@@ -45,7 +45,7 @@ def painter(
 
 def paint(
     layers: tuple[Layer, ...],
-    regions: Mapping[str, Region],
+    regions: Mapping[str, TextureRegion],
     *,
     size: tuple[int, int],
     rng: np.random.Generator,

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from nimbus.datagen.plan.curobo.process import curobo_process
 from nimbus.datagen.plan.curobo.retime import retime
-from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, RobotModel, hanging_spheres, robot_of
-from nimbus.datagen.plan.curobo.world import World, pose_vector, world_of
+from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, RobotModel, describe_robot, hanging_spheres
+from nimbus.datagen.plan.curobo.world import World, describe_world, pose_vector
 from nimbus.datagen.plan.motion import Float, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import path_length, thin_path
 from nimbus.datagen.plan.scene import PlanningScene
@@ -124,8 +124,8 @@ class CuroboPlanner(TimedPlanner):
 
     def _task(self, scene: PlanningScene) -> _Task:
         parts = scene.parts()
-        robot = robot_of(parts, home=scene.home, velocity=self.velocity, acceleration=self.acceleration)
-        return _Task(scene=scene, robot=robot, world=world_of(parts), attached=hanging_spheres(parts))
+        robot = describe_robot(parts, home=scene.home, velocity=self.velocity, acceleration=self.acceleration)
+        return _Task(scene=scene, robot=robot, world=describe_world(parts), attached=hanging_spheres(parts))
 
     def _ask(
         self,

@@ -14,7 +14,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import wire
-from nimbus.datagen.progress import progress
+from nimbus.datagen.progress import tick
 
 PYTHON = "NIMBUS_CUROBO_PYTHON"
 """Environment variable with the interpreter that has cuRobo; default is the one that runs Nimbus."""
@@ -71,7 +71,7 @@ class CuroboProcess:
                 raise InputError(f"{python}: {error.strerror or error}", where=PYTHON, instead=instead) from None
         try:
             found, _ = self._receive_at_last()
-        except (EOFError, OSError, wire.GarbledMessage):
+        except (EOFError, OSError, wire.MalformedMessageError):
             raise InputError(
                 f"{python} cannot be asked for cuRobo: {self._last_words(1)}",
                 where=where,
@@ -103,7 +103,7 @@ class CuroboProcess:
     def _receive_at_last(self) -> tuple[dict[str, Any], wire.Arrays]:
         """Wait for what takes long, imports and kernels that are compiled, without being taken for dead."""
         while not select.select([self._channel], [], [], 1.0)[0]:
-            progress()
+            tick()
         return wire.receive(self._channel)
 
     @property

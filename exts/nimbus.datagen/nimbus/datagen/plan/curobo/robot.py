@@ -41,7 +41,7 @@ class RobotModel:
     joints: tuple[str, ...]
 
 
-def robot_of(parts: SceneParts, *, home: Float, velocity: Float, acceleration: Float) -> RobotModel:
+def describe_robot(parts: SceneParts, *, home: Float, velocity: Float, acceleration: Float) -> RobotModel:
     """The arm of a planning scene.
 
     Args:

@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 28
 """A message, whatever is in it."""
 
 
-class GarbledMessage(Exception):
+class MalformedMessageError(Exception):
     """What came is no message of ours."""
 
 
@@ -59,9 +59,9 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], Arrays]:
             if kind in _TYPES and min(shape, default=0) >= 0
         ]
     except (ValueError, TypeError, KeyError) as error:
-        raise GarbledMessage(str(error)) from error
+        raise MalformedMessageError(str(error)) from error
     if len(sizes) != len(table) or not isinstance(header, dict):
-        raise GarbledMessage("an array of an unknown type")
+        raise MalformedMessageError("an array of an unknown type")
     arrays = {}
     for name, kind, shape in sizes:
         data = _exactly(channel, kind.itemsize * math.prod(shape))
@@ -71,7 +71,7 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], Arrays]:
 
 def _exactly(channel: socket.socket, count: int) -> bytes:
     if not 0 <= count <= _MOST_BYTES:
-        raise GarbledMessage(f"{count} bytes at once")
+        raise MalformedMessageError(f"{count} bytes at once")
     parts = bytearray()
     while len(parts) < count:
         part = channel.recv(min(count - len(parts), 1 << 20))

@@ -41,7 +41,7 @@ class World:
         return hashlib.sha256(data).hexdigest()
 
 
-def world_of(parts: SceneParts) -> World:
+def describe_world(parts: SceneParts) -> World:
     """What the robot may not touch, where it is now, and of the robot what its arm does not carry."""
     boxes: list[tuple[Float, Float]] = []
     meshes: list[tuple[str, Float, Hull]] = []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.cameras import camera_poses, world_T_camera
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
-from nimbus.datagen.transforms import to_matrix
+from nimbus.datagen.transforms import quat_to_matrix
 
 Float = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def flow_to_next(
 def _matrices(positions: Float, wxyz: Float) -> Float:
     """Poses (K, B, 4, 4) as matrices."""
     found = np.tile(np.eye(4), (*positions.shape[:2], 1, 1))
-    found[..., :3, :3], found[..., :3, 3] = to_matrix(wxyz), positions
+    found[..., :3, :3], found[..., :3, 3] = quat_to_matrix(wxyz), positions
     return found
 
 

@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from nimbus.datagen.episode.layout import Camera, Sensor
 from nimbus.datagen.episode.observation import CameraFrames
-from nimbus.datagen.random_streams import stream
+from nimbus.datagen.random_streams import generator
 
 _BLOB = 3.0
 """[px] Size of holes in the depth."""
@@ -29,11 +29,11 @@ class SensorModel:
     def __init__(self, camera: Camera) -> None:
         self._sensor: Sensor = camera.sensor
         self._shape = camera.height, camera.width
-        sensor, rng = self._sensor, stream(camera.sensor.seed, "grain")
+        sensor, rng = self._sensor, generator(camera.sensor.seed, "grain")
         self._curve = _exposed(sensor.exposure)
         if sensor.grain:
             self._grain = np.rint(255.0 * sensor.grain * rng.standard_normal((*self._shape, 3))).astype(np.int16)
-        rng = stream(sensor.depth_seed, "depth")
+        rng = generator(sensor.depth_seed, "depth")
         self._holes, self._depth_noise = np.zeros(self._shape, bool), np.zeros(self._shape, np.float32)
         if sensor.depth_noise:
             self._depth_noise = (sensor.depth_noise * rng.standard_normal(self._shape)).astype(np.float32)
@@ -69,7 +69,7 @@ class SensorModel:
 def _shifted(noise: NDArray, address: tuple[int, str], count: int, first_step: int) -> NDArray:
     """(K, H, W, …) the noise of some steps."""
     seed, name = address
-    moves = (stream(seed, name, first_step + step).integers(noise.shape[:2]) for step in range(count))
+    moves = (generator(seed, name, first_step + step).integers(noise.shape[:2]) for step in range(count))
     return np.stack([np.roll(noise, tuple(move), axis=(0, 1)) for move in moves])
 
 

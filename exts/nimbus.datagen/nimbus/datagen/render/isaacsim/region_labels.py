@@ -18,7 +18,7 @@ from nimbus.datagen.usd.visual_assets import VisualAssets, asset_bounds
 
 
 @dataclass(frozen=True)
-class _Box:
+class _LabelBox:
     vertices: NDArray[np.float64]
 
 
@@ -28,7 +28,7 @@ class _Thing:
 
     instance: str
     body: str
-    triangles: _Box
+    triangles: _LabelBox
 
 
 def make_region_labels(
@@ -52,10 +52,10 @@ def make_region_labels(
     # objects, then what stands still and the scene's bodies, then the robot's links
     order = [item.name for item in objects] + [name for name in assets.bodies if name not in {o.name for o in objects}]
     things: list[Any] = [
-        _Thing(instance_of[body_prim(name)], name, _Box(asset_bounds(assets.bodies[name]))) for name in order
+        _Thing(instance_of[body_prim(name)], name, _LabelBox(asset_bounds(assets.bodies[name]))) for name in order
     ]
     boxes = _role_bounds(assets, still)
-    things += [_Thing(role, "", _Box(boxes[role])) for role in still]
+    things += [_Thing(role, "", _LabelBox(boxes[role])) for role in still]
     return make_labels(stage, objects, things, libraries=libraries), instance_of
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from nimbus.datagen.episode.layout import Camera, Layout
 from nimbus.datagen.episode.observation import Observation
-from nimbus.datagen.progress import progress, slow
+from nimbus.datagen.progress import allow, tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.render.camera_model.sensor import SensorModel
@@ -93,12 +93,12 @@ class IsaacSimRenderer(Renderer):
             steps, next_steps = (slice(start + later, start + later + self._stack) for later in (0, 1))
             positions, wxyz = shown_positions[steps], shown_wxyz[steps]
             following = shown_positions[next_steps], shown_wxyz[next_steps]
-            progress()
+            tick()
             renderer = self._load(item, layout)
-            with nullcontext() if self._has_rendered else slow(_PATIENCE):
+            with nullcontext() if self._has_rendered else allow(_PATIENCE):
                 seen = renderer.render(positions, wxyz, following=following if self._flow else None)
             self._has_rendered = True
-            progress()  # of a whole batch: rounds of Kit's loop say nothing here
+            tick()  # of a whole batch: rounds of Kit's loop say nothing here
             taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
             yield Observation(start=start, cameras=taken)
             start += len(positions)
@@ -121,7 +121,7 @@ class IsaacSimRenderer(Renderer):
             )
             placed, gib = renderer.layout, self._free_bytes / 2**30
             logger.info("K %d, regions %g m apart, %.1f GiB of memory", placed.count, placed.spacing, gib)
-            with slow(_PATIENCE):
+            with allow(_PATIENCE):
                 self._leave()
                 self._shown, self._has_rendered = (layout, renderer), False
                 try:

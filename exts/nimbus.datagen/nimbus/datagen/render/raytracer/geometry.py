@@ -12,13 +12,13 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Surface
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.raytracer import tone_tables
-from nimbus.datagen.render.raytracer.kernel_data import LEVELS, Boxes, Look, Scene
+from nimbus.datagen.render.raytracer.kernel_data import LEVELS, Boxes, DeviceScene, MaterialRow
 from nimbus.datagen.render.raytracer.mipmap import mipmap
-from nimbus.datagen.render.render_parts import ROBOT, Part
+from nimbus.datagen.render.render_parts import ROBOT, RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
@@ -36,7 +36,7 @@ class Geometry:
     """Meshes of one episode on the device."""
 
     scene: Any
-    """A ``Scene`` of the ray tracer."""
+    """A ``DeviceScene`` of the ray tracer."""
     bodies: tuple[str, ...]
     """Body of each of the G meshes, empty for what stands still."""
     boxes: Any
@@ -57,12 +57,12 @@ class Geometry:
 
 
 def build_geometry(
-    parts: Sequence[Part], surfaces: Mapping[str, Surface], labels: Labels, *, device: wp.Device
+    parts: Sequence[RenderPart], surfaces: Mapping[str, SurfaceLook], labels: Labels, *, device: wp.Device
 ) -> Geometry:
     """Group parts by body, put their attributes in a row and upload them."""
     groups = _group(parts)
     ordered = [part for group in groups for part in group.parts]
-    worn = [surfaces.get(part.instance.partition(".")[0], Surface()) for part in ordered]
+    worn = [surfaces.get(part.instance.partition(".")[0], SurfaceLook()) for part in ordered]
     looks = [_look(part, surface) for part, surface in zip(ordered, worn, strict=True)]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
@@ -77,7 +77,7 @@ def build_geometry(
         return wp.array(values, dtype=dtype, device=device)
 
     flat = np.array([group.rectangle is not None for group in groups])
-    scene = Scene()
+    scene = DeviceScene()
     scene.mesh_count = len(groups)
     scene.rectangle_count = int(flat.sum())
     scene.smooth = upload(np.array([not _is_flat(group) for group in groups], dtype=np.uint8), wp.uint8)
@@ -96,13 +96,13 @@ def build_geometry(
         scene.vertex_mesh = upload(np.repeat(np.arange(len(groups))[-len(solid) :], np.diff(starts)), wp.int32)
     scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
     scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
-    rows = np.zeros(len(ordered), dtype=np.dtype(Look.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    rows = np.zeros(len(ordered), dtype=np.dtype(MaterialRow.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
     rows["tint"], rows["instance"] = tone_tables.linear(np.array(tints)), [instance[part.instance] for part in ordered]
     rows["density"] = [_texel_density(triangles, image) for triangles, image in looks]
     rows["texture"] = [texture[id(image)] for _, image in looks]
     rows["width"] = [images[place].width for place in rows["texture"]]
     rows["height"] = [images[place].height for place in rows["texture"]]
-    scene.looks = upload(rows, Look)
+    scene.looks = upload(rows, MaterialRow)
     starts = np.cumsum([0] + sizes[:-1])
     levels = [np.resize(image.starts, LEVELS) + start for image, start in zip(images, starts, strict=True)]
     scene.level_start = upload(np.stack(levels).astype(np.int32), wp.int32)
@@ -133,7 +133,7 @@ class _Group:
     """What is traced as one: all parts of a body, or one rectangle."""
 
     body: str
-    parts: tuple[Part, ...]
+    parts: tuple[RenderPart, ...]
     triangles: Triangles
     casts_shadow: bool
     rectangle: NDArray[np.float32] | None = None
@@ -148,9 +148,9 @@ def _rectangle_rows(groups: Sequence[_Group]) -> NDArray[np.float64]:
     return np.stack([corner, normal, *shares], axis=1)
 
 
-def _group(parts: Sequence[Part]) -> list[_Group]:
+def _group(parts: Sequence[RenderPart]) -> list[_Group]:
     found: list[_Group] = []
-    meshes: dict[tuple[str, bool], list[Part]] = {}
+    meshes: dict[tuple[str, bool], list[RenderPart]] = {}
     for part in parts:
         casts = part.instance not in _NO_SHADOW
         flat = _flat_pieces(part.triangles)
@@ -179,7 +179,7 @@ def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
     return paired and tuple(paired.face_range(face, face + 2) for face in range(0, len(paired.faces), 2))
 
 
-def _look(part: Part, surface: Surface) -> tuple[Triangles, NDArray[np.uint8]]:
+def _look(part: RenderPart, surface: SurfaceLook) -> tuple[Triangles, NDArray[np.uint8]]:
     image = surface_image(surface)
     if image is None:
         return part.triangles, part.image

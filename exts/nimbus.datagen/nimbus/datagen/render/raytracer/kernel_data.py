@@ -26,7 +26,7 @@ BRIGHTEST = wp.constant(4.0)
 
 
 @wp.struct
-class Look:
+class MaterialRow:
     """How a part is painted."""
 
     tint: wp.vec3
@@ -39,7 +39,7 @@ class Look:
 
 
 @wp.struct
-class Scene:
+class DeviceScene:
     """What stays the same during an episode; G meshes, F faces, P parts.
 
     A mesh with the number 0 is a rectangle.
@@ -64,7 +64,7 @@ class Scene:
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
     corner_uvs: wp.array(dtype=wp.vec2)
-    looks: wp.array(dtype=Look)
+    looks: wp.array(dtype=MaterialRow)
     level_start: wp.array2d(dtype=wp.int32)
     texels: wp.array(dtype=wp.uint32)
     semantics: wp.array(dtype=wp.uint8)
@@ -73,7 +73,7 @@ class Scene:
 
 
 @wp.struct
-class Light:
+class DeviceLight:
     """One directional light, the sky and ground, and further lights."""
 
     towards: wp.vec3

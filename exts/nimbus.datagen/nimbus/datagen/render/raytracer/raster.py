@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from nimbus.datagen.render.raytracer.kernel_data import Raster, Scene
+from nimbus.datagen.render.raytracer.kernel_data import DeviceScene, Raster
 
 wp.set_module_options({"enable_backward": False})
 
@@ -20,7 +20,7 @@ _SEAM = wp.constant(1.0e-4)
 
 
 @wp.kernel
-def _place_vertices(scene: Scene, raster: Raster):
+def _place_vertices(scene: DeviceScene, raster: Raster):
     """Where each vertex is in the picture, and how near; 0 for what is not in front of a camera."""
     step, vertex = wp.tid()
     row = step * scene.mesh_count + scene.vertex_mesh[vertex]
@@ -41,7 +41,7 @@ def _keep(raster: Raster, index: int, closeness: float, face: int):
 
 
 @wp.func
-def long_shares(scene: Scene, raster: Raster, row: int, face: int, x: float, y: float) -> wp.vec3:
+def long_shares(scene: DeviceScene, raster: Raster, row: int, face: int, x: float, y: float) -> wp.vec3:
     """Shares of a face's corners at a pixel, over its depth; right for corners behind the camera, too."""
     matrix = raster.matrices[row]
     offset = raster.offsets[row]
@@ -79,7 +79,7 @@ def _cut(one: wp.vec3, other: wp.vec3, bounds: wp.vec4) -> wp.vec4:
 
 
 @wp.func
-def _draw_long(scene: Scene, raster: Raster, step: int, row: int, face: int):
+def _draw_long(scene: DeviceScene, raster: Raster, step: int, row: int, face: int):
     """A face that the plane close to the camera cuts."""
     one = raster.matrices[row] * scene.points[scene.corners[face * 3]] + raster.offsets[row]
     two = raster.matrices[row] * scene.points[scene.corners[face * 3 + 1]] + raster.offsets[row]
@@ -116,7 +116,7 @@ def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
 
 
 @wp.kernel
-def _draw_faces(scene: Scene, raster: Raster):
+def _draw_faces(scene: DeviceScene, raster: Raster):
     """Each face into the pixels whose middles it covers."""
     step, face = wp.tid()
     first = step * scene.vertex_count
@@ -189,7 +189,7 @@ def nearness(key: wp.uint64) -> float:
 
 
 @wp.func
-def corner_shares(scene: Scene, raster: Raster, step: int, row: int, face: int, x: float, y: float) -> wp.vec3:
+def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face: int, x: float, y: float) -> wp.vec3:
     """Shares of a face's three corners in the point of it that is seen at (x, y)."""
     first = step * scene.vertex_count
     one = raster.places[first + scene.corners[face * 3]]
@@ -210,7 +210,7 @@ def corner_shares(scene: Scene, raster: Raster, step: int, row: int, face: int, 
     return shares / (shares[0] + shares[1] + shares[2])
 
 
-def draw(scene: Scene, raster: Raster, *, steps: int, device: wp.Device) -> None:
+def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -> None:
     """Draw all meshes that are shown at K steps; sets ``places`` and ``nearest``."""
     raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
     raster.nearest = wp.zeros(steps * raster.height * raster.width, dtype=wp.uint64, device=device)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from nimbus.datagen.render.raytracer.kernel_data import TILE, Images, Light, Scene, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import TILE, DeviceLight, DeviceScene, Images, Steps, Views
 from nimbus.datagen.render.raytracer.raster import corner_shares, face_number, nearness
 from nimbus.datagen.render.raytracer.shading import Hit, byte, lowest, shade, shading_normal
 
@@ -28,7 +28,7 @@ def _over_row(plane: wp.vec3, x: float, y: float, places: Row) -> Row:
 
 
 @wp.func
-def _mesh_hit(scene: Scene, steps: Steps, views: Views, step: int, key: wp.uint64, x: float, y: float) -> Hit:
+def _mesh_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, key: wp.uint64, x: float, y: float) -> Hit:
     """A pixel on a face of a mesh."""
     face = face_number(key)
     one = scene.corners[face * 3]
@@ -47,7 +47,7 @@ def _mesh_hit(scene: Scene, steps: Steps, views: Views, step: int, key: wp.uint6
 
 
 @wp.func
-def _rectangle_hit(scene: Scene, steps: Steps, views: Views, step: int, mesh: int, x: float, y: float) -> Hit:
+def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, mesh: int, x: float, y: float) -> Hit:
     """A pixel on a rectangle; its two faces share the diagonal from the first corner."""
     row = step * scene.mesh_count + mesh
     pixel = wp.vec3(x, y, 1.0)
@@ -65,7 +65,9 @@ def _rectangle_hit(scene: Scene, steps: Steps, views: Views, step: int, mesh: in
 
 
 @wp.kernel
-def render_views(scene: Scene, light: Light, steps: Steps, views: Views, background: wp.vec3, images: Images):
+def render_views(
+    scene: DeviceScene, light: DeviceLight, steps: Steps, views: Views, background: wp.vec3, images: Images
+):
     """One ray through the middle of each pixel: every image. A thread takes one row of a tile."""
     run = wp.tid()
     tile_columns = (views.width + TILE - 1) // TILE

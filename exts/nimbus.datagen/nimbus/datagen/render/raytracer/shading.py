@@ -6,7 +6,16 @@ from __future__ import annotations
 import warp as wp
 
 from nimbus.datagen.render.raytracer.kernel_data import BASE as _BASE
-from nimbus.datagen.render.raytracer.kernel_data import BRIGHTEST, GRID, LEVELS, TONES, Light, Look, Scene, Steps
+from nimbus.datagen.render.raytracer.kernel_data import (
+    BRIGHTEST,
+    GRID,
+    LEVELS,
+    TONES,
+    DeviceLight,
+    DeviceScene,
+    MaterialRow,
+    Steps,
+)
 from nimbus.datagen.render.raytracer.raster import nearness
 
 wp.set_module_options({"enable_backward": False})
@@ -43,7 +52,7 @@ class Shaded:
 
 
 @wp.func
-def shading_normal(scene: Scene, steps: Steps, step: int, hit: Hit, ray: wp.vec3) -> wp.vec3:
+def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: wp.vec3) -> wp.vec3:
     """Interpolated normal in the world frame, on the side that the ray comes from."""
     flat = hit.normal
     if wp.dot(flat, ray) > 0.0:
@@ -70,7 +79,7 @@ def lowest(bits: wp.uint32) -> int:
 
 
 @wp.func
-def _casts_on(scene: Scene, steps: Steps, step: int, mesh: int, point: wp.vec3) -> wp.bool:
+def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.vec3) -> wp.bool:
     row = step * scene.mesh_count + mesh
     if scene.meshes[mesh] == wp.uint64(0):
         place = wp.vec4(point[0], point[1], point[2], 1.0)
@@ -83,7 +92,7 @@ def _casts_on(scene: Scene, steps: Steps, step: int, mesh: int, point: wp.vec3) 
 
 
 @wp.func
-def _from_map(steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.vec3) -> int:
+def _from_map(steps: Steps, light: DeviceLight, step: int, point: wp.vec3, normal: wp.vec3) -> int:
     """Whether the robot shades a point, by the four pixels around it: 0 if all say no, 1 if all say yes, else -1.
 
     A pixel says no when nothing in it rises above the plane of the face that the point lies in.
@@ -121,7 +130,9 @@ def _from_map(steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.
 
 
 @wp.func
-def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3, normal: wp.vec3, last: int) -> int:
+def _blocker(
+    scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, point: wp.vec3, normal: wp.vec3, last: int
+) -> int:
     """What casts its shadow on a point, or -1; ``last`` is the first to be tried of those that can."""
     corner = steps.grid_corner[step]
     scale = steps.grid_scale[step]
@@ -159,12 +170,12 @@ def _blocker(scene: Scene, steps: Steps, light: Light, step: int, point: wp.vec3
 
 
 @wp.func
-def _linear(scene: Scene, lane: wp.uint32) -> float:
+def _linear(scene: DeviceScene, lane: wp.uint32) -> float:
     return scene.to_linear[wp.int32(lane >> wp.uint32(4))]
 
 
 @wp.func
-def _sample(scene: Scene, look: Look, uv: wp.vec2, footprint: float) -> wp.vec3:
+def _sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, footprint: float) -> wp.vec3:
     """Bilinear, from the size whose texels are about as large as a pixel; linear RGB.
 
     Bytes are weighed in sixteenths, two of them in the halves of one integer.
@@ -218,10 +229,10 @@ def _sample(scene: Scene, look: Look, uv: wp.vec2, footprint: float) -> wp.vec3:
 
 @wp.func
 def shade(
-    scene: Scene,
+    scene: DeviceScene,
     steps: Steps,
-    light: Light,
-    look: Look,
+    light: DeviceLight,
+    look: MaterialRow,
     step: int,
     hit: Hit,
     origin: wp.vec3,
@@ -261,6 +272,6 @@ def shade(
 
 
 @wp.func
-def byte(scene: Scene, value: float) -> wp.uint8:
+def byte(scene: DeviceScene, value: float) -> wp.uint8:
     """The sRGB byte of linear light."""
     return scene.to_srgb[wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]

@@ -19,7 +19,7 @@ from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
 from nimbus.datagen.store.episode_file.content_hash import ContentHash
-from nimbus.datagen.store.episode_file.fault_tolerant_file import Sink
+from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, FORMAT_VERSION, Field, feature, field_of
 from nimbus.datagen.store.episode_file.videos import CameraVideo, VideoRecord
 from nimbus.datagen.store.json_text import to_json
@@ -63,7 +63,7 @@ class EpisodeEncoder:
         self._lossless = lossless
         self._video = video
         self._videos: dict[str, CameraVideo] = {}
-        self._sink = Sink(path)
+        self._sink = FaultTolerantFile(path)
         self._file = h5py.File(self._sink, "w")
 
     def check(self) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-class Sink:
+class FaultTolerantFile:
     """A file object for h5py that keeps the first write error instead of raising it.
 
     HDF5 cannot close a file whose last writes fail, and crashes the process when it exits. So after an error this

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.stages import Rendered, named_errors
 from nimbus.datagen.store.background import AtOnce, Background
-from nimbus.datagen.store.commit import Staged
-from nimbus.datagen.store.dataset_inference import learned
+from nimbus.datagen.store.commit import StagedEpisode
+from nimbus.datagen.store.dataset_inference import infer_dataset_info
 from nimbus.datagen.store.episode_file.encode import EpisodeEncoder
-from nimbus.datagen.store.episode_file.videos import VideoRecord, staged_path, stored_video, video_path
-from nimbus.datagen.store.episode_sink import Shelf
+from nimbus.datagen.store.episode_file.videos import VideoRecord, staged_video_path, stored_video, video_path
+from nimbus.datagen.store.episode_sink import EpisodeSink
 from nimbus.datagen.store.info import DatasetInfo, merge
-from nimbus.datagen.store.ledger.attempt import Attempt, Written, attempt_of
+from nimbus.datagen.store.ledger.attempt import Attempt, WrittenFiles, attempt_of
 from nimbus.datagen.store.publish import disk
 
 Images = Literal["lossless", "video", "both"]
@@ -45,7 +45,7 @@ class EpisodeJobs:
     def __init__(
         self,
         item: Rendered,
-        shelf: Shelf,
+        shelf: EpisodeSink,
         io: Background | AtOnce,
         *,
         compression: int,
@@ -83,7 +83,7 @@ class EpisodeJobs:
         self._encoder.check()
 
     def end(self, *, render_time: float, cpu_time: float) -> list[Attempt]:
-        """Stage the file and commit it; see :meth:`Shelf.commit`.
+        """Stage the file and commit it; see :meth:`EpisodeSink.commit`.
 
         Args:
             render_time: [s] CPU that its observations took.
@@ -141,19 +141,19 @@ class EpisodeJobs:
             final=item.final,
             times=times,
             started=self._started,
-            written=Written(
+            written=WrittenFiles(
                 path=f"episodes/{name}.hdf5",
                 byte_count=self._path.stat().st_size,
                 sha256=self._encoder.hash.hexdigest(),
                 videos=tuple(stored_video(video, episode=name, camera=at) for at, video in self._videos.items()),
             ),
         )
-        staged = Staged(attempt=attempt, path=self._path, lease=self._lease, learned=self._learned())
+        staged = StagedEpisode(attempt=attempt, path=self._path, lease=self._lease, learned=self._learned())
         return self._shelf.commit([staged])
 
     def _learned(self) -> DatasetInfo | None:
         item, known = self._item, self._shelf.info
-        told = learned(known, item.layout, item.trajectory, item.labels, self._encoder.features)
+        told = infer_dataset_info(known, item.layout, item.trajectory, item.labels, self._encoder.features)
         return None if merge(known, told) == known else told
 
     def _discard(self) -> None:
@@ -163,7 +163,7 @@ class EpisodeJobs:
 
     def _staged_video(self, camera: str) -> Path:
         name = self._item.layout.key.id
-        return staged_path(self._path, name, video_path(name, camera))
+        return staged_video_path(self._path, name, video_path(name, camera))
 
     def _beside(self, cpu_time: float) -> float:
         """What the caller took beside the jobs that ran in its own thread."""

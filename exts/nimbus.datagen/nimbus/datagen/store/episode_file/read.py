@@ -18,7 +18,7 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import StoredPlan
-from nimbus.datagen.store.byte_range import Span
+from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.links import check_own
 from nimbus.datagen.store.episode_file.videos import VideoRecord
@@ -40,12 +40,12 @@ class EpisodeFile:
         InputError: No such file, or not an episode; reading raises it too, where the file is damaged.
     """
 
-    def __init__(self, path: Path | str | Span, *, videos: Mapping[str, Span] | None = None) -> None:
-        self.path = path.path if isinstance(path, Span) else Path(path)
+    def __init__(self, path: Path | str | ByteRange, *, videos: Mapping[str, ByteRange] | None = None) -> None:
+        self.path = path.path if isinstance(path, ByteRange) else Path(path)
         self._spans = videos or {}
         self._readers: dict[str, VideoReader] = {}
         try:
-            self.file = h5py.File(path.open() if isinstance(path, Span) else self.path, "r")
+            self.file = h5py.File(path.open() if isinstance(path, ByteRange) else self.path, "r")
         except FileNotFoundError:
             raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again") from None
         except OSError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.store.episode_file.fault_tolerant_file import Sink
+from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, FRAGMENTED, PIXELS, Encoder, check_size, whole_rate
 from nimbus.datagen.store.episode_file.statistics import histogram
 from nimbus.datagen.store.ledger.attempt import Video
@@ -65,7 +65,7 @@ class CameraVideo:
         self._rendered = hashlib.sha256()
         self._frame_count = 0
         self.histogram: NDArray[np.int64] = np.zeros((3, 256), np.int64)
-        self._sink = Sink(path)
+        self._sink = FaultTolerantFile(path)
         self._encoder = Encoder(self._sink, fps=self._fps, size=size, flags=FRAGMENTED)
         self._is_open = True
 
@@ -126,7 +126,7 @@ def video_path(episode: str, camera: str) -> str:
     return f"episodes/{episode}.{camera}{SUFFIX}"
 
 
-def staged_path(staged: Path, episode: str, path: str) -> Path:
+def staged_video_path(staged: Path, episode: str, path: str) -> Path:
     """Where a file of an episode is staged.
 
     Args:

@@ -125,7 +125,7 @@ def has_size(path: Path, byte_count: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenFiles:
     """The files that an attempt left."""
 
     path: str
@@ -144,7 +144,7 @@ def attempt_of(
     final: bool,
     times: Mapping[str, float],
     started: float,
-    written: Written | None = None,
+    written: WrittenFiles | None = None,
     failure: KeptFailure | None = None,
 ) -> Attempt:
     """The ledger's row of an attempt that ends now.

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Run, Span, State
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
 from nimbus.datagen.store.ledger.sqlite import open_to_read, open_to_write, reading, writing
 from nimbus.datagen.store.ledger.tables import ATTEMPTS, EPISODES, FAULTS, RUNS, SPANS, TABLES, Table
 
 FILE_NAME = "ledger.sqlite"
 
-Row = Attempt | EpisodeState | Fault | Span | Run
+Row = Attempt | EpisodeState | Fault | TimeSpan | Run
 T = TypeVar("T")
 _TABLE_OF = {table.row: table for table in TABLES}
 _FINISHED = """
@@ -230,7 +230,7 @@ class Ledger:
                 return None
             return next(iter(self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)), None)
 
-    def episodes(self, *states: State) -> list[EpisodeState]:
+    def episodes(self, *states: EpisodeStatus) -> list[EpisodeState]:
         """Where episodes stand, those in some states or all that have a row, by index and variant."""
         marks = ", ".join("?" for _ in states)
         which = f"WHERE state IN ({marks})" if states else ""
@@ -240,7 +240,7 @@ class Ledger:
         """Every fault, in order of time."""
         return self._read(FAULTS, "ORDER BY time")
 
-    def spans(self, run: int | None = None) -> list[Span]:
+    def spans(self, run: int | None = None) -> list[TimeSpan]:
         """What workers did, in one run or in all, by run, worker and time."""
         which, values = ("", ()) if run is None else ("WHERE run = ?", (run,))
         return self._read(SPANS, f"{which} ORDER BY run, worker, begin", *values)
@@ -257,7 +257,7 @@ class Ledger:
         for row in rows:
             if isinstance(row, EpisodeState):
                 self._last = max(self._last, (row.idx, row.variant))
-                if row.state in (State.PENDING, State.LEASED, State.INTENT):
+                if row.state in (EpisodeStatus.PENDING, EpisodeStatus.LEASED, EpisodeStatus.INTENT):
                     self._open[row.idx, row.variant] = row
                 else:
                     self._open.pop((row.idx, row.variant), None)

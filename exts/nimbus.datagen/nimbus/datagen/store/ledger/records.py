@@ -9,7 +9,7 @@ from typing import Any
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 
-class State(StrEnum):
+class EpisodeStatus(StrEnum):
     """Where an episode stands; one without a row is pending."""
 
     PENDING = "PENDING"
@@ -30,7 +30,7 @@ class EpisodeState:
 
     idx: int
     variant: int
-    state: State
+    state: EpisodeStatus
     episode_id: str = ""
     """Empty until an attempt at it is known."""
     lease: int = 0
@@ -45,7 +45,7 @@ class EpisodeState:
     """Depends on the state; of an intent the attempt as JSON."""
 
 
-def state_of(attempt: Attempt, state: State, **values: Any) -> EpisodeState:
+def status_of(attempt: Attempt, state: EpisodeStatus, **values: Any) -> EpisodeState:
     """Where the episode of an attempt stands."""
     return EpisodeState(idx=attempt.idx, variant=attempt.variant, state=state, episode_id=attempt.episode_id, **values)
 
@@ -70,7 +70,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class TimeSpan:
     """What a worker did for a while."""
 
     run: int

@@ -11,11 +11,11 @@ from pydantic_core import to_json as json_bytes
 
 from nimbus.datagen.store.json_text import from_plain, parse_json
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.datagen.store.ledger.records import EpisodeState, Fault, Run, Span, State
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
 
 T = TypeVar("T")
 _EMPTY = {tuple: "[]", list: "[]", dict: "{}", type(None): "null"}
-_TYPES = {str: "TEXT", State: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
+_TYPES = {str: "TEXT", EpisodeStatus: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,6 @@ ATTEMPTS = Table(
 )
 EPISODES = Table("episodes", EpisodeState, key=("idx", "variant"))
 FAULTS = Table("faults", Fault)
-SPANS = Table("spans", Span)
+SPANS = Table("spans", TimeSpan)
 RUNS = Table("runs", Run, key=("id",))
 TABLES: tuple[Table[Any], ...] = (ATTEMPTS, EPISODES, FAULTS, SPANS, RUNS)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.tasks.references import Expression, Member, Name, parse_reference
+from nimbus.datagen.tasks.references import Expression, MemberRef, NameRef, parse_reference
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import Composite, Step, Steps
 
@@ -114,8 +114,8 @@ def _differ(one: str, other: str, groups: Mapping[str, str]) -> bool:
 def _place(expression: Expression, groups: Mapping[str, str]) -> tuple[str | None, int | None]:
     """The group that a reference leads into and the number there, as far as the text tells."""
     match expression:
-        case Name(name):
+        case NameRef(name):
             return groups.get(name), None
-        case Member(Name(name), int(index)):
+        case MemberRef(NameRef(name), int(index)):
             return groups.get(name), index
     return None, None

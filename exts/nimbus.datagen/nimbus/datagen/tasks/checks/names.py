@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.tasks.checks.contradictions import check_contradictions
 from nimbus.datagen.tasks.checks.object_kinds import check_kinds
 from nimbus.datagen.tasks.checks.references import check_references
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 
-class Stage(Protocol):
+class SceneStage(Protocol):
     """What a check needs of a scene; ``usd.stage.StageInfo`` has it."""
 
     @property
@@ -31,7 +31,7 @@ class Stage(Protocol):
         ...
 
 
-class Library(Protocol):
+class KindLibrary(Protocol):
     """What a check needs of an object library."""
 
     @property
@@ -55,7 +55,7 @@ def check_names(task: Task) -> None:
             raise task.error(("regions", name), f"'{name}' also names a group of objects", instead="rename one")
     for index, (name, group) in enumerate(task.objects.items()):
         if group.region not in (known := [*task.regions, *list(task.objects)[:index]]):
-            hint = nearest(group.region, known)
+            hint = suggest(group.region, known)
             raise task.error(("objects", name, "region"), f"unknown region '{group.region}'", instead=hint)
     check_references(task)
     check_contradictions(task)
@@ -64,9 +64,9 @@ def check_names(task: Task) -> None:
 
 def check_task(
     task: Task,
-    stage: Stage,
+    stage: SceneStage,
     links: Collection[str],
-    libraries: Mapping[str, Library],
+    libraries: Mapping[str, KindLibrary],
     *,
     arms: Collection[str] = ("arm",),
 ) -> None:
@@ -91,7 +91,7 @@ def check_task(
         _check_objects(task, name, stage, libraries)
     for name, camera in task.cameras.items():
         if camera.mount and camera.mount not in (*links, "hand"):
-            hint = nearest(camera.mount, (*links, "hand"))
+            hint = suggest(camera.mount, (*links, "hand"))
             raise task.error(("cameras", name, "mount"), f"the robot has no link '{camera.mount}'", instead=hint)
         if not camera.mount and (inside := _solid_around(camera.position, stage)):
             top = stage.surfaces[inside].upper[2]
@@ -106,7 +106,7 @@ def check_task(
     check_kinds(task, task.success, stage, libraries)
 
 
-def _solid_around(point: Sequence[float], stage: Stage) -> str:
+def _solid_around(point: Sequence[float], stage: SceneStage) -> str:
     """The surface that a point is inside of, where it sees nothing; empty for none."""
     for name, surface in stage.surfaces.items():
         if all(low < value < high for low, value, high in zip(surface.lower, point, surface.upper, strict=True)):
@@ -138,16 +138,16 @@ def _check_instructions(task: Task) -> None:
             raise task.error(keys, f"malformed wording: {error}", instead="write {{ and }} for braces") from None
         for field in fields:
             if field.name not in known:
-                raise task.error(keys, f"unknown field '{field.text}'", instead=nearest(field.name, known))
+                raise task.error(keys, f"unknown field '{field.text}'", instead=suggest(field.name, known))
             if not field.is_plain:
                 what = f"'{field.text}' is more than a name in braces"
                 raise task.error(keys, what, instead=f"write {{{field.name}}}")
 
 
-def _check_region(task: Task, name: str, stage: Stage) -> None:
+def _check_region(task: Task, name: str, stage: SceneStage) -> None:
     region = task.regions[name]
     if region.on not in stage.surfaces:
-        hint = nearest(region.on, stage.surfaces)
+        hint = suggest(region.on, stage.surfaces)
         raise task.error(("regions", name, "on"), f"the scene has no surface '{region.on}'", instead=hint)
     surface = stage.surfaces[region.on]
     for axis, label in enumerate("xy"):
@@ -158,17 +158,17 @@ def _check_region(task: Task, name: str, stage: Stage) -> None:
             raise task.error(("regions", name), what, instead=instead)
 
 
-def _check_objects(task: Task, name: str, stage: Stage, libraries: Mapping[str, Library]) -> None:
+def _check_objects(task: Task, name: str, stage: SceneStage, libraries: Mapping[str, KindLibrary]) -> None:
     group, keys = task.objects[name], ("objects", name)
     if name in stage.fixtures or name in {fixture.group for fixture in stage.fixtures.values()}:
         raise task.error(keys, f"'{name}' also names something in the scene", instead="rename the group")
     if group.library not in libraries:
-        hint = nearest(group.library, libraries)
+        hint = suggest(group.library, libraries)
         raise task.error((*keys, "library"), f"unknown object library '{group.library}'", instead=hint)
     known = libraries[group.library].kinds
     for index, kind in enumerate(() if group.kinds == "all" else group.kinds):
         if kind not in known:
-            raise task.error((*keys, "kinds", index), f"unknown kind '{kind}'", instead=nearest(kind, known))
+            raise task.error((*keys, "kinds", index), f"unknown kind '{kind}'", instead=suggest(kind, known))
     if group.distinct and group.count[1] > len(known):
         what = f"impossible count: up to {group.count[1]} distinct kinds, '{group.library}' has {len(known)}"
         raise task.error((*keys, "count"), what)

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.named_points import features, known_features
-from nimbus.datagen.tasks.checks.references import A, needed, points_of, references_of
-from nimbus.datagen.tasks.references import Expression, Group, Place, environment, evaluate, names_in, resolve
+from nimbus.datagen.tasks.checks.references import A, needed_names, points_of, references_of
+from nimbus.datagen.tasks.references import (
+    Expression,
+    GroupRef,
+    RegionRef,
+    build_environment,
+    evaluate,
+    names_in,
+    resolve,
+)
 from nimbus.datagen.tasks.statements import Reference
 from nimbus.datagen.tasks.steps import Step, Steps, walk
 
@@ -50,7 +58,7 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
         InputError: One leads to nothing, or to a kind that lacks what is needed.
     """
     samples = {name: _samples(task, name, libraries) for name in task.objects}
-    scene = environment(fixtures=stage.fixtures.values(), regions=task.regions)
+    scene = build_environment(fixtures=stage.fixtures.values(), regions=task.regions)
     scene |= {name: _stand_in(task, name, kinds[0]) for name, kinds in samples.items()}
     for step, loops in walk(steps):
         groups = {name: name for name in task.objects} | {loop.variable: loop.group for loop in loops}
@@ -64,21 +72,21 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
 
 
 def _stand_in(task: Task, name: str, sample: _Sample) -> Any:
-    return Group(name, (sample,) * task.objects[name].count[1]) if name in task.objects else sample
+    return GroupRef(name, (sample,) * task.objects[name].count[1]) if name in task.objects else sample
 
 
 def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression, names: Mapping[str, Any]) -> Any:
     """What a reference leads to."""
     try:
         thing = evaluate(expression, names)
-        if isinstance(thing, Group) and mark.many:
+        if isinstance(thing, GroupRef) and mark.many:
             return thing
         thing = resolve(expression, names)
     except InputError as error:
         raise task.error(keys, error.what, instead=error.instead) from None
-    kind = "object" if isinstance(thing, _Sample) else "region" if isinstance(thing, Place) else "fixture"
+    kind = "object" if isinstance(thing, _Sample) else "region" if isinstance(thing, RegionRef) else "fixture"
     if kind not in mark.kinds:
-        raise task.error(keys, f"'{thing.name}' is {A[kind]}, {needed(mark)} is needed")
+        raise task.error(keys, f"'{thing.name}' is {A[kind]}, {needed_names(mark)} is needed")
     return thing
 
 
@@ -91,13 +99,13 @@ def _check_parts(task: Task, keys: Keys, mark: Reference, step: Step, library: A
         joint = getattr(step.statement, "joint", None)
         if joint is not None and joint not in parts:
             place = (*step.keys, "joint")
-            raise task.error(place, f"a {_said(thing.kind)} has no part '{joint}'", instead=nearest(joint, parts))
+            raise task.error(place, f"a {_said(thing.kind)} has no part '{joint}'", instead=suggest(joint, parts))
     for field, point in points_of(step):
         if (*step.keys, field) == keys and point.feature not in ("center", "top"):
             known = known_features(features(library.model(thing.kind, 0)))
             if point.feature not in known:
                 what = f"a {_said(thing.kind)} has no point '{point.feature}'"
-                raise task.error(keys, what, instead=nearest(point.feature, known))
+                raise task.error(keys, what, instead=suggest(point.feature, known))
 
 
 def _said(kind: str) -> str:

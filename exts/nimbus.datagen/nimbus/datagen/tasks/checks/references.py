@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.errors import InputError, nearest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.tasks.points import Point, is_tool, parse_pose, points_in
-from nimbus.datagen.tasks.references import ATTRIBUTES, Attribute, Expression, Member, Name, names_in, parse_reference
+from nimbus.datagen.tasks.references import (
+    ATTRIBUTES,
+    AttributeRef,
+    Expression,
+    MemberRef,
+    NameRef,
+    names_in,
+    parse_reference,
+)
 from nimbus.datagen.tasks.statements import Reference
 from nimbus.datagen.tasks.steps import Composite, Step, walk
 
@@ -64,7 +72,7 @@ def _scope(task: Task, loops: tuple[Composite, ...]) -> dict[str, str]:
     scope |= {name: "object" if group.count == (1, 1) else "objects" for name, group in task.objects.items()}
     for loop in loops:
         if loop.group not in task.objects:
-            hint = nearest(loop.group, task.objects)
+            hint = suggest(loop.group, task.objects)
             raise task.error(loop.keys, f"unknown group of objects '{loop.group}'", instead=hint, at_key=True)
         if loop.variable in scope:
             what = f"the loop variable '{loop.variable}' is already the name of something"
@@ -83,7 +91,7 @@ A = {
 }
 
 
-def needed(mark: Reference) -> str:
+def needed_names(mark: Reference) -> str:
     """What a reference may name, in words."""
     return " or ".join(A[kind] for kind in mark.kinds)
 
@@ -93,34 +101,34 @@ def _check_kind(expression: Expression, mark: Reference, scope: Mapping[str, str
     if kind is None and "fixture" not in mark.kinds:
         known = [name for name, thing in scope.items() if thing.removesuffix("s") in mark.kinds]
         name = sorted(names_in(expression))[0]
-        raise InputError(f"unknown {' or '.join(mark.kinds)} '{name}'", instead=nearest(name, known))
-    if kind == "objects" and mark.many and isinstance(expression, Name):
+        raise InputError(f"unknown {' or '.join(mark.kinds)} '{name}'", instead=suggest(name, known))
+    if kind == "objects" and mark.many and isinstance(expression, NameRef):
         return
-    if kind == "objects" and "object" in mark.kinds and isinstance(expression, Name):
+    if kind == "objects" and "object" in mark.kinds and isinstance(expression, NameRef):
         name = expression.name
         raise InputError(f"'{name}' is a group of objects, one is needed", instead=f"loop with 'for item in {name}:'")
     if kind is not None and kind not in mark.kinds:
-        raise InputError(f"this names {A[kind]}, {needed(mark)} is needed")
+        raise InputError(f"this names {A[kind]}, {needed_names(mark)} is needed")
 
 
 def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str | None:
     """The kind of thing a reference leads to; None where only the scene can tell."""
     match expression:
-        case Name(name):
+        case NameRef(name):
             return scope.get(name)
-        case Attribute(base, name):
+        case AttributeRef(base, name):
             if name not in ATTRIBUTES:
-                raise InputError(f"unknown attribute '{name}'", instead=nearest(name, ATTRIBUTES))
+                raise InputError(f"unknown attribute '{name}'", instead=suggest(name, ATTRIBUTES))
             kind = _kind(base, scope, task)
-            if kind is None and isinstance(base, Name):
-                raise InputError(f"unknown name '{base.name}'", instead=nearest(base.name, scope))
+            if kind is None and isinstance(base, NameRef):
+                raise InputError(f"unknown name '{base.name}'", instead=suggest(base.name, scope))
             if kind in ("objects", "region", "text"):
                 raise InputError(f"'.{name}' needs one object before it, this is {A[kind]}")
             return "text"
-        case Member(base, index):
+        case MemberRef(base, index):
             if not isinstance(index, (str, int)):
                 _check_index(index, scope, task)
-            if isinstance(base, Name) and base.name in task.objects:
+            if isinstance(base, NameRef) and base.name in task.objects:
                 certain = task.objects[base.name].count[0]
                 if not isinstance(index, int) or index >= certain:
                     what = f"'{base.name}' surely has only {certain} objects"
@@ -135,6 +143,6 @@ def _check_index(index: Expression, scope: Mapping[str, str], task: Task) -> Non
     kind = _kind(index, scope, task)
     if kind is None:
         name = sorted(names_in(index))[0]
-        raise InputError(f"unknown name '{name}'", instead=nearest(name, scope))
+        raise InputError(f"unknown name '{name}'", instead=suggest(name, scope))
     if kind != "text":
         raise InputError("a class is needed inside the brackets", instead="write for example [item.class]")

@@ -11,7 +11,7 @@ from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Reader, Steps
+from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
 
 _ROUNDED = 1e-7
 _WEIGHT = r"(\d+(?:\.\d+)?)\s*(%?)"
@@ -37,7 +37,7 @@ class Choose(Composite):
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         reader.fields(keys, entry, cls.words, needed=())
         inside, entries = (*keys, "choose"), entry["choose"]
@@ -56,7 +56,7 @@ class Choose(Composite):
         return cls(tuple(branches), cls._weights(reader, inside, entries, weighed), inside)
 
     @classmethod
-    def _weights(cls, reader: Reader, keys: Keys, entries: Any, weighed: list[Any]) -> tuple[float, ...] | None:
+    def _weights(cls, reader: StepParser, keys: Keys, entries: Any, weighed: list[Any]) -> tuple[float, ...] | None:
         if not all(weighed):
             return None
         values = [float(match[1]) for match in weighed]

@@ -9,7 +9,7 @@ from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Reader, Steps
+from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
 
 
 @register("composite", "if")
@@ -32,7 +32,7 @@ class If(Composite):
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         reader.fields(keys, entry, cls.words, needed=["then"])
         conditions = replace(reader, kind="predicate").block((*keys, "if"), entry["if"])

@@ -10,7 +10,7 @@ from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Reader, Step, Steps
+from nimbus.datagen.tasks.steps import Composite, Step, StepParser, Steps
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class _Logic(Composite):
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         (word,) = cls.words
         reader.fields(keys, entry, cls.words, needed=())

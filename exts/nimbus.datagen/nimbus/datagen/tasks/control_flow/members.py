@@ -12,7 +12,7 @@ from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Reader, Steps
+from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class OverMembers(Composite):
         )
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         ((key, value),) = entry.items()
         match = re.fullmatch(cls._form(), key.strip())

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.errors import nearest
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.execute.failures import GivenUp, SkillFailure
 from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Reader, Steps
+from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
 
 _REASONS = [str(reason) for reason in Reason if reason is not Reason.NONE]
 
 
 @dataclass(frozen=True)
-class Recovery:
+class RecoveryBranch:
     """Steps that follow a failure, of any reason or of some."""
 
     reasons: tuple[str, ...]
@@ -51,12 +51,12 @@ class Try(Composite):
 
     words: ClassVar[tuple[str, ...]] = ("try", "recover", "at_most")
     body: Steps
-    recoveries: tuple[Recovery, ...]
+    recoveries: tuple[RecoveryBranch, ...]
     count: int
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         reader.fields(keys, entry, cls.words, needed=["recover"])
         body = reader.block((*keys, "try"), entry["try"])
@@ -125,16 +125,16 @@ def _is_selective(part: Any) -> bool:
     return isinstance(part, dict) and "do" in part
 
 
-def _recovery(reader: Reader, keys: Keys, data: Any) -> Recovery:
+def _recovery(reader: StepParser, keys: Keys, data: Any) -> RecoveryBranch:
     if not _is_selective(data):
-        return Recovery((), reader.block(keys, data))
+        return RecoveryBranch((), reader.block(keys, data))
     reader.fields(keys, data, ("on", "do"), needed=())
     reasons = data.get("on", ())
     reasons = reasons if isinstance(reasons, tuple) else (reasons,)
     for reason in reasons:
         if reason not in _REASONS:
-            raise reader.error((*keys, "on"), f"unknown reason '{reason}'", instead=nearest(str(reason), _REASONS))
-    return Recovery(reasons, reader.block((*keys, "do"), data["do"]))
+            raise reader.error((*keys, "on"), f"unknown reason '{reason}'", instead=suggest(str(reason), _REASONS))
+    return RecoveryBranch(reasons, reader.block((*keys, "do"), data["do"]))
 
 
 class _Word(Composite):
@@ -168,7 +168,7 @@ class Retry(_Word):
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         if not reader.recovering:
             raise reader.error(keys, "'retry' stands in 'recover:' only")
@@ -188,7 +188,7 @@ class GiveUp(_Word):
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         return cls(keys)
 

@@ -10,7 +10,7 @@ from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Reader, Steps
+from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
 
 _AT_MOST = 10
 
@@ -37,7 +37,7 @@ class Repeat(Composite):
     keys: Keys
 
     @classmethod
-    def parse(cls, reader: Reader, keys: Keys, entry: Any) -> Self:
+    def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Read it."""
         reader.fields(keys, entry, cls.words, needed=())
         if ("until" in entry) == ("times" in entry) or ("at_most" in entry and "times" in entry):
