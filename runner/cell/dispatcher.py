@@ -20,7 +20,6 @@ from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Snapshot, choose
 from nimbus.runner.cell.queue.throughput import Throughput
 from nimbus.runner.cell.queue.work_queue import WorkQueue
-from nimbus.runner.cell.span_sampler import SpanSampler, Stay
 from nimbus.runner.cell.transport.messages import (
     EpisodeWritten,
     Idle,
@@ -36,6 +35,7 @@ from nimbus.runner.cell.transport.shared_slots import SlotTable
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.progress import Progress, line, stored_of
+from nimbus.runner.monitor.span_sampler import SpanSampler, Stay
 
 _RISK = 0.2
 """Share of the groups of orders in which a worker may die, by how often leases end so: a part of each is made again."""

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from nimbus.runner.cell.transport.channel import Channel, pair
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cell.worker import fork_server
+from nimbus.runner.cell.worker.fork_server import main as run_fork_server
+from nimbus.runner.isaac.instance import IsaacInstances
 from nimbus.runner.system import processes
 from nimbus.runner.system import threads as threads  # one thread each, here and in what is forked from here
 
@@ -61,7 +62,7 @@ class Supervisor:
         self._fork_server_deaths = 0
         self._run_loop: RunLoop | None = None
         self._started = time.time()
-        self._start_zygote()  # before anything else is loaded: both load at the same time
+        self._start_fork_server()  # before anything else is loaded: both load at the same time
 
     def run(self) -> Ended:
         """Work until everything is settled, or cannot be; how it ended."""
@@ -88,8 +89,8 @@ class Supervisor:
     def _go_on(self, now: float, *, is_tick: bool) -> Ended | None:
         if self._refusal:
             return self._refusal
-        if self._zygote_due and now > self._zygote_due:
-            processes.kill_group(self._zygote_pid)  # its death is noticed as any other
+        if self._fork_server_due and now > self._fork_server_due:
+            processes.kill_group(self._fork_server_pid)  # its death is noticed as any other
         if self._run_loop is None:
             return self._interrupted() if self._stop_asked else None
         if self._stop_asked:
@@ -111,23 +112,23 @@ class Supervisor:
 
     # The fork server
 
-    def _start_zygote(self) -> None:
+    def _start_fork_server(self) -> None:
         self._refusal: Ended | None = None
         self.fork_server, theirs = pair()
         supervisor = os.getpid()
-        self._zygote_log = os.memfd_create("nimbus-zygote-log")
+        self._fork_server_log = os.memfd_create("nimbus-zygote-log")
         pid = os.fork()
         if pid == 0:
-            _become_zygote(self.spec, theirs, log=self._zygote_log, supervisor=supervisor)
+            _become_fork_server(self.spec, theirs, log=self._fork_server_log, supervisor=supervisor)
         theirs.close()
-        self._zygote_pid, self._zygote_pidfd = pid, processes.open_pidfd(pid)
-        self._zygote_due: float | None = time.monotonic() + _LOADING
+        self._fork_server_pid, self._fork_server_pidfd = pid, processes.open_pidfd(pid)
+        self._fork_server_due: float | None = time.monotonic() + _LOADING
         if self._run_loop:
             self._run_loop.zygote_pid = pid
-        self._selector.register(self.fork_server, selectors.EVENT_READ, self._hear_zygote)
-        self._selector.register(self._zygote_pidfd, selectors.EVENT_READ, self._bury_zygote)
+        self._selector.register(self.fork_server, selectors.EVENT_READ, self._read_fork_server)
+        self._selector.register(self._fork_server_pidfd, selectors.EVENT_READ, self._bury_fork_server)
 
-    def _hear_zygote(self) -> None:
+    def _read_fork_server(self) -> None:
         from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawned, WorkerError, from_bytes
         from nimbus.runner.cell.worker.errors import exit_code_of
 
@@ -138,7 +139,7 @@ class Supervisor:
             elif isinstance(message, Loaded):
                 self._loaded(message)
             elif isinstance(message, Ready) and self._run_loop:
-                self._run_loop.fork_server, self._zygote_due = self.fork_server, None
+                self._run_loop.fork_server, self._fork_server_due = self.fork_server, None
             elif isinstance(message, WorkerError):
                 self._refusal = exit_code_of(message)
         if self.fork_server.closed_by_peer and self.fork_server in self._selector.get_map():
@@ -158,8 +159,8 @@ class Supervisor:
                 self.spec,
                 loaded,
                 self._selector,
-                zygote_pid=self._zygote_pid,
-                drain_zygote=self._hear_zygote,
+                zygote_pid=self._fork_server_pid,
+                drain_fork_server=self._read_fork_server,
                 started=self._started,
                 tick=TICK,
             )
@@ -168,17 +169,17 @@ class Supervisor:
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 
-    def _bury_zygote(self) -> None:
-        self._hear_zygote()
-        how = processes.reap(self._zygote_pid)
+    def _bury_fork_server(self) -> None:
+        self._read_fork_server()
+        how = processes.reap(self._fork_server_pid)
         if self._run_loop:
             self._run_loop.fork_server_gone()
-        self._forget_zygote()
+        self._forget_fork_server()
         if self._refusal:
             return
         self._fork_server_deaths += 1
-        log = os.pread(self._zygote_log, 20_000, max(0, os.fstat(self._zygote_log).st_size - 20_000))
-        os.close(self._zygote_log)
+        log = os.pread(self._fork_server_log, 20_000, max(0, os.fstat(self._fork_server_log).st_size - 20_000))
+        os.close(self._fork_server_log)
         if self._run_loop:
             self._run_loop.exit_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
         if self._fork_server_deaths >= _FORK_SERVERS and not (self._run_loop and self._run_loop.dispatcher.results):
@@ -187,28 +188,28 @@ class Supervisor:
             line = f"loading ended {self._fork_server_deaths} times without a result, the last time {how}"
             self._refusal = Ended(code=1, state="failed", line=line)
             return
-        self._start_zygote()
+        self._start_fork_server()
 
-    def _forget_zygote(self) -> None:
-        for thing in (self.fork_server, self._zygote_pidfd):
+    def _forget_fork_server(self) -> None:
+        for thing in (self.fork_server, self._fork_server_pidfd):
             if thing in self._selector.get_map():
                 self._selector.unregister(thing)
-        os.close(self._zygote_pidfd)
+        os.close(self._fork_server_pidfd)
         self.fork_server.close()
-        self._zygote_pid = 0
+        self._fork_server_pid = 0
 
     def _close(self) -> None:
         if self._run_loop:
             self._run_loop.close()
-        if self._zygote_pid:
-            processes.kill_group(self._zygote_pid)
-            processes.reap(self._zygote_pid)
+        if self._fork_server_pid:
+            processes.kill_group(self._fork_server_pid)
+            processes.reap(self._fork_server_pid)
         for pid in processes.orphans(set()):
             processes.kill_group(pid)
             processes.reap(pid)
 
 
-def _become_zygote(spec: CellSpec, channel: Channel, *, log: int, supervisor: int) -> None:
+def _become_fork_server(spec: CellSpec, channel: Channel, *, log: int, supervisor: int) -> None:
     """In the forked process: cut every tie to the supervisor but one, and serve."""
     code = 1
     try:
@@ -220,7 +221,7 @@ def _become_zygote(spec: CellSpec, channel: Channel, *, log: int, supervisor: in
         kept = channel.fileno()
         os.closerange(3, kept)
         os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
-        fork_server.main(spec, channel, supervisor=supervisor)
+        run_fork_server(spec, channel, supervisor=supervisor, instances=IsaacInstances())
         code = 0
     except BaseException:
         traceback.print_exc()

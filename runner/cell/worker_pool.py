@@ -123,7 +123,9 @@ class WorkerPool:
         return [seat for seat in range(self.seats) if seat not in taken]
 
     def start(self, fork_server: Channel, *, role: str, seat: int) -> WorkerHandle:
-        """Ask the fork server for a worker, in a free seat; one that it cannot make any more is forgotten with the fork server.
+        """Ask the fork server for a worker, in a free seat.
+
+        A worker that it cannot make any more is forgotten with the fork server.
 
         Raises:
             StorageError: The disk does not take the worker's log.

@@ -8,13 +8,16 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import nimbus
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.isaac.shared_memory import remove_shared_memory
 from nimbus.runner.system.processes import usable_cores
+
+if TYPE_CHECKING:
+    from nimbus.runner.cell.worker.job import Job
 
 ROOT_WORD = "--portable-root"
 """Kit keeps settings, caches and logs below the folder that follows; noticed only as a word of its own."""
@@ -38,6 +41,20 @@ class InstancePaths:
     def package(self) -> Path:
         """A folder with nothing in it but Nimbus: the one around an installed package has much else."""
         return self.root / "python"
+
+
+class IsaacInstances:
+    """Launcher of instances of Isaac Sim, which the fork server starts as workers."""
+
+    def hand_over(self, job: Job, spec: CellSpec) -> str:
+        """Describe a loaded job as JSON; empty where instances load it themselves."""
+        from nimbus.runner.isaac.job import hand_over
+
+        return hand_over(job, spec)
+
+    def start(self, spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: list[int]) -> NoReturn:
+        """Execute an instance in place of this process; see :func:`exec_instance`."""
+        exec_instance(spec, handover, number=number, seat=seat, descriptors=descriptors)
 
 
 def instance_paths(instances: Instances, number: int) -> InstancePaths:

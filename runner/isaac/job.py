@@ -23,17 +23,15 @@ from nimbus.datagen.stages import (
     Scene,
     SceneLoader,
 )
-from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cell.worker.job import Job, Origin, load_job
+from nimbus.runner.cell.transport.spec import CellSpec, Origin
+from nimbus.runner.cell.worker.job import Job, load_job
+from nimbus.runner.cell.worker.pipeline_split import with_isaacsim
 from nimbus.runner.isaac.instance import FREE
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.library import ObjectLibrary
-    from nimbus.datagen.pipeline import Pipeline
     from nimbus.datagen.robots.robot import Robot
     from nimbus.datagen.usd.stage import StageInfo
-
-RENDERER = "isaacsim"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,23 +71,6 @@ class RenderJob(Job):
         )
         pipeline = replace(self.pipeline, components=components)
         return build(pipeline, **{**self.context, "dataset": dataset, **further})
-
-
-def with_isaacsim(pipeline: Pipeline) -> Pipeline:
-    """The same pipeline, rendered in Isaac Sim.
-
-    Raises:
-        InputError: One component has several stages: its halves cannot be in different programs.
-    """
-    for part in pipeline.components:
-        if "+" in part.kind:
-            what = f"{part.kind} in one component cannot be divided between Nimbus and Isaac Sim"
-            raise pipeline.document.error(part.keys, what, instead="use --sim newton", at_key=True)
-    components = tuple(
-        replace(part, name=RENDERER, settings={}) if part.kind == "render" and part.name != RENDERER else part
-        for part in pipeline.components
-    )
-    return replace(pipeline, components=components)
 
 
 def hand_over(job: Job, spec: CellSpec) -> str:

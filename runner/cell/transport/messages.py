@@ -10,7 +10,7 @@ from pydantic_core import to_json as json_bytes
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.json_text import from_json_bytes
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.cell.worker.job import Origin
+from nimbus.runner.cell.transport.spec import Origin
 
 # Supervisor to worker
 
@@ -59,7 +59,7 @@ class Times:
     """Where the time went since the last such message."""
 
     spans: tuple[tuple[str, float, float], ...] = ()
-    """Stretches of work, see :func:`~nimbus.runner.cell.span_sampler.sample_spans`: phase, begin and end [s since 1970]."""
+    """Intervals of work: phase, begin and end [s since 1970]."""
     gaps: tuple[tuple[str, float, float], ...] = ()
     """Phase, largest gap between stamps and total [s]."""
 

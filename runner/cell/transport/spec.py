@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nimbus.datagen.store.dataset import Dataset
 
 MOST_WORKERS = 64
 """That a cell can have at once."""
@@ -100,3 +104,27 @@ class CellSpec:
         from nimbus.datagen.store.json_text import from_json
 
         return from_json(cls, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What a dataset is made from; one dataset has one origin."""
+
+    task: str
+    task_hash: str
+    seed: int
+    robot: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What else decides the content: assets, code, settings and versions by name."""
+    task_text: str = ""
+    reach: dict[str, Any] = field(default_factory=dict)
+    """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
+    a text for each row of cells along x, 1 for those within reach."""
+
+    def open(self, folder: Path | str) -> Dataset:
+        """Make the dataset, or go on with it; raises what :meth:`Dataset.create_or_open` raises."""
+        from nimbus.datagen.store.dataset import Dataset
+
+        return Dataset.create_or_open(
+            folder, task=self.task, task_hash=self.task_hash, seed=self.seed, robot=self.robot, inputs=self.inputs
+        )

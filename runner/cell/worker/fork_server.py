@@ -13,18 +13,34 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.system.processes import ignore_stop_signals, thread_count
 
+if TYPE_CHECKING:
+    from nimbus.runner.cell.worker.job import Job
+
 _ADOPTION = 10.0
 """[s] A worker waits this long at most to become the supervisor's child."""
 
 
-def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
+class InstanceLauncher(Protocol):
+    """Starts workers that are instances of another program, such as Isaac Sim."""
+
+    def hand_over(self, job: Job, spec: CellSpec) -> str:
+        """Describe a loaded job as JSON, for an instance that must not load it itself."""
+        ...
+
+    def start(self, spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: list[int]) -> NoReturn:
+        """Execute an instance in place of this process."""
+        ...
+
+
+def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: InstanceLauncher) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
     from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
     from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
@@ -50,19 +66,18 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int) -> None:
     can_fork = _can_fork(spec)
     handover = ""
     if spec.instances.executable:
-        from nimbus.runner.isaac.job import hand_over
-
-        handover = hand_over(job, spec)
+        handover = instances.hand_over(job, spec)
     gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
     channel.send(to_bytes(Ready()))
     while (received := channel.receive()) is not None:
         order = from_bytes(received[0])
         assert isinstance(order, Spawn)
-        _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor, handover=handover)
+        start = partial(instances.start, spec, handover)
+        _spawn(job if can_fork else None, spec, order, received[1], channel, supervisor=supervisor, start=start)
 
 
-def _spawn(job, spec, order, descriptors, channel, *, supervisor, handover) -> None:  # noqa: ANN001
+def _spawn(job, spec, order, descriptors, channel, *, supervisor, start) -> None:  # noqa: ANN001
     between = os.fork()
     if between:
         os.waitpid(between, 0)
@@ -76,7 +91,7 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor, handover) -> N
         if worker == 0:
             channel.close()
             _adopted(own, supervisor)
-            _become_worker(job, spec, order, descriptors, supervisor=supervisor, handover=handover)
+            _become_worker(job, spec, order, descriptors, supervisor=supervisor, start=start)
         from nimbus.runner.cell.transport.messages import Spawned, to_bytes
 
         channel.send(to_bytes(Spawned(worker=order.worker, pid=worker)))
@@ -93,7 +108,7 @@ def _adopted(parent: int, supervisor: int) -> None:
         os._exit(1)
 
 
-def _become_worker(job, spec, order, descriptors, *, supervisor, handover) -> None:  # noqa: ANN001
+def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:  # noqa: ANN001
     from nimbus.runner.cell.worker import main_loop
     from nimbus.runner.system.processes import die_with_parent
 
@@ -106,9 +121,7 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, handover) -> No
         os.dup2(log, 1)
         os.dup2(log, 2)
         if order.instance >= 0:
-            from nimbus.runner.isaac.instance import exec_instance
-
-            exec_instance(spec, handover, number=order.instance, seat=order.seat, descriptors=shared)
+            start(number=order.instance, seat=order.seat, descriptors=shared)
         if job is None:
             _execute(spec, order.seat, shared)
         code = main_loop.main(lambda: job, Path(spec.folder), seat=order.seat, descriptors=shared)

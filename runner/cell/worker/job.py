@@ -5,45 +5,20 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
     from nimbus.datagen.pipeline import Pipeline
     from nimbus.datagen.stages import Chain
-    from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.tasks.task import Task
 
 
 OFFERED = ("dataset", "overlap", "synchronous", "render_failures", "keep_failures")
 """What only the way of running decides: no pipeline file may set it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """What a dataset is made from; one dataset has one origin."""
-
-    task: str
-    task_hash: str
-    seed: int
-    robot: str = ""
-    inputs: dict[str, str] = field(default_factory=dict)
-    """What else decides the content: assets, code, settings and versions by name."""
-    task_text: str = ""
-    reach: dict[str, Any] = field(default_factory=dict)
-    """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
-    a text for each row of cells along x, 1 for those within reach."""
-
-    def open(self, folder: Path | str) -> Dataset:
-        """Make the dataset, or go on with it; raises what :meth:`Dataset.create_or_open` raises."""
-        from nimbus.datagen.store.dataset import Dataset
-
-        return Dataset.create_or_open(
-            folder, task=self.task, task_hash=self.task_hash, seed=self.seed, robot=self.robot, inputs=self.inputs
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +73,7 @@ def job_of(spec: CellSpec, task: Task) -> Job:
 
     pipeline = load_pipeline(spec.pipeline or task.pipeline, where="" if spec.pipeline else task.where("pipeline"))
     if spec.simulator == "isaacsim":
-        from nimbus.runner.isaac.job import with_isaacsim
+        from nimbus.runner.cell.worker.pipeline_split import with_isaacsim
 
         pipeline = with_isaacsim(pipeline)
     begin = time.thread_time()

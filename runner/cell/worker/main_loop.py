@@ -21,7 +21,6 @@ from nimbus.datagen.store.ledger.attempt import KeptFailure, attempt_of
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.writer import Hdf5Writer
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.span_sampler import sample_spans
 from nimbus.runner.cell.transport import plan_codec
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.messages import (
@@ -43,6 +42,7 @@ from nimbus.runner.cell.worker.job import Job, load_job
 from nimbus.runner.cell.worker.pipeline_split import cut, run_one
 from nimbus.runner.cell.worker.remote_sink import RemoteSink
 from nimbus.runner.cell.worker.result_batch import ResultBatch
+from nimbus.runner.monitor.span_sampler import sample_spans
 from nimbus.runner.system.processes import ignore_stop_signals
 from nimbus.runner.system.threads import load_kernels
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from nimbus.datagen.pipeline import Pipeline
@@ -10,6 +11,8 @@ from nimbus.datagen.stages import Stage
 
 _CUTS = ("plan", "randomize")
 """The cut comes behind the first of these that ends a component; what passes there can travel."""
+_ISAACSIM = "isaacsim"
+"""The renderer that runs in Isaac Sim."""
 
 
 def cut(pipeline: Pipeline) -> int:
@@ -35,3 +38,20 @@ def run_one(stages: list[Stage[Any, Any]], item: Any) -> Iterator[Any]:
     finally:
         for generator in reversed(running):
             generator.close()
+
+
+def with_isaacsim(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline, rendered in Isaac Sim.
+
+    Raises:
+        InputError: One component has several stages: its halves cannot be in different programs.
+    """
+    for part in pipeline.components:
+        if "+" in part.kind:
+            what = f"{part.kind} in one component cannot be divided between Nimbus and Isaac Sim"
+            raise pipeline.document.error(part.keys, what, instead="use --sim newton", at_key=True)
+    components = tuple(
+        replace(part, name=_ISAACSIM, settings={}) if part.kind == "render" and part.name != _ISAACSIM else part
+        for part in pipeline.components
+    )
+    return replace(pipeline, components=components)

@@ -71,7 +71,7 @@ def test_of_a_long_log_the_end_is_read(pool: WorkerPool) -> None:
 
 
 def test_a_worker_announced_while_orphans_are_looked_for_is_none(pool: WorkerPool) -> None:
-    """It may become a child of this process after the fork server was listened to; its announcement is still to come."""
+    """It may become a child of this process before its announcement is read."""
     pid = os.fork()
     if pid == 0:  # a process that has no other children
         try:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.runner.cell.span_sampler import SpanSampler, sample_spans
+from nimbus.runner.monitor.span_sampler import SpanSampler, sample_spans
 
 lengths = st.lists(
     st.tuples(st.sampled_from(["plan", "render", "store"]), st.floats(0.001, 50.0), st.floats(0.0, 2.0)), max_size=200
