@@ -42,8 +42,8 @@ class RunLoop:
         spec: What to do.
         loaded: What the fork server says about the job.
         selector: The supervisor's.
-        zygote_pid: Process of the fork server.
-        drain_zygote: Takes in what it has said.
+        fork_server_pid: Process of the fork server.
+        drain_fork_server: Takes in what it has said.
         started: [s since 1970] when the run was.
         tick: [s] between two looks at everything.
 
@@ -57,16 +57,16 @@ class RunLoop:
         loaded: Loaded,
         selector: selectors.BaseSelector,
         *,
-        zygote_pid: int,
-        drain_zygote: Callable[[], None],
+        fork_server_pid: int,
+        drain_fork_server: Callable[[], None],
         started: float,
         tick: float,
     ) -> None:
         self.spec = spec
         self.fork_server: Channel | None = None
         """Whom to ask for workers; None while there is none that can make them."""
-        self.zygote_pid = zygote_pid
-        self._drain_zygote = drain_zygote
+        self.fork_server_pid = fork_server_pid
+        self._drain_fork_server = drain_fork_server
         resources = spec.resources
         split = first_split(spec, has_planner=loaded.has_planner)
         slots = resources.slots or 2 * sum(split) + 2
@@ -163,7 +163,7 @@ class RunLoop:
 
     def fork_server_gone(self) -> None:
         """The fork server has died: what it was asked for last will not come."""
-        self.fork_server, self.zygote_pid = None, 0
+        self.fork_server, self.fork_server_pid = None, 0
         self._kill_orphans()
         for handle in self.pool:
             if not handle.pid:
@@ -256,12 +256,12 @@ class RunLoop:
         """End a fork server that takes too long; it will be replaced."""
         for handle in self.pool:
             waited = 0.0 if handle.pid else now - handle.started
-            if self.zygote_pid and waited - self.watchdog.amnesty.forgiven(waited) > _BIRTH:
-                processes.kill_group(self.zygote_pid)
+            if self.fork_server_pid and waited - self.watchdog.amnesty.forgiven(waited) > _BIRTH:
+                processes.kill_group(self.fork_server_pid)
                 return
 
     def _kill_orphans(self) -> None:
-        self.pool.kill_orphans(fork_server=self.zygote_pid, drain=self._drain_zygote)
+        self.pool.kill_orphans(fork_server=self.fork_server_pid, drain=self._drain_fork_server)
 
     def _tell_of_disk(self) -> None:
         full = self.disk.is_full

@@ -124,7 +124,7 @@ class Supervisor:
         self._fork_server_pid, self._fork_server_pidfd = pid, processes.open_pidfd(pid)
         self._fork_server_due: float | None = time.monotonic() + _LOADING
         if self._run_loop:
-            self._run_loop.zygote_pid = pid
+            self._run_loop.fork_server_pid = pid
         self._selector.register(self.fork_server, selectors.EVENT_READ, self._read_fork_server)
         self._selector.register(self._fork_server_pidfd, selectors.EVENT_READ, self._bury_fork_server)
 
@@ -159,7 +159,7 @@ class Supervisor:
                 self.spec,
                 loaded,
                 self._selector,
-                zygote_pid=self._fork_server_pid,
+                fork_server_pid=self._fork_server_pid,
                 drain_fork_server=self._read_fork_server,
                 started=self._started,
                 tick=TICK,

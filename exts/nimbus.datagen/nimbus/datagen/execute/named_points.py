@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.objects.features import features, known_features
 from nimbus.datagen.tasks.points import is_tool
 from nimbus.datagen.tasks.references import Expression, RegionRef, resolve
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import Workcell
-    from nimbus.datagen.objects.model import ObjectModel
 
 Float = NDArray[np.float64]
 
@@ -47,15 +47,3 @@ def resolve_point(cell: Workcell, names: Mapping[str, Any], thing: Expression, f
     if feature not in points:
         raise InputError(f"'{found.name}' has no point '{feature}'", instead=suggest(feature, known_features(points)))
     return (cell.pose(found.name) @ np.append(points[feature], 1.0))[:3]
-
-
-def features(model: ObjectModel) -> dict[str, Float]:
-    """Points (3,) of an object by name, in its own frame [m]."""
-    cavities = {name: (np.asarray(box)[0] + np.asarray(box)[1]) / 2 for name, box in model.cavities.items()}
-    frames = {name: np.asarray(frame)[:3, 3] for name, frame in model.frames.items()}
-    return cavities | frames | dict(model.keypoints)
-
-
-def known_features(points: Mapping[str, Any]) -> list[str]:
-    """Names of points that may follow the dot."""
-    return sorted({"center", "top", *points})
