@@ -69,7 +69,7 @@ def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
                 time.sleep(0.02)
             figures["first view [s]"] = round(time.monotonic() - begin, 1)
             browser.settle("ready")
-            browser.stop_worker()
+            browser.dismiss()
             browser.tab("Layouts")
             browser.click("Sample 50")
             browser.wait_for("50 layouts in", within=300)

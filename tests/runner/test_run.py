@@ -176,7 +176,7 @@ def test_the_second_signal_does_not_wait(number: signal.Signals):
     before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
         os.kill(os.getpid(), number)
-        assert interruption.requested and not interruption.batch_size
+        assert interruption.requested and not interruption.at_once
         os.kill(os.getpid(), number)
-    assert interruption.batch_size
+    assert interruption.at_once
     assert signal.getsignal(number) is before
