@@ -52,7 +52,7 @@ def _with_trimesh(path: Path) -> ImportedSurface:
 
     outside: list[str] = []
 
-    class Inside(FilePathResolver):
+    class FolderResolver(FilePathResolver):
         """Finds materials and textures below the file's folder, nowhere else."""
 
         def get(self, name: str) -> Any:
@@ -63,7 +63,7 @@ def _with_trimesh(path: Path) -> ImportedSurface:
             return super().get(name)
 
     try:
-        loaded: Any = trimesh.load_scene(str(path), resolver=Inside(str(path)), process=False)
+        loaded: Any = trimesh.load_scene(str(path), resolver=FolderResolver(str(path)), process=False)
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh)]
     except Exception as error:  # whatever a parser stumbles over in a file that is not its own
         what = f"cannot be read as {path.suffix[1:].upper()}: {type(error).__name__}: {error}"

@@ -1,0 +1,150 @@
+"""Check the project's own style rules; violations that stand are counted in a baseline that may only shrink.
+
+``python tools/lint_rules.py`` checks; ``--list RULE`` prints every violation of a rule; ``--update`` lowers the baseline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sources import modules, parse, relative
+
+BASELINE = Path(__file__).with_name("lint_baseline.json")
+_OPENINGS = {"what", "whether", "who", "whom", "whose", "how", "where", "of", "that", "which", "when"}
+_WORDS = re.compile(
+    r"\b(who|whom|whose|whoever|nobody|somebody|everybody|anybody|tells?|told|says?|said|hears?|heard|mends?|mended"
+    r"|anew|wish(?:es|ed)?|buried|bury)\b",
+    re.IGNORECASE,
+)
+_TYPED_SEAMS = (
+    "nimbus.datagen.plugin",
+    "nimbus.datagen.stages",
+    "nimbus.datagen.pipeline",
+    "nimbus.datagen.tasks.statements",
+)
+"""Modules that authors of plug-ins and stages see, beside all skills, conditions and randomizers."""
+
+Violation = tuple[Path, int, str]
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Docstrings of a file's module, classes, functions and fields, with their lines."""
+    tree = parse(path)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for statement in node.body:
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield statement.lineno, value.value.strip()
+
+
+def check_openings() -> Iterator[Violation]:
+    """Docstrings that open with a clause where a verb or a noun should stand."""
+    for path in modules().values():
+        for line, text in docstrings(path):
+            words = text.split()
+            if words and words[0].lower().strip(".,:;`") in _OPENINGS:
+                yield path, line, text.split("\n")[0]
+
+
+def check_words() -> Iterator[Violation]:
+    """Docstrings that speak of components as persons, or of data flow as speech."""
+    for path in modules().values():
+        for line, text in docstrings(path):
+            for match in _WORDS.finditer(text):
+                yield path, line, match[0]
+
+
+def check_class_names() -> Iterator[Violation]:
+    """Class names that are defined more than once in the project."""
+    places: dict[str, list[tuple[Path, int]]] = defaultdict(list)
+    for path in modules().values():
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append((path, node.lineno))
+    for name, found in places.items():
+        yield from ((path, line, name) for path, line in found[1:])
+
+
+def check_seams() -> Iterator[Violation]:
+    """Public signatures of seams that take or give ``Any``."""
+    for name, path in modules().items():
+        if not name.startswith((*_TYPED_SEAMS, "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")):
+            continue
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                for annotation in (*(argument.annotation for argument in arguments), node.returns):
+                    if annotation is not None and ast.unparse(annotation) == "Any":
+                        yield path, node.lineno, node.name
+
+
+def check_fixes() -> Iterator[Violation]:
+    """``InputError`` raised without what to write instead."""
+    for path in modules().values():
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "InputError":
+                if not any(keyword.arg in ("instead", "fix", None) for keyword in node.keywords):
+                    yield path, node.lineno, ast.unparse(node)[:100]
+
+
+RULES: dict[str, Callable[[], Iterator[Violation]]] = {
+    "docstring-opening": check_openings,
+    "word-list": check_words,
+    "class-name-twice": check_class_names,
+    "any-at-seam": check_seams,
+    "input-error-without-fix": check_fixes,
+}
+
+
+def room(path: Path) -> str:
+    """Folder that a count is kept for: two levels below the library or the runner, the folder itself elsewhere."""
+    parts = relative(path).removeprefix("exts/nimbus.datagen/nimbus/").split("/")[:-1]
+    return "/".join(parts[:2])
+
+
+def main() -> int:
+    """Compare the counts with the baseline; 1 when one grew, or when the baseline is higher than the count."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", choices=RULES, help="print every violation of one rule")
+    parser.add_argument("--update", action="store_true", help="lower the baseline to today's counts")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for path, line, text in RULES[arguments.list]():
+            sys.stdout.write(f"{relative(path)}:{line}: {text}\n")
+        return 0
+    found = {rule: list(check()) for rule, check in RULES.items()}
+    counts = {rule: dict(sorted(Counter(room(path) for path, _, _ in rows).items())) for rule, rows in found.items()}
+    baseline: dict[str, dict[str, int]] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    grown = [
+        (rule, name)
+        for rule in RULES
+        for name, count in counts[rule].items()
+        if count > baseline.get(rule, {}).get(name, 0)
+    ]
+    if baseline and grown:
+        for rule, name in grown:
+            allowed = baseline.get(rule, {}).get(name, 0)
+            sys.stdout.write(f"{rule}: {counts[rule][name]} in {name}, at most {allowed}; see --list {rule}\n")
+            rows = [row for row in found[rule] if room(row[0]) == name]
+            sys.stdout.writelines(f"  {relative(path)}:{line}: {text}\n" for path, line, text in rows[:20])
+        return 1
+    if counts == baseline:
+        return 0
+    if not arguments.update:
+        sys.stdout.write("fewer violations than the baseline: python tools/lint_rules.py --update\n")
+        return 1
+    BASELINE.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
