@@ -15,6 +15,7 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.containers import releases_inside, room_inside
 from nimbus.datagen.execute.motions.release import (
+    FIRST_OPENING,
     SIDES,
     Release,
     ReleaseSpot,
@@ -35,9 +36,6 @@ from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference,
 from nimbus.datagen.transforms import quat_to_matrix
 
 Float = NDArray[np.float64]
-
-_FINGER_ROOM = 0.01
-"""[m] The fingers open so far first, where walls and other things may be near."""
 
 
 @register("skill", "place")
@@ -96,7 +94,7 @@ class Place(Skill):
         arm.begin("carry")
         arm.follow_all(carry, lower)
         arm.begin("release")
-        arm.open(room=_FINGER_ROOM, steps=2)
+        arm.open(room=FIRST_OPENING, steps=2)
         arm.begin("retreat")
         plan, touched = self._leave(arm, container)
         arm.follow(plan, opening=arm.robot.gripper.open, touching=touched)

@@ -19,7 +19,8 @@ from nimbus.datagen.cameras import intrinsics
 from nimbus.datagen.episode.layout import Camera, Dome
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.render.isaacsim.readback import body_indices, boxes_of_masks, frames_from_buffers, instance_indices
+from nimbus.datagen.render.camera_model.lens import boxes_of
+from nimbus.datagen.render.isaacsim.readback import body_indices, frames_from_buffers, instance_indices
 from nimbus.datagen.simulate import kit_app
 from nimbus.datagen.usd.stacked_stage import RegionPaths
 
@@ -225,7 +226,7 @@ def test_what_lies_beyond_the_far_clip_is_background():
     )
     assert frames.depth.ravel().tolist() == [1.0, 0.0, 0.0]
     assert frames.instance.ravel().tolist() == [1, 0, 0]
-    np.testing.assert_array_equal(boxes_of_masks(frames.instance, 2)[0, 1], [0, 0, 1, 1])
+    np.testing.assert_array_equal(boxes_of(frames.instance, 2)[0, 1], [0, 0, 1, 1])
 
 
 def test_the_components_load_without_the_default_simulator():

@@ -98,6 +98,18 @@ def test_q_values_are_no_smaller_than_p_values_and_in_the_same_order(values: lis
     assert (q_values >= p_values - 1e-12).all() and (np.diff(q_values[np.argsort(p_values)]) >= -1e-12).all()
 
 
+def test_q_values_are_those_of_benjamini_and_hochberg() -> None:
+    """Worked by hand: p · n / rank, from the largest down."""
+    q_values = adjust_p_values(np.array([0.04, 0.01, 0.03, 0.9]), np.zeros(4), level=0.05)
+    assert q_values == pytest.approx([0.16 / 3, 0.04, 0.16 / 3, 0.9])
+
+
+def test_wilson_interval_has_the_published_bounds() -> None:
+    z, share = 1.959964, 0.9
+    middle, half = (share + z**2 / 20) / (1 + z**2 / 10), z / (1 + z**2 / 10) * np.sqrt(0.009 + z**2 / 400)
+    assert wilson(9, 10) == pytest.approx((middle - half, middle + half), abs=1e-6)
+
+
 def test_values_that_are_too_rare_to_be_found_cost_the_others_nothing() -> None:
     alone = adjust_p_values(np.array([0.004]), np.array([1e-5]), level=0.01)
     crowd = adjust_p_values(np.append(0.004, np.ones(50)), np.append(1e-5, np.full(50, 0.2)), level=0.01)

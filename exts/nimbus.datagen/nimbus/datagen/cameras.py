@@ -41,7 +41,8 @@ def camera_poses(
     row = names[camera.mount]
     orientation = body_wxyz[:, row]
     turned = transforms.quat_to_matrix(orientation) @ np.asarray(camera.position, float)
-    return body_positions[:, row] + turned, _multiply(orientation, np.asarray(camera.wxyz, float))
+    w, x, y, z = np.moveaxis(np.asarray(orientation, float), -1, 0)
+    return body_positions[:, row] + turned, np.stack(transforms.quat_multiply((w, x, y, z), camera.wxyz), axis=-1)
 
 
 def world_T_camera(positions: Float, wxyz: Float) -> Float:
@@ -90,15 +91,3 @@ def light_planes(rectangles: Float, towards: Float) -> Float:
     scaled = normal / np.where(np.abs(facing) > 1e-9, facing, np.inf)[..., None]
     slopes = np.concatenate([-scaled, edges - (edges @ towards)[..., None] * scaled], axis=2)
     return np.concatenate([slopes, -(slopes @ rectangles[:, :, 0][..., None])], axis=3)
-
-
-def _multiply(one: Float, other: Float) -> Float:
-    w, x, y, z = np.moveaxis(one, -1, 0)
-    a, b, c, d = other
-    product = (
-        w * a - x * b - y * c - z * d,
-        w * b + x * a + y * d - z * c,
-        w * c - x * d + y * a + z * b,
-        w * d + x * c - y * b + z * a,
-    )
-    return np.stack(product, axis=-1)

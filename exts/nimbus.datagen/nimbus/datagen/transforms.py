@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +13,13 @@ from nimbus.datagen.episode.layout import Quaternion
 Float = NDArray[np.float64]
 
 
-def quat_multiply(one: Quaternion, other: Quaternion) -> Quaternion:
-    """Product ``one * other``: first turn by ``other``, then by ``one``."""
+_Number = TypeVar("_Number", float, Float)
+
+
+def quat_multiply(
+    one: tuple[_Number, _Number, _Number, _Number], other: Quaternion
+) -> tuple[_Number, _Number, _Number, _Number]:
+    """Product ``one * other``: first turn by ``other``, then by ``one``, whose entries may be arrays of one shape."""
     w1, x1, y1, z1 = one
     w2, x2, y2, z2 = other
     return (

@@ -44,9 +44,15 @@ def demos(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return h5py.File(folder / "dataset.hdf5")
 
 
-def test_robomimic_finds_its_demos_and_the_environment(data: Path, demos: Any):
+def test_robomimic_env_args_name_no_environment(data: Path, demos: Any):
+    """Types of robomimic are 1 (robosuite), 2 (Gym) and 3 (iGibson); with another number none can be made."""
     environment = json.loads(demos["data"].attrs["env_args"])
     assert {"env_name", "type", "env_kwargs"} <= set(environment)
+    assert environment["type"] == 0
+    assert environment["env_name"] == f"nimbus-{json.loads((data / 'dataset.json').read_text())['task']}"
+
+
+def test_robomimic_finds_its_demos(data: Path, demos: Any):
     files = stored(data)
     assert demos["data"].attrs["total"] == sum(len(file["time"]) for file in files)
     for position, file in enumerate(files):

@@ -12,7 +12,11 @@ from reading import decode, psnr
 from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.export.lerobot_v21 import modality
 from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.source import Source
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.robots.robot import load_robot
 
 STEPS = (20, 13, 27)
 
@@ -80,3 +84,45 @@ def test_modalities_cover_every_column_once(out: Path):
         for key, covered in columns.items():
             assert covered == list(range(features[key]["shape"][0])), key
     assert {part["original_key"] for part in modality["video"].values()} <= set(features)
+
+
+def source(joints: tuple[str, ...], actions: tuple[str, ...]) -> Source:
+    names: Any = {"joint_names": joints, "action_names": actions}
+    return Source(folder=Path("data"), task="t", robot="r", fps=20, cameras={}, items=(), **names)
+
+
+@pytest.mark.parametrize("name", ["panda", "so101", "dual_panda", "baxter"])
+def test_modality_slices_hold_the_robots_own_joints(name: str):
+    robot = load_robot(name)
+    found = modality(source(robot.joint_names, robot.action_names))
+    for arm in robot.arms:
+        prefix = f"{arm.name}_" if len(robot.arms) > 1 else ""
+        for speed in ("", "_velocity"):
+            span = found["state"][f"{prefix}arm{speed}"]
+            assert robot.joint_names[span["start"] : span["end"]] == arm.arm.joints
+            span = found["state"][f"{prefix}gripper{speed}"]
+            assert robot.joint_names[span["start"] : span["end"]] == arm.gripper.joints
+        span = found["action"][f"{prefix}arm"]
+        assert robot.action_names[span["start"] : span["end"]] == arm.arm.joints
+        span = found["action"][f"{prefix}gripper"]
+        assert robot.action_names[span["start"] : span["end"]] == (f"{prefix}gripper",)
+    assert (len(found["state"]), len(found["action"])) == (4 * len(robot.arms), 2 * len(robot.arms))
+
+
+def test_modality_of_two_arms_with_equal_jaw_names():
+    """Two SO-101: a jaw's joint has the name of its action."""
+    names = tuple(f"{arm}_{joint}" for arm in ("left", "right") for joint in ("pan", "lift", "gripper"))
+    found = modality(source(names, names))
+    assert {name: (span["start"], span["end"]) for name, span in found["action"].items()} == {
+        "left_arm": (0, 2),
+        "left_gripper": (2, 3),
+        "right_arm": (3, 5),
+        "right_gripper": (5, 6),
+    }
+    assert found["state"]["right_gripper"] == {"start": 5, "end": 6}
+
+
+@pytest.mark.parametrize("actions", [("a", "b"), ("b", "a", "gripper"), ("a", "b", "c", "gripper"), ()])
+def test_modality_refuses_actions_of_other_joints(actions: tuple[str, ...]):
+    with pytest.raises(InputError, match="are not those of the joints a, b, finger; name an arm's joints"):
+        modality(source(("a", "b", "finger"), actions))

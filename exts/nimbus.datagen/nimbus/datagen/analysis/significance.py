@@ -36,13 +36,12 @@ def adjust_p_values(p_values: Floats, attainable: Floats, *, level: float) -> Fl
         attainable: (V,) smallest p-value that each could have.
         level: Of the false discoveries that are accepted.
     """
+    from scipy.stats import false_discovery_control  # as slow to import
+
     result = np.ones(len(p_values))
-    tested = np.flatnonzero(attainable <= level)
-    if not len(tested):
-        return result
-    order = tested[np.argsort(p_values[tested], kind="stable")]
-    raw = p_values[order] * len(order) / np.arange(1, len(order) + 1)
-    result[order] = np.minimum(1.0, np.minimum.accumulate(raw[::-1])[::-1])
+    tested = attainable <= level
+    if tested.any():
+        result[tested] = false_discovery_control(p_values[tested])
     return result
 
 
@@ -85,14 +84,14 @@ def _round(have: Bools, lost: Bools, level: float) -> tuple[Floats, Floats]:
     )
 
 
-def wilson(kept: int, tried: int, *, z: float = 1.96) -> tuple[float, float]:
+def wilson(kept: int, tried: int) -> tuple[float, float]:
     """Interval of a share at 95 % (Wilson, 1927)."""
+    from scipy.stats import binomtest  # as slow to import
+
     if not tried:
         return 0.0, 1.0
-    share = kept / tried
-    middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
-    half = z / (1 + z * z / tried) * float(np.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried)))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    interval = binomtest(kept, tried).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def edges(values: Sequence[float], *, most: int = 5, least: int = 8) -> list[float]:

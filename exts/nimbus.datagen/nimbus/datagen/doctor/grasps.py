@@ -17,8 +17,6 @@ _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""
 ENOUGH = 5
 """Grasps of a variant; more are not counted."""
-_ROOM = 0.006
-"""[m] That open fingers have beside what they close on."""
 
 
 def check_grasps(case: Case) -> Iterator[Finding]:
@@ -124,7 +122,7 @@ def _hopeless(case: Case, group: str, shapes: list[GripperShape]) -> Finding:
 
 
 def _opening(shapes: list[GripperShape]) -> float:
-    return max(shape.opening for shape in shapes) - _ROOM
+    return max(shape.max_width for shape in shapes)
 
 
 def _narrowest(model: ObjectModel) -> float:

@@ -9,6 +9,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.transforms import quat_from_matrix
+
 Float = NDArray[np.float64]
 
 
@@ -115,9 +117,7 @@ def arm_model(
         for joint in range(start, start + model.body_jntnum[body]):
             if joint in wanted:
                 _copy_joint(model, joint, parent)
-    tool_quat = np.empty(4)
-    mujoco.mju_mat2Quat(tool_quat, np.ascontiguousarray(body_T_tool[:3, :3]).ravel())
-    parent.add_body(name="tool", pos=body_T_tool[:3, 3], quat=tool_quat, **_INERTIA)
+    parent.add_body(name="tool", pos=body_T_tool[:3, 3], quat=quat_from_matrix(body_T_tool[:3, :3]), **_INERTIA)
     arm = spec.compile()
     found = [arm.joint(index).name for index in range(arm.njnt)]
     if found != list(arm_joints):

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Float = NDArray[np.float64]
 
+_FINGER_ROOM = 0.006
+"""The open pads are so much further apart than what they close on [m]."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GripperShape:
@@ -25,9 +28,12 @@ class GripperShape:
     finger_depth: float
     """From the tool's origin back to the palm"""
 
+    @property
+    def max_width(self) -> float:
+        """Width of the widest object that fits between the open pads, with room to come around it [m]."""
+        return self.opening - _FINGER_ROOM
 
-_FINGER_ROOM = 0.006
-"""The open pads are so much further apart than what they close on [m]."""
+
 _TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
 """Turns of the hand about an axis, from the one that comes most from above [rad]."""
 _SURFACE_POINTS = 1500
@@ -130,7 +136,7 @@ def find_axes(
     width, far = _opposite(triangles, origins, directions, gripper if open_inside else None)
     near_alignment = -np.einsum("ij,ij->i", directions, normals_there)
     alignment = np.minimum(near_alignment, np.einsum("ij,ij->i", directions, normals[far]))
-    good = (width >= min_width) & (width <= gripper.opening - _FINGER_ROOM) & (alignment >= np.cos(friction_angle))
+    good = (width >= min_width) & (width <= gripper.max_width) & (alignment >= np.cos(friction_angle))
     surface, _ = _sample(triangles, normals, double_area, _SURFACE_POINTS, rng)
     return GraspAxes(
         middles=(origins + 0.5 * width[:, None] * directions)[good],

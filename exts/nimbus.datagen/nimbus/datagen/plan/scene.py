@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
 from nimbus.datagen.plan.parts import SceneParts
 from nimbus.datagen.random_streams import generator
+from nimbus.datagen.transforms import quat_from_matrix
 
 Float = NDArray[np.float64]
 BodyPair = tuple[str, str]
@@ -229,7 +230,7 @@ class PlanningScene:
         self._held = held
         model.body_parentid[held], model.body_jntnum[held] = self._tool, 0
         model.body_pos[held] = body_T_held[:3, 3]
-        mujoco.mju_mat2Quat(model.body_quat[held], body_T_held[:3, :3].ravel())
+        model.body_quat[held] = quat_from_matrix(body_T_held[:3, :3])
 
     def _release(self) -> None:
         if self._saved is None or self._held is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +39,24 @@ def _decoded(content: bytes) -> NDArray[np.float32]:
     if not empty_line:
         raise ValueError("no empty line ends its head; lines end with LF alone, not with CR LF")
     size, _, data = rest.partition(b"\n")
-    height, width = _size(size)
-    values = np.frombuffer(data, dtype=np.uint8)
-    rgbe = _rows(values, height, width) if _is_packed(values, width) else _plain(values, height, width)
-    scale = np.where(rgbe[..., 3:] > 0, np.ldexp(1.0, rgbe[..., 3:].astype(int) - 136), 0.0)
-    return (rgbe[..., :3] * scale).astype(np.float32)
+    _, width = _size(size)
+    image, same = (
+        _decode_frame(head + b"\n\n" + size + b"\n" + data + byte * (8 * width + 8)) for byte in (b"\xff", b"\xfe")
+    )
+    if not np.array_equal(image, same):  # FFmpeg fills a last row that is cut off with whatever follows
+        raise ValueError("it is cut off")
+    return image
+
+
+def _decode_frame(content: bytes) -> NDArray[np.float32]:
+    """Pixels (H, W, 3) as FFmpeg decodes them."""
+    import av
+
+    try:
+        with av.open(io.BytesIO(content), mode="r", format="hdr_pipe") as container:
+            return np.asarray(next(container.decode(video=0)).to_ndarray(), np.float32)
+    except (OSError, ValueError, StopIteration):
+        raise ValueError("it is cut off, or damaged") from None
 
 
 def _size(line: bytes) -> tuple[int, int]:
@@ -59,43 +73,6 @@ def _size(line: bytes) -> tuple[int, int]:
     if height < 2:
         raise ValueError("one row of pixels shows either sky or ground, not both")
     return height, width
-
-
-def _is_packed(values: NDArray[np.uint8], width: int) -> bool:
-    return 8 <= width < 1 << 15 and len(values) > 3 and values[0] == 2 and values[1] == 2 and values[2] < 128
-
-
-def _plain(values: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    if len(values) < height * width * 4:
-        raise ValueError("it is cut off")
-    return values[: height * width * 4].reshape(height, width, 4)
-
-
-def _rows(values: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Rows whose channels are packed one after the other: a count above 128 repeats the next value."""
-    found, at = np.empty((height, 4, width), dtype=np.uint8), 0
-    for row in found:
-        if at + 4 > len(values):
-            raise ValueError("it is cut off")
-        if int(values[at + 2]) << 8 | int(values[at + 3]) != width:
-            raise ValueError("its rows have different lengths")
-        at += 4
-        for channel in row:
-            column = 0
-            while column < width:
-                if at >= len(values):
-                    raise ValueError("it is cut off")
-                count, at = int(values[at]), at + 1
-                repeats = count > 128
-                count = count - 128 if repeats else count
-                if not count or column + count > width:
-                    raise ValueError("a row does not fit")
-                taken = 1 if repeats else count
-                if at + taken > len(values):
-                    raise ValueError("it is cut off")
-                channel[column : column + count] = values[at : at + taken]
-                column, at = column + count, at + taken
-    return np.moveaxis(found, 1, 2)
 
 
 def hemispheres(picture: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

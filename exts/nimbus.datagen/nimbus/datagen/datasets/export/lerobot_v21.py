@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.datasets.export.video import join
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.h264 import PLAIN
 from nimbus.datagen.store.json_text import to_json
 
@@ -62,22 +64,51 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
 
 def modality(source: Source) -> dict[str, Any]:
-    """Which columns are arm and gripper: an action's last entry is the gripper's, and so are the last joints."""
-    arm = len(source.action_names) - 1
-    joints = {"start": 0, "end": arm}
-    fingers = {"start": arm, "end": len(source.joint_names)}
+    """Describe which entries of states and actions are which arm's and which gripper's.
+
+    Raises:
+        InputError: The names of actions and joints are not those of arms with a gripper each.
+    """
+    state: dict[str, Any] = {}
+    action: dict[str, Any] = {}
     speed = {"original_key": "observation.velocity"}
+    for prefix, actions, joints in _arms(source):
+        fingers = joints.start + len(actions) - 1
+        spans = {f"{prefix}arm": _span(joints.start, fingers), f"{prefix}gripper": _span(fingers, joints.stop)}
+        state |= spans | {f"{name}_velocity": span | speed for name, span in spans.items()}
+        action[f"{prefix}arm"] = _span(actions.start, actions.stop - 1)
+        action[f"{prefix}gripper"] = _span(actions.stop - 1, actions.stop)
     return {
-        "state": {
-            "arm": joints,
-            "gripper": fingers,
-            "arm_velocity": joints | speed,
-            "gripper_velocity": fingers | speed,
-        },
-        "action": {"arm": joints, "gripper": {"start": arm, "end": arm + 1}},
+        "state": state,
+        "action": action,
         "video": {camera: {"original_key": f"observation.images.{camera}"} for camera in source.cameras},
         "annotation": {"human.task_description": {"original_key": "task_index"}},
     }
+
+
+def _span(start: int, end: int) -> dict[str, Any]:
+    return {"start": start, "end": end}
+
+
+def _arms(source: Source) -> Iterator[tuple[str, range, range]]:
+    """Yield each arm's prefix, its entries of an action and its joints; in both its gripper stands last."""
+    actions, joints = source.action_names, source.joint_names
+    ends = [at + 1 for at, name in enumerate(actions) if name.endswith("_gripper")]
+    if actions[-1:] == ("gripper",):
+        ends = [len(actions)]  # one arm, whose joints can have any names
+    at = first = 0
+    for end in ends:
+        after = actions[end : end + 1]
+        stop = joints.index(after[0]) if after and after[0] in joints else len(joints)
+        fingers = first + end - 1 - at
+        if actions[at : end - 1] != joints[first:fingers] or fingers >= stop:
+            break
+        yield actions[end - 1].removesuffix("gripper"), range(at, end), range(first, stop)
+        at, first = end, stop
+    if (at, first) != (len(actions), len(joints)):
+        what = f"actions {', '.join(actions)} are not those of the joints {', '.join(joints)}"
+        instead = "name an arm's joints alike in both, and its gripper '<arm>_gripper' behind them"
+        raise InputError(what, where=str(source.folder), instead=instead)
 
 
 def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = False
 _FILE = "dataset.hdf5"
-_GYM = 2
-"""robomimic's number of environments that speak Gym."""
+_NO_ENVIRONMENT = 0
+"""None of robomimic's numbers of environment types, which begin at 1: it trains, but can make no environment."""
 _VALID_SHARE = 0.1
 
 
@@ -119,10 +119,11 @@ def _rank(plan: tuple[int, int]) -> str:
 
 
 def _environment(source: Source) -> dict[str, Any]:
+    """Describe the origin of the data with the keys that robomimic's readers expect."""
     cameras = {f"{name}_image": [size[1], size[0], 3] for name, size in source.cameras.items()}
     return {
-        "env_name": source.task,
+        "env_name": f"nimbus-{source.task}",
         "env_version": "",
-        "type": _GYM,
+        "type": _NO_ENVIRONMENT,
         "env_kwargs": {"robot": source.robot, "rate": source.fps, "cameras": cameras},
     }

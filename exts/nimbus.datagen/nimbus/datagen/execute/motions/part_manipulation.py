@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.float64]
 
-_FINGER_ROOM = 0.011
+_HANDLE_ROOM = 0.011
 """[m] On each side of a handle, when the fingers come to it."""
 _FINGER_CLEARANCE = 5e-4
 """[m] The open fingers keep from everything at the grip."""
@@ -91,7 +91,7 @@ class PartManipulator:
             if failure is not None:
                 self._tried.append(stroke.grip)
             cell.begin("release")
-            cell.open(room=_FINGER_ROOM, steps=2)
+            cell.open(room=_HANDLE_ROOM, steps=2)
             cell.begin("retreat")
             self._retreat()
         if abs(part.fraction - fraction) > tolerance:
@@ -141,7 +141,7 @@ class PartManipulator:
     def _set_fingers(self, width: float) -> None:
         """Open them as far as a handle needs, so that they fit behind it."""
         gripper = self._cell.robot.gripper
-        wanted = (width / 2 + _FINGER_ROOM) * gripper.travel_per_metre + gripper.closed
+        wanted = (width / 2 + _HANDLE_ROOM) * gripper.travel_per_metre + gripper.closed
         low, high = sorted((gripper.open, gripper.closed))
         self._bring_fingers(float(np.clip(wanted, low, high)))
 

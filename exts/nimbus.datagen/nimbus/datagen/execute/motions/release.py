@@ -31,6 +31,8 @@ SIDES: dict[str, Float] = {
 
 _FINGERS = 0.02
 """[m] Room for the fingers around an object that is put down."""
+FIRST_OPENING = 0.01
+"""[m] Each finger first opens so far to let go, where walls and other things may be near."""
 _GAP = 0.001
 """[m] So far above what it will stand on is an object let go."""
 _ABOVE = 0.06

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.release import Release
+from nimbus.datagen.execute.motions.release import FIRST_OPENING, Release
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.transforms import quat_to_matrix
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 Float = NDArray[np.float64]
 
 _BATCH = 4
-_FINGER_ROOM = 0.01
-"""[m] The fingers open so far first, where walls and other things may be near."""
 _OFF = 0.03
 """[m] An object that ends so far from where it was let go, was not put down."""
 _TILTED = 0.3
@@ -69,7 +67,7 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
     cell.follow_all(carry, lower)
     let_go = cell.pose(name)
     cell.begin("release")
-    cell.open(room=_FINGER_ROOM, steps=4)
+    cell.open(room=FIRST_OPENING, steps=4)
     cell.begin("retreat")
     retreat(cell, name)
     now = cell.pose(name)

@@ -118,11 +118,15 @@ class Lens:
 
 
 def boxes_of(instance: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
-    """(K, N, 4) tight boxes of what is seen in instance masks (K, H, W); NaN for the background and what is not."""
+    """Measure tight boxes (K, N, 4) of what is seen in instance masks (K, H, W) [px].
+
+    Returns:
+        x_min, y_min, x_max, y_max (exclusive); NaN for the background, which is label 0, and for what is not seen.
+    """
     boxes = np.full((len(instance), count, 4), np.nan, dtype=np.float32)
     for row, mask in enumerate(instance):
         for label in np.unique(mask):
-            if label == 0:
+            if not 0 < label < count:
                 continue
             seen = mask == label
             rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))

@@ -11,6 +11,7 @@ from scipy import ndimage
 from nimbus.datagen.episode.layout import Camera, Sensor
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.random_streams import generator
+from nimbus.datagen.textures.color import encoded, linear
 
 _BLOB = 3.0
 """[px] Size of holes in the depth."""
@@ -75,9 +76,5 @@ def _shifted(noise: NDArray, address: tuple[int, str], count: int, first_step: i
 
 def _exposed(stops: float) -> NDArray[np.uint8]:
     """(256,) sRGB values after so many stops; the light is what doubles, and what is too bright stays white."""
-    encoded = np.arange(256) / 255.0
-    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-    linear = np.clip(linear * 2.0**stops, 0.0, 1.0)
-    return np.rint(255 * np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)).astype(
-        np.uint8
-    )
+    light = np.clip(linear(np.arange(256) / 255.0) * 2.0**stops, 0.0, 1.0)
+    return np.rint(255 * encoded(light)).astype(np.uint8)

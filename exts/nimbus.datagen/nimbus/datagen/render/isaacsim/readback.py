@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.cameras import intrinsics, world_T_camera
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.render.camera_model.lens import boxes_of
 from nimbus.datagen.usd.stacked_stage import RegionPaths, body_prim
 
 
@@ -46,22 +47,11 @@ def frames_from_buffers(
         instance=instance,
         semantic=labels.instance_semantics[instance],
         normals=np.where(hit[..., None], np.rint(normals * 127), 0).astype(np.int8),
-        boxes_2d=boxes_of_masks(instance, count),
+        boxes_2d=boxes_of(instance, count),
         visibility=np.full((len(instance), count), np.nan, dtype=np.float32),
         intrinsics=intrinsics(camera),
         world_T_camera=world_T_camera(eyes, turns),
     )
-
-
-def boxes_of_masks(instance: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
-    """(K, N, 4) tight boxes [px]: x_min, y_min, x_max, y_max (exclusive); NaN where not seen and for index 0."""
-    boxes = np.full((len(instance), count, 4), np.nan, dtype=np.float32)
-    for step, image in enumerate(instance):
-        for index in np.unique(image):
-            if 0 < index < count:
-                rows, columns = np.any(image == index, axis=1).nonzero()[0], np.any(image == index, axis=0).nonzero()[0]
-                boxes[step, index] = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
-    return boxes
 
 
 def instance_indices(
