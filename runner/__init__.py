@@ -23,7 +23,7 @@ cli.py                the command line; ask_flags.py, data_flags.py and usd_flag
 
                       what a run made
   report/               figures, in the terminal and as a page; summary.py, run_figures.py and yields.py have them
-  preview.py            pictures of it
+  media/                pictures of it: preview.py, and rerun.py as a recording
   verify.py             reads it again, all of it; recompute.py makes layouts and plans again
   hash.py               one hash over it
   replay.py             runs its actions again; rerender.py shows its motions in another look
@@ -33,7 +33,7 @@ cli.py                the command line; ask_flags.py, data_flags.py and usd_flag
   export.py             in a format that training code reads; export_usd.py as a stage; convert.py between versions
   filter.py             the episodes that meet a condition; made.py tells what came of it, and of the others
   qa.py                 whether it is fit to train on; card.py writes that down
-  view.py               in rerun_view.py's viewer, or on sheet.py's contact sheet
+  view.py               in Rerun, or on a contact sheet
 
                       Isaac Sim
   isaac_find.py         where it is; isaac_gpu.py: what it can render on

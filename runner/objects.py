@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.objects.model import ObjectModel
     from nimbus.datagen.plan.grasp import GripperShape
 
-_TILE, _COLUMNS, _CAPTION = 180, 6, 30
-_INK, _FAINT = (32, 32, 36), (120, 120, 128)
+_TILE, _COLUMNS = 180, 6
 
 
 def command(args: argparse.Namespace) -> int:
@@ -80,30 +79,21 @@ def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> di
 
 
 def sheet(library: ObjectLibrary) -> Image.Image:
-    """A picture of every kind's first variant, each as large as its tile allows."""
-    from PIL import Image
-
-    tiles = [_tile(library.model(kind, 0)) for kind in library.kinds]
-    rows = -(-len(tiles) // _COLUMNS)
-    columns = min(_COLUMNS, len(tiles))
-    picture = Image.new("RGB", (columns * _TILE, rows * (_TILE + _CAPTION)), (246, 246, 243))
-    for place, tile in enumerate(tiles):
-        picture.paste(tile, (place % _COLUMNS * _TILE, place // _COLUMNS * (_TILE + _CAPTION)))
-    return picture
-
-
-def _tile(model: ObjectModel) -> Image.Image:
-    from PIL import Image, ImageDraw, ImageFont
-
+    """Draw every kind's first variant, each as large as its tile allows."""
+    from nimbus.datagen.media.contact_sheet import SheetRow, draw_contact_sheet
     from nimbus.datagen.objects.portrait import portrait
 
-    tile = Image.new("RGB", (_TILE, _TILE + _CAPTION), (246, 246, 243))
-    tile.paste(Image.fromarray(portrait(model, pixels=_TILE)), (0, 0))
-    pen, font = ImageDraw.Draw(tile), ImageFont.load_default(size=11)
+    models = [library.model(kind, 0) for kind in library.kinds]
+    rows = [models[first : first + _COLUMNS] for first in range(0, len(models), _COLUMNS)]
+    drawn = [
+        SheetRow(pictures=[portrait(model, pixels=_TILE) for model in row], labels=[*map(_label, row)]) for row in rows
+    ]
+    return draw_contact_sheet(drawn, tile_height=_TILE)
+
+
+def _label(model: ObjectModel) -> tuple[str, str]:
     size = " x ".join(f"{1000 * side:.0f}" for side in np.ptp(model.bounds, axis=0))
-    pen.text((6, _TILE), model.kind.replace("_", " "), fill=_INK, font=font)
-    pen.text((6, _TILE + 13), f"{size} mm, {1000 * model.mass:.3g} g", fill=_FAINT, font=font)
-    return tile
+    return model.kind.replace("_", " "), f"{size} mm, {1000 * model.mass:.3g} g"
 
 
 def _save(picture: Image.Image, path: Path) -> None:

@@ -26,9 +26,8 @@ def command(args: argparse.Namespace) -> int:
         from nimbus.datagen.datasets.quality.page import render_page
         from nimbus.datagen.store.publish import replace_text
 
-        proof = render_certificates(args.folder)
-        notes = f"<section><h2>Certificates</h2>{proof}</section>" if proof else ""
-        replace_text(args.html, render_page(args.folder.resolve().name, view, found, notes=notes))
+        certificates = render_certificates(args.folder)
+        replace_text(args.html, render_page(args.folder.resolve().name, view, found, certificates=certificates))
     is_fit = found.is_fit and not (args.strict and found.findings)
     if args.json:
         sys.stdout.write(to_json(_plain(view, found, thresholds, is_fit=is_fit), indent=2) + "\n")

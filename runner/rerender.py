@@ -25,7 +25,7 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import image_settings
     from nimbus.datagen.tasks.task import load_task
-    from nimbus.runner.preview import write_previews
+    from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import write_report
 
     paths = episode_paths(args.folder, args.ids)

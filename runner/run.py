@@ -146,7 +146,7 @@ def _available(args: argparse.Namespace) -> Instances:
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:
     """Previews, the report page, and the figures in the terminal."""
     from nimbus.datagen.store.dataset import read_info
-    from nimbus.runner.preview import write_previews
+    from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import print_summary, write_report
     from nimbus.runner.report.summary import summarize
 

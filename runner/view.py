@@ -15,14 +15,14 @@ def command(args: argparse.Namespace) -> int:
     """Show it."""
     view = open_view(args.folder)
     if args.sheet:
-        from nimbus.runner.sheet import write_sheet
+        from nimbus.runner.media.preview import write_view_sheet
 
         with disk(args.sheet):
-            if not write_sheet(view, args.sheet):
+            if not write_view_sheet(view, args.sheet):
                 raise InputError("no picture in it", where=str(args.folder), instead="see what 'nimbus qa' says")
         sys.stdout.write(f"contact sheet: {args.sheet}\n")
         return 0
-    from nimbus.runner.rerun_view import show
+    from nimbus.runner.media.rerun import show
 
     shown = show(args.folder, view, args.episode or [0], save=args.save)
     where = f"recording: {args.save}" if args.save else "shown in Rerun"

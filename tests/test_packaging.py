@@ -18,6 +18,7 @@ import pytest
 from runs import TINY, sound
 
 ROOT = Path(__file__).resolve().parents[1]
+DATAGEN = ROOT / "exts/nimbus.datagen/nimbus/datagen"
 ROOMS = {"datagen", "runner", "skills", "scenes"}
 
 
@@ -62,6 +63,8 @@ def test_the_wheel_holds_one_package_with_all_rooms_and_nothing_else(wheel: Path
         shipped = {name.removeprefix("nimbus/") for name in names if name.startswith(f"nimbus/{room}/")}
         assert shipped == {path for path in tracked if "__pycache__" not in path}
     assert "nimbus/py.typed" in names
+    templates = {path.relative_to(DATAGEN).as_posix() for path in DATAGEN.glob("**/templates/*")}
+    assert templates and {f"nimbus/datagen/{path}" for path in templates} <= set(names)
 
 
 def version() -> str:

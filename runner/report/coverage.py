@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 
 from nimbus.datagen.store.ledger.ledger import Attempt
 
@@ -27,7 +26,7 @@ class _Start:
 
 
 @dataclass(frozen=True)
-class _MapBox:
+class _StartArea:
     """What the maps show [m]."""
 
     x: tuple[float, float]
@@ -39,8 +38,48 @@ class _MapBox:
         return max(self.x[1] - self.x[0], self.y[1] - self.y[0], 1e-3)
 
 
-def render_coverage(plans: Iterable[Attempt]) -> str:
-    """Maps as HTML; empty where the ledger holds no positions.
+@dataclass(frozen=True, kw_only=True)
+class StartMap:
+    """Starts seen from above [px]: the robot looks up, along x; y grows to the left."""
+
+    name: str
+    count: int
+    width: int
+    height: int
+    radius: float
+    """Of a dot."""
+    cross: str
+    """SVG path of a cross, from its center."""
+    succeeded: list[tuple[float, float]]
+    failed: list[tuple[float, float]]
+    columns: list[float]
+    """Positions of lines of equal y, 10 cm apart."""
+    rows: list[float]
+    """Positions of lines of equal x, 10 cm apart."""
+    labels: list[tuple[float, float, str]]
+    """Position and text of each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """Maps of all starts."""
+
+    all: StartMap
+    kinds: list[StartMap]
+    """One for each kind, from the least kept; empty where there is one kind."""
+    hidden: int
+    """Kinds without a map."""
+    sides: str
+    """Size of the area that holds all starts."""
+    tried: int
+    """Fields with a start."""
+    succeeded: int
+    """Fields with a start of an attempt that succeeded."""
+    fields: int = _CELLS * _CELLS
+
+
+def map_starts(plans: Iterable[Attempt]) -> Coverage | None:
+    """Map the starts of objects; None where the ledger holds no positions.
 
     Args:
         plans: Attempts, one for each plan.
@@ -52,16 +91,18 @@ def render_coverage(plans: Iterable[Attempt]) -> str:
         if "x" in placed and "y" in placed
     ]
     if not starts:
-        return ""
+        return None
     xs, ys = [start.x for start in starts], [start.y for start in starts]
-    box = _MapBox((min(xs) - _PAD, max(xs) + _PAD), (min(ys) - _PAD, max(ys) + _PAD))
+    box = _StartArea((min(xs) - _PAD, max(xs) + _PAD), (min(ys) - _PAD, max(ys) + _PAD))
     kinds = sorted({start.kind for start in starts}, key=lambda kind: _share(_of(starts, kind)))
-    maps = [_small(kind, _of(starts, kind), box) for kind in kinds[:_MOST_KINDS] if len(kinds) > 1]
-    more = f"<p><small>and {len(kinds) - _MOST_KINDS} more kinds</small></p>" if len(kinds) > _MOST_KINDS else ""
-    legend = '<p class="legend"><span><i class="dot"></i>attempt succeeded</span>'
-    legend += '<span><i class="cross"></i>attempt failed</span></p>'
-    large = f'<figure class="map">{_map(starts, box, _LARGE, axes=True)}<figcaption>{_words(starts, box)}</figcaption>'
-    return f'{legend}<div class="maps">{large}</figure><div class="kinds">{"".join(maps)}{more}</div></div>'
+    return Coverage(
+        all=_map("", starts, box, _LARGE),
+        kinds=[_map(kind, _of(starts, kind), box, _SIZE) for kind in kinds[:_MOST_KINDS] if len(kinds) > 1],
+        hidden=len(kinds) - _MOST_KINDS,
+        sides=f"{(box.x[1] - box.x[0]) * 100:.0f} × {(box.y[1] - box.y[0]) * 100:.0f} cm",
+        tried=len({_cell(start, box) for start in starts}),
+        succeeded=len({_cell(start, box) for start in starts if start.success}),
+    )
 
 
 def _of(starts: list[_Start], kind: str) -> list[_Start]:
@@ -72,64 +113,45 @@ def _share(starts: list[_Start]) -> float:
     return sum(start.success for start in starts) / len(starts)
 
 
-def _words(starts: list[_Start], box: _MapBox) -> str:
-    reached = len({_cell(start, box) for start in starts})
-    stored = len({_cell(start, box) for start in starts if start.success})
-    total = _CELLS * _CELLS
-    sides = f"{(box.x[1] - box.x[0]) * 100:.0f} × {(box.y[1] - box.y[0]) * 100:.0f} cm"
-    text = f"{len(starts)} starts on {sides}, seen from above with the robot below. Of {total} equal fields,"
-    return f"{text} {reached} were tried and {stored} succeeded in."
-
-
-def _cell(start: _Start, box: _MapBox) -> tuple[int, int]:
+def _cell(start: _Start, box: _StartArea) -> tuple[int, int]:
     row = (start.x - box.x[0]) / max(box.x[1] - box.x[0], 1e-6)
     column = (start.y - box.y[0]) / max(box.y[1] - box.y[0], 1e-6)
     return min(_CELLS - 1, int(row * _CELLS)), min(_CELLS - 1, int(column * _CELLS))
 
 
-def _small(kind: str, starts: list[_Start], box: _MapBox) -> str:
-    name = escape(kind.replace("_", " "))
-    caption = f"<b>{name}</b> {len(starts)}"
-    return f'<figure class="map">{_map(starts, box, _SIZE)}<figcaption>{caption}</figcaption></figure>'
-
-
-def _map(starts: list[_Start], box: _MapBox, size: int, *, axes: bool = False) -> str:
-    """Seen from above: the robot looks up, along x; y grows to the left."""
+def _map(name: str, starts: list[_Start], box: _StartArea, size: int) -> StartMap:
+    """Lay out a map; coordinates are written on a large one."""
     scale = size / box.side
     width, height = (box.y[1] - box.y[0]) * scale, (box.x[1] - box.x[0]) * scale
-    step = max(1, len(starts) // _MOST_POINTS)
+    shown = starts[:: max(1, len(starts) // _MOST_POINTS)]
     radius = max(2.0, size / 110)
-    body = [f'<rect class="idle" width="{width:.0f}" height="{height:.0f}" rx="4"/>']
-    body += _grid(box, scale, width, height)
-    ordered = sorted(starts[::step], key=lambda start: not start.success)  # failures on top
-    for start in ordered:
-        x, y = (box.y[1] - start.y) * scale, (box.x[1] - start.x) * scale
-        if start.success:
-            body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>')
-        else:
-            arm = radius * 1.3
-            lines = f"m{-arm:.1f} {-arm:.1f}l{2 * arm:.1f} {2 * arm:.1f}m0 {-2 * arm:.1f}l{-2 * arm:.1f} {2 * arm:.1f}"
-            body.append(f'<path class="bad" d="M{x:.1f} {y:.1f}{lines}"/>')
-    body += _words_of_grid(box, scale, width, height) if axes else ()
-    return f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="width:{width:.0f}px">{"".join(body)}</svg>'
+    columns = [(round((box.y[1] - y) * scale, 1), y) for y in _tens(box.y)]
+    rows = [(round((box.x[1] - x) * scale, 1), x) for x in _tens(box.x)]
+    # Where two labels would meet in the lower left corner, there is none.
+    labels: list[tuple[float, float, str]] = []
+    labels += [(round(x + 2, 1), round(height) - 3, f"y {y:.1f}") for x, y in columns if 18 < x < width - 40]
+    labels += [(3, round(y - 2, 1), f"x {x:.1f} m") for y, x in rows if 12 < y < height - 14]
+    return StartMap(
+        name=name,
+        count=len(starts),
+        width=round(width),
+        height=round(height),
+        radius=round(radius, 1),
+        cross=_cross(radius * 1.3),
+        succeeded=[_place(start, box, scale) for start in shown if start.success],
+        failed=[_place(start, box, scale) for start in shown if not start.success],
+        columns=[x for x, _ in columns],
+        rows=[y for y, _ in rows],
+        labels=labels if size == _LARGE else [],
+    )
 
 
-def _grid(box: _MapBox, scale: float, width: float, height: float) -> Iterator[str]:
-    """A line every 10 cm."""
-    yield from (f'<path class="tick" d="M{(box.y[1] - y) * scale:.1f} 0V{height:.0f}"/>' for y in _tens(box.y))
-    yield from (f'<path class="tick" d="M0 {(box.x[1] - x) * scale:.1f}H{width:.0f}"/>' for x in _tens(box.x))
+def _place(start: _Start, box: _StartArea, scale: float) -> tuple[float, float]:
+    return round((box.y[1] - start.y) * scale, 1), round((box.x[1] - start.x) * scale, 1)
 
 
-def _words_of_grid(box: _MapBox, scale: float, width: float, height: float) -> Iterator[str]:
-    """The lines' coordinates, where they do not meet."""
-    for value in _tens(box.y):
-        x = (box.y[1] - value) * scale
-        if 18 < x < width - 40:
-            yield f'<text class="tick" x="{x + 2:.1f}" y="{height - 3:.0f}">y {value:.1f}</text>'
-    for value in _tens(box.x):
-        y = (box.x[1] - value) * scale
-        if 12 < y < height - 14:
-            yield f'<text class="tick" x="3" y="{y - 2:.1f}">x {value:.1f} m</text>'
+def _cross(arm: float) -> str:
+    return f"m{-arm:.1f} {-arm:.1f}l{2 * arm:.1f} {2 * arm:.1f}m0 {-2 * arm:.1f}l{-2 * arm:.1f} {2 * arm:.1f}"
 
 
 def _tens(span: tuple[float, float]) -> Iterator[float]:

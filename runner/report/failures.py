@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
-from html import escape
+from dataclasses import dataclass
 from pathlib import Path
-
-from PIL import Image
 
 from nimbus.datagen.analysis.covariates import failed_step
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.media.pages import jpeg_uri
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.preview import camera_order
+from nimbus.runner.media.preview import camera_order
 
 _MOST = 40
 """Leaves that are shown."""
 
 
-def render_failures(folder: Path, plans: Sequence[Attempt]) -> str:
-    """The tree as HTML; empty where no attempt failed.
+@dataclass(frozen=True, kw_only=True)
+class FailureLeaf:
+    """Failed attempts of one reason, in one part of a step."""
+
+    reason: str
+    phase: str
+    count: int
+    seconds: float
+    """[s] CPU"""
+    detail: str
+    """Of one of them."""
+    episode_id: str
+    """Of the same one."""
+    picture: str
+    """Address of its last moment; empty where none was kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureStep:
+    """Failed attempts of one step."""
+
+    name: str
+    count: int
+    seconds: float
+    """[s] CPU"""
+    leaves: list[FailureLeaf]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureTree:
+    """Failed attempts by step, reason and phase."""
+
+    count: int
+    seconds: float
+    """[s] CPU of the failed attempts"""
+    total_seconds: float
+    """[s] CPU of all attempts"""
+    kept: int
+    """Attempts whose files are in the dataset."""
+    steps: list[FailureStep]
+
+
+def build_failure_tree(folder: Path, plans: Sequence[Attempt]) -> FailureTree | None:
+    """Sort failed attempts into a tree; None where no attempt failed.
 
     Args:
         folder: Of the dataset.
@@ -29,24 +68,22 @@ def render_failures(folder: Path, plans: Sequence[Attempt]) -> str:
     """
     failed = [plan for plan in plans if not plan.success]
     if not failed:
-        return ""
+        return None
     steps: dict[str, list[Attempt]] = {}
     for attempt in failed:
         steps.setdefault(failed_step(attempt), []).append(attempt)
-    spent, total = _seconds(failed), _seconds(plans)
-    share = f", {spent / total:.1%} of all" if total else ""
-    kept = sum(attempt.failure is not None for attempt in failed)
-    told = f"{kept} of them kept, in failures/" if kept else "none kept; run with --keep-failures to see them"
-    attempts = f"{len(failed)} failed attempt{'' if len(failed) == 1 else 's'}"
-    text = [f"<p>{attempts} took {spent:.1f} s CPU{share}; {told}.</p><ul class='tree'>"]
-    shown = 0
-    for step, mine in sorted(steps.items(), key=lambda entry: -len(entry[1])):
-        text.append(f"<li><b>{escape(step)}</b> {len(mine)} <small>{_seconds(mine):.1f} s</small><ul>")
-        for (reason, phase), leaf in _leaves(mine):
-            shown += 1
-            text.append(_leaf(folder, reason, phase, leaf) if shown <= _MOST else "")
-        text.append("</ul></li>")
-    return "".join(text) + "</ul>"
+    room, rows = _MOST, []
+    for name, mine in sorted(steps.items(), key=lambda entry: -len(entry[1])):
+        leaves = [_leaf(folder, *key, leaf) for key, leaf in _leaves(mine)[:room]]
+        room -= len(leaves)
+        rows.append(FailureStep(name=name, count=len(mine), seconds=_seconds(mine), leaves=leaves))
+    return FailureTree(
+        count=len(failed),
+        seconds=_seconds(failed),
+        total_seconds=_seconds(plans),
+        kept=sum(attempt.failure is not None for attempt in failed),
+        steps=rows,
+    )
 
 
 def _leaves(attempts: Sequence[Attempt]) -> list[tuple[tuple[str, str], list[Attempt]]]:
@@ -63,12 +100,17 @@ def _part(phase: str) -> str:
     return " ".join(phase.split(" ")[2:])
 
 
-def _leaf(folder: Path, reason: str, phase: str, attempts: Sequence[Attempt]) -> str:
+def _leaf(folder: Path, reason: str, phase: str, attempts: Sequence[Attempt]) -> FailureLeaf:
     sample = next((attempt for attempt in attempts if attempt.failure), attempts[0])
-    picture = _picture(folder / sample.failure.path) if sample.failure else ""
-    words = f"{escape(reason.replace('_', ' '))}{f', {escape(phase)}' if phase else ''}"
-    detail = f'<small>"{escape(sample.detail[:160])}" ({escape(sample.episode_id)})</small>' if sample.detail else ""
-    return f"<li>{picture}{words} <b>{len(attempts)}</b> <small>{_seconds(attempts):.1f} s</small><br>{detail}</li>"
+    return FailureLeaf(
+        reason=reason,
+        phase=phase,
+        count=len(attempts),
+        seconds=_seconds(attempts),
+        detail=sample.detail[:160],
+        episode_id=sample.episode_id,
+        picture=_picture(folder / sample.failure.path) if sample.failure else "",
+    )
 
 
 def _seconds(attempts: Sequence[Attempt]) -> float:
@@ -77,7 +119,7 @@ def _seconds(attempts: Sequence[Attempt]) -> float:
 
 
 def _picture(path: Path) -> str:
-    """The last moment of a kept failure, as its first camera saw it; nothing where it cannot be read."""
+    """Show the last moment of a kept failure as its first camera saw it; nothing where it cannot be read."""
     try:
         with EpisodeFile(path) as episode:
             if not episode.cameras:
@@ -86,6 +128,4 @@ def _picture(path: Path) -> str:
             pixels = episode.rows(f"observations/images/{camera}", episode.step_count - 1)
     except InputError:
         return ""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=80)
-    return f'<img alt="" src="data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}">'
+    return jpeg_uri(pixels, quality=80)

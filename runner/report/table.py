@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from nimbus.datagen.analysis.covariates import CELL
-from nimbus.datagen.analysis.yields import Yields
+from nimbus.datagen.analysis.yields import YieldRow, Yields
+from nimbus.datagen.media.pages import jpeg_uri
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.runner.preview import readable
+from nimbus.runner.media.preview import readable
 
 _SCALE = 1000
 """[px/m]"""
@@ -32,15 +30,46 @@ Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Box:
-    """A part of the table [m]."""
+class _TableArea:
+    """A part of the table [m], and its picture from above, the robot below."""
 
     x: tuple[float, float]
     y: tuple[float, float]
 
+    def square(self, x: float, y: float, size_x: float, size_y: float) -> PictureRect:
+        """Place a rectangle whose lower corner is at x, y [m]."""
+        left, top = (self.y[1] - y - size_y) * _SCALE, (self.x[1] - x - size_x) * _SCALE
+        return PictureRect(left, top, size_y * _SCALE, size_x * _SCALE)
 
-def render_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence[Path]) -> str:
-    """Reach and yield of the cells as HTML; empty where nothing is known of places.
+
+@dataclass(frozen=True)
+class PictureRect:
+    """A rectangle in the picture [px]."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableMap:
+    """Picture of the table with reach and yield of its cells; all lengths are pixels."""
+
+    width: int
+    height: int
+    picture: str
+    """Address of the picture below; empty where no camera shows the table."""
+    cells: list[tuple[PictureRect, YieldRow]]
+    beyond: list[PictureRect]
+    """Out of the robot's reach."""
+    regions: dict[str, PictureRect]
+    cell_size: float = CELL
+    """[m]"""
+
+
+def map_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence[Path]) -> TableMap | None:
+    """Map reach and yield of the cells; None where nothing is known of positions.
 
     Args:
         yields: Of the dataset.
@@ -49,22 +78,18 @@ def render_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence
     """
     box = _box(yields, reach)
     if box is None:
-        return ""
-    width, height = (box.y[1] - box.y[0]) * _SCALE, (box.x[1] - box.x[0]) * _SCALE
-    picture = next(filter(None, readable(partial(_picture, box=box), episodes)), "")
-    body = [f'<rect class="idle" width="{width:.0f}" height="{height:.0f}"/>']
-    if picture:
-        body.append(f'<image href="data:image/jpeg;base64,{picture}" width="{width:.0f}" height="{height:.0f}"/>')
-    body += [*_cells(yields, box), *_unreachable(reach, box), *_regions(reach, box)]
-    drawing = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px">{"".join(body)}</svg>'
-    words = (
-        f"Seen from above, the robot below. A cell of {CELL * 100:g} cm: share of the episodes with an object there "
-        "that are kept, and how many there are. Outlined: the task's regions; dark: out of the robot's reach."
+        return None
+    return TableMap(
+        width=round((box.y[1] - box.y[0]) * _SCALE),
+        height=round((box.x[1] - box.x[0]) * _SCALE),
+        picture=next(filter(None, readable(partial(_picture, box=box), episodes)), ""),
+        cells=[(box.square(*_corner(row.value), CELL, CELL), row) for row in yields.of("cell")],
+        beyond=list(_unreachable(reach, box)),
+        regions={name: box.square(*region["origin"], *region["size"]) for name, region in reach.items()},
     )
-    return f'<figure class="table">{drawing}<figcaption>{words}</figcaption></figure>'
 
 
-def _box(yields: Yields, reach: Mapping[str, Any]) -> Box | None:
+def _box(yields: Yields, reach: Mapping[str, Any]) -> _TableArea | None:
     corners = [_corner(row.value) for row in yields.of("cell")]
     points = [*corners, *((x + CELL, y + CELL) for x, y in corners)]
     for region in reach.values():
@@ -73,7 +98,7 @@ def _box(yields: Yields, reach: Mapping[str, Any]) -> Box | None:
     if not points:
         return None
     low, high = np.min(points, axis=0) - _MARGIN, np.max(points, axis=0) + _MARGIN
-    return Box((float(low[0]), float(high[0])), (float(low[1]), float(high[1])))
+    return _TableArea((float(low[0]), float(high[0])), (float(low[1]), float(high[1])))
 
 
 def _corner(name: str) -> tuple[float, float]:
@@ -81,33 +106,7 @@ def _corner(name: str) -> tuple[float, float]:
     return float(x), float(y)
 
 
-def _square(box: Box, x: float, y: float, size_x: float, size_y: float) -> str:
-    """Attributes of a rectangle whose lower corner is at x, y [m]."""
-    left, top = (box.y[1] - y - size_y) * _SCALE, (box.x[1] - x - size_x) * _SCALE
-    return f'x="{left:.1f}" y="{top:.1f}" width="{size_y * _SCALE:.1f}" height="{size_x * _SCALE:.1f}"'
-
-
-def _cells(yields: Yields, box: Box) -> Iterator[str]:
-    for row in yields.of("cell"):
-        x, y = _corner(row.value)
-        hue = 8 + 150 * row.share**2
-        style = f"fill:hsl({hue:.0f} 70% 45%);fill-opacity:{0.2 + 0.4 * (1 - row.share):.2f}"
-        border = ' class="cell bad"' if row.flag else ' class="cell"'
-        yield f"<rect{border} {_square(box, x, y, CELL, CELL)} style='{style}'/>"
-        left, top = (box.y[1] - y - CELL / 2) * _SCALE, (box.x[1] - x - CELL / 2) * _SCALE
-        yield f'<text class="cell" x="{left:.0f}" y="{top:.0f}">{row.share:.0%}</text>'
-        yield f'<text class="cell small" x="{left:.0f}" y="{top + 15:.0f}">of {row.episodes}</text>'
-
-
-def _regions(reach: Mapping[str, Any], box: Box) -> Iterator[str]:
-    for name, region in reach.items():
-        (x, y), (size_x, size_y) = region["origin"], region["size"]
-        yield f'<rect class="region" {_square(box, x, y, size_x, size_y)}/>'
-        left, top = (box.y[1] - y - size_y) * _SCALE + 5, (box.x[1] - x - size_x) * _SCALE + 14
-        yield f'<text class="region" x="{left:.0f}" y="{top:.0f}">{name}</text>'
-
-
-def _unreachable(reach: Mapping[str, Any], box: Box) -> Iterator[str]:
+def _unreachable(reach: Mapping[str, Any], box: _TableArea) -> Iterator[PictureRect]:
     for region in reach.values():
         side, (size_x, size_y) = region["cell"], region["size"]
         for i, row in enumerate(region["reached"]):
@@ -115,11 +114,10 @@ def _unreachable(reach: Mapping[str, Any], box: Box) -> Iterator[str]:
                 if letter == "0":
                     x, y = region["origin"][0] + i * side, region["origin"][1] + j * side
                     width, depth = min(side, size_x - i * side), min(side, size_y - j * side)
-                    attributes = _square(box, x, y, width, depth)
-                    yield f'<rect class="beyond" {attributes}/>'
+                    yield box.square(x, y, width, depth)
 
 
-def _picture(path: Path, box: Box) -> str:
+def _picture(path: Path, box: _TableArea) -> str:
     """JPEG of the table from above, from the first moment of an episode; empty where no camera sees it."""
     with EpisodeFile(path) as episode:
         for camera in episode.cameras:
@@ -136,9 +134,7 @@ def _picture(path: Path, box: Box) -> str:
                 continue
             pixels = _sampled(episode.rows(f"observations/images/{camera}", 0), places)
             above = np.where(seen[..., None], pixels, 235).astype(np.uint8)
-            buffer = io.BytesIO()
-            Image.fromarray(above).save(buffer, "JPEG", quality=80)
-            return base64.b64encode(buffer.getvalue()).decode()
+            return jpeg_uri(above, quality=80)
     return ""
 
 
@@ -159,7 +155,7 @@ class _View:
         rays = np.linalg.solve(self.intrinsics, pixels) * far
         return (self.world_T_camera[:3, :3] @ rays).T + self.world_T_camera[:3, 3]
 
-    def onto(self, box: Box, height: float) -> tuple[Float, NDArray[np.bool_]]:
+    def onto(self, box: _TableArea, height: float) -> tuple[Float, NDArray[np.bool_]]:
         """Places (…, 2) [px], and whether they are in the picture, for every pixel of the table from above."""
         x = np.arange(box.x[1], box.x[0], -1 / _SCALE)
         y = np.arange(box.y[1], box.y[0], -1 / _SCALE)
@@ -181,7 +177,7 @@ def _sampled(pixels: NDArray[np.uint8], places: Float) -> Float:
     return np.stack(channels, axis=-1)
 
 
-def _table_height(points: Float, box: Box) -> float | None:
+def _table_height(points: Float, box: _TableArea) -> float | None:
     """The height that most of what is seen over a part of the table has [m]."""
     inside = (points[:, 0] > box.x[0]) & (points[:, 0] < box.x[1])
     inside &= (points[:, 1] > box.y[0]) & (points[:, 1] < box.y[1])

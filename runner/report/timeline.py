@@ -1,19 +1,17 @@
-"""The report's timeline: one row a worker seat, coloured by what the worker did, faults marked."""
+"""The report's timeline: one row a worker seat, colored by what the worker did, faults marked."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
-from html import escape
+from dataclasses import dataclass
 
 import numpy as np
 
 from nimbus.datagen.store.ledger.records import Fault, TimeSpan
-from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.figures import RunFigures
 
 SHOWN = ("load", "randomize", "plan", "render", "store")
-"""Stages with a colour; what else a worker does, such as starting, looks like loading."""
+"""Stages with a color; what else a worker does, such as starting, looks like loading."""
 _WIDTH, _LEFT, _TOP = 1000, 64, 6
 _ROW, _GAP = 22, 6
 _BINS = 1400
@@ -22,60 +20,96 @@ _MOST_RUNS = 4
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
 
-def render_timeline(runs: Iterable[RunFigures], spans: Iterable[TimeSpan], faults: Iterable[Fault]) -> str:
-    """The timeline of the last runs, as HTML; empty when no worker told what it did.
+@dataclass(frozen=True, kw_only=True)
+class TimelineRow:
+    """Row of one worker seat."""
+
+    seat: str
+    y: int
+    """[px]"""
+    bars: dict[str, str]
+    """SVG path of the time that a stage took, by stage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultMark:
+    """Mark of a fault."""
+
+    path: str
+    """SVG path."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Drawing of one run; all lengths are pixels."""
+
+    run: RunFigures
+    height: int
+    length: float
+    """[px] of the whole run"""
+    startup: float
+    """[px] of the run's start-up"""
+    rows: list[TimelineRow]
+    marks: list[FaultMark]
+    ticks: list[tuple[float, str]]
+    """Position [px] and text of each."""
+    fault_count: int
+    hidden: int
+    """Workers without a row."""
+    width: int = _WIDTH
+    left: int = _LEFT
+    top: int = _TOP
+    row_height: int = _ROW
+
+
+def lay_out_timelines(runs: Iterable[RunFigures], spans: Iterable[TimeSpan], faults: Iterable[Fault]) -> list[Timeline]:
+    """Lay out the timelines of the last runs of which spans are known.
 
     Args:
         runs: In order.
-        spans: What workers did, in any of these runs.
+        spans: Work of workers, in any of these runs.
         faults: Likewise.
     """
     by_run: dict[int, list[TimeSpan]] = {}
     for span in spans:
         by_run.setdefault(span.run, []).append(span)
     shown = [run for run in runs if run.id in by_run][-_MOST_RUNS:]
-    if not shown:
-        return ""
     faults = list(faults)
-    parts = [_one(run, by_run[run.id], [fault for fault in faults if fault.run == run.id]) for run in shown]
-    return _legend(any(fault.run in {run.id for run in shown} for fault in faults)) + "".join(parts)
+    return [_lay_out(run, by_run[run.id], [fault for fault in faults if fault.run == run.id]) for run in shown]
 
 
-def _legend(has_faults: bool) -> str:
-    items = [f'<span><i class="s-{stage}"></i>{stage}</span>' for stage in SHOWN]
-    items.insert(0, '<span><i class="startup"></i>start-up</span>')
-    items += ['<span><i class="s-fault"></i>fault</span>'] if has_faults else []
-    return f'<p class="legend">{"".join(items)}</p>'
-
-
-def _one(run: RunFigures, spans: list[TimeSpan], faults: list[Fault]) -> str:
+def _lay_out(run: RunFigures, spans: list[TimeSpan], faults: list[Fault]) -> Timeline:
     seats = sorted({span.worker for span in spans} | {fault.worker for fault in faults if fault.worker}, key=_number)
     hidden = len(seats) - _MOST_SEATS
-    seats = seats[:_MOST_SEATS]
+    tops = {seat: _TOP + row * (_ROW + _GAP) for row, seat in enumerate(seats[:_MOST_SEATS])}
     end = max([run.started + run.seconds, *(span.end for span in spans)])
     length = max(end - run.started, 1e-3)
     scale = (_WIDTH - _LEFT - 8) / length
-    height = _TOP + len(seats) * (_ROW + _GAP) + 20
-    body = [*_axis(length, scale, height)]
-    started = min(run.startup_seconds, length) * scale
-    for row, seat in enumerate(seats):
-        y = _TOP + row * (_ROW + _GAP)
-        mine = [span for span in spans if span.worker == seat]
-        body.append(f'<text x="0" y="{y + 15}">seat {escape(seat)}</text>')
-        body.append(f'<rect class="idle" x="{_LEFT}" y="{y}" width="{length * scale:.1f}" height="{_ROW}" rx="3"/>')
-        if started:
-            body.append(f'<rect class="startup" x="{_LEFT}" y="{y}" width="{started:.1f}" height="{_ROW}" rx="3"/>')
-        body += _bars(mine, run.started, length, scale, y)
-        body += [_mark(fault, run.started, scale, y) for fault in faults if fault.worker == seat]
-    body += [_mark(fault, run.started, scale, _TOP) for fault in faults if not fault.worker]
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
-    more = f", {hidden} more workers not shown" if hidden > 0 else ""
-    head = f"run {run.id} · {when} · {duration(run.seconds)} · {escape(run.state)} · {len(faults)} faults{more}"
-    svg = f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="timeline of run {run.id}">{"".join(body)}</svg>'
-    return f'<p class="run"><small>{head}</small></p>{svg}'
+    rows = [
+        TimelineRow(
+            seat=seat, y=y, bars=_bars([span for span in spans if span.worker == seat], run.started, length, scale, y)
+        )
+        for seat, y in tops.items()
+    ]
+    return Timeline(
+        run=run,
+        height=_TOP + len(rows) * (_ROW + _GAP) + 20,
+        length=round(length * scale, 1),
+        startup=round(min(run.startup_seconds, length) * scale, 1),
+        rows=rows,
+        marks=[
+            _mark(fault, run.started, scale, tops.get(fault.worker, _TOP))
+            for fault in faults
+            if not fault.worker or fault.worker in tops
+        ],
+        ticks=list(_ticks(length, scale)),
+        fault_count=len(faults),
+        hidden=hidden,
+    )
 
 
-def _bars(spans: list[TimeSpan], begin: float, length: float, scale: float, y: int) -> Iterator[str]:
+def _bars(spans: list[TimeSpan], begin: float, length: float, scale: float, y: int) -> dict[str, str]:
     """One path a stage: in each of many slices of time the stage that took the most of it."""
     busy = np.zeros((len(SHOWN), _BINS))
     width = length / _BINS
@@ -95,24 +129,20 @@ def _bars(spans: list[TimeSpan], begin: float, length: float, scale: float, y: i
         if (stage := int(chosen[low])) >= 0:
             x, size = _LEFT + low * width * scale, (high - low) * width * scale
             paths.setdefault(stage, []).append(f"M{x:.1f} {y}h{size:.1f}v{_ROW}h-{size:.1f}z")
-    for stage, pieces in paths.items():
-        yield f'<path class="s-{SHOWN[stage]}" d="{"".join(pieces)}"/>'
+    return {SHOWN[stage]: "".join(pieces) for stage, pieces in paths.items()}
 
 
-def _mark(fault: Fault, begin: float, scale: float, y: int) -> str:
+def _mark(fault: Fault, begin: float, scale: float, y: int) -> FaultMark:
     x = _LEFT + (fault.time - begin) * scale
-    place = f" in {fault.phase}" if fault.phase else ""
-    title = escape(f"{fault.kind}{place}: {fault.detail}"[:200])
-    shape = f"M{x:.1f} {y - 4}l6 {_ROW // 2 + 4}l-6 {_ROW // 2 + 4}l-6 -{_ROW // 2 + 4}z"
-    return f'<path class="s-fault" d="{shape}"><title>{title}</title></path>'
+    phase = f" in {fault.phase}" if fault.phase else ""
+    path = f"M{x:.1f} {y - 4}l6 {_ROW // 2 + 4}l-6 {_ROW // 2 + 4}l-6 -{_ROW // 2 + 4}z"
+    return FaultMark(path=path, text=f"{fault.kind}{phase}: {fault.detail}"[:200])
 
 
-def _axis(length: float, scale: float, height: int) -> Iterator[str]:
+def _ticks(length: float, scale: float) -> Iterator[tuple[float, str]]:
     step = next((tick for tick in _TICKS if length / tick <= 12), _TICKS[-1])
     for tick in range(int(length // step) + 1):
-        x = _LEFT + tick * step * scale
-        yield f'<path class="tick" d="M{x:.1f} {_TOP}V{height - 16}"/>'
-        yield f'<text class="tick" x="{x:.1f}" y="{height - 2}">{_clock(tick * step)}</text>'
+        yield round(_LEFT + tick * step * scale, 1), _clock(tick * step)
 
 
 def _clock(seconds: int) -> str:

@@ -10,8 +10,8 @@ from PIL import Image
 from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.runner import preview
-from nimbus.runner.preview import camera_order, depth_colors, mask_colors, write_previews
+from nimbus.runner.media import preview
+from nimbus.runner.media.preview import camera_order, write_previews
 
 
 def test_previews_are_a_sheet_with_a_row_an_episode_and_a_video_an_episode(tmp_path: Path) -> None:
@@ -74,18 +74,3 @@ def test_cameras_fixed_in_the_world_come_first(tmp_path: Path) -> None:
     (stored,) = write_dataset(tmp_path / "data", [make_rendered()])
     with EpisodeFile(tmp_path / "data" / stored.path) as episode:
         assert camera_order(episode) == ["front", "wrist"]
-
-
-def test_depth_is_coloured_from_near_to_far_and_black_where_nothing_was_hit() -> None:
-    depth = np.array([[0, 500, 1000, 2000]], dtype=np.uint16)
-    colors = depth_colors(depth)
-    assert colors[0, 0].tolist() == [0, 0, 0]
-    assert colors[0, 1, 2] > colors[0, 1, 1] and colors[0, 3, 0] > colors[0, 3, 2]
-    assert not depth_colors(np.zeros((2, 2), np.uint16)).any()
-
-
-def test_each_instance_has_its_own_colour_and_the_background_is_grey() -> None:
-    mask = np.arange(8, dtype=np.uint8)[None]
-    colors = mask_colors(mask, np.full((1, 8, 3), 128, np.uint8))[0]
-    assert len(np.unique(colors, axis=0)) == 8
-    assert np.ptp(colors[0]) == 0 and np.ptp(colors[1]) > 0

@@ -18,15 +18,19 @@ from synthetic import failure, make_labels, make_observations, make_rendered, op
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import Fault, Run, TimeSpan
+from nimbus.runner.media.preview import write_previews
 from nimbus.runner.monitor.progress import Progress
-from nimbus.runner.preview import write_previews
 from nimbus.runner.report import command, print_summary, write_report
 from nimbus.runner.report.figures import RunFigures
+from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import summarize
-from nimbus.runner.report.timeline import render_timeline
+from nimbus.runner.report.timeline import lay_out_timelines
 from nimbus.runner.report.yield_table import write_yields
+
+ATTACK = "<script>alert(1)</script>"
 
 
 @pytest.fixture
@@ -127,12 +131,40 @@ def test_the_page_holds_everything_it_shows_and_no_script(folder: Path) -> None:
 
 
 def test_text_from_outside_cannot_break_the_page(tmp_path: Path) -> None:
-    item = make_rendered()
-    object.__setattr__(item.layout.visual, "instruction", "put <b>&</b> <script>alert(1)</script> $title away")
-    write_dataset(tmp_path / "data", [item])
+    first = make_rendered(0)
+    object.__setattr__(first.layout.visual, "instruction", f"put <b>&</b> {ATTACK} $title {{{{ title }}}} away")
+    failed = make_rendered(1, outcome=failure(Reason.NO_GRASP))
+    failed = replace(failed, layout=_with_kind(failed.layout, ATTACK))
+    write_dataset(tmp_path / "data", [first, failed])
+    fault = Fault(time=1.0, run=1, worker=ATTACK, kind=ATTACK, detail=ATTACK, phase=ATTACK, incident=ATTACK)
+    reach = {ATTACK: {"origin": [0.3, -0.3], "size": [0.4, 0.35], "cell": 0.1, "reached": ["0111"]}}
+    run = replace(run_of(tmp_path / "data"), state=ATTACK, workers=ATTACK, ended=2e9, settings={"reach": reach})
+    span = TimeSpan(run=1, worker=ATTACK, stage=ATTACK, idx=-1, begin=run.started, end=run.started + 1)
+    told(tmp_path / "data", run, fault, span)
+    summary = replace(summarize(tmp_path / "data"), task=ATTACK, robot=ATTACK, reasons={ATTACK: 1}, phases={ATTACK: 1})
+    plans = [replace(plan, phase=ATTACK, reason=ATTACK, detail=ATTACK) for plan in attempts_of(tmp_path / "data")]
+    page = render_page(tmp_path / "data", summary, plans=plans, spans=[span])
+    assert "<script" not in page and page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
     reader = Reader()
-    reader.feed(write_report(tmp_path / "data").read_text())
-    assert "<script>alert(1)</script> $title" in " ".join(reader.words)
+    reader.feed(page)
+    text = " ".join(reader.words)
+    assert reader.open == [] and f"{ATTACK} $title {{{{ title }}}} away" in text
+    sections = (
+        "Who did what",
+        "Reach and yield",
+        "Where objects started",
+        "Planned against kept",
+        "Failures",
+        "Faults",
+    )
+    assert all(title in text for title in sections)
+
+
+def attempts_of(folder: Path) -> list[Attempt]:
+    ledger = Ledger(folder, read_only=True)
+    found = ledger.attempts()
+    ledger.close()
+    return found
 
 
 def test_an_empty_dataset_has_a_report_too(tmp_path: Path) -> None:
@@ -248,9 +280,9 @@ def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> N
         TimeSpan(run=1, worker="0", stage="render", idx=-1, begin=(i + 0.7) / 100, end=(i + 1) / 100)
         for i in range(5000)
     ]
-    page = render_timeline([run], busy, [])
-    assert "s-plan" in page and '<path class="s-render"' not in page
-    assert len(page) < 3000
+    (timeline,) = lay_out_timelines([run], busy, [])
+    (row,) = timeline.rows
+    assert list(row.bars) == ["plan"] and len(row.bars["plan"]) < 100
 
 
 def test_the_yield_ledger_is_a_table_and_part_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,7 +323,7 @@ def test_kept_failures_are_pictured_in_the_tree(tmp_path: Path) -> None:
     shown = {"labels": make_labels(), "observations": make_observations(20)}
     items = [make_rendered(0), make_rendered(1, outcome=failure(Reason.NO_PATH), **shown)]
     write_dataset(tmp_path / "data", items, keep_failures=True)
-    tree = write_report(tmp_path / "data").read_text().partition("<ul class='tree'>")[2].partition("</section>")[0]
+    tree = write_report(tmp_path / "data").read_text().partition('<ul class="tree">')[2].partition("</section>")[0]
     assert "no path" in tree and "closest 3 cm short" in tree and tree.count("data:image/jpeg") == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.quality.checks import examine
+from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.runner.cli import main
+from nimbus.runner.report.card import render_card
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +67,13 @@ def test_a_card_of_a_dataset_of_nimbus_says_how_to_read_it(folders: dict[str, Pa
     assert main(["card", str(folders["nimbus"]), "--out", str(tmp_path / "card.md")]) == 0
     text = (tmp_path / "card.md").read_text()
     assert "EpisodeFile" in text and "nimbus export" in text and not text.startswith("---")
+
+
+def test_text_from_files_cannot_break_a_card(folders: dict[str, Path]):
+    view = open_view(folders["nimbus"])
+    found = replace(examine(view), tasks={"<script>alert(1)</script> | two": 2})
+    text = render_card(folders["nimbus"], view, found, license="MIT", has_picture=False)
+    assert "| &lt;script>alert(1)&lt;/script> \\| two | 2 |" in text and "<script" not in text
 
 
 def test_without_rerun_one_line_says_how_to_get_it(

@@ -120,6 +120,15 @@ def test_certificates_are_shown_carried_and_checked(copy: Path, tmp_path: Path):
     assert [finding for finding in check(open_view(tmp_path / "v3")) if finding.check == "certificates"] == []
 
 
+def test_certificates_are_escaped_on_pages(copy: Path):
+    path, attack = copy / FILE_NAME, "<script>alert(1)</script>"
+    stored = json.loads(path.read_text())
+    stored["certificates"][0] |= {"name": attack, "figures": {attack: attack}, "problems": [attack]}
+    path.write_text(json.dumps(stored))
+    page = render_certificates(copy)
+    assert "<script" not in page and page.count("&lt;script&gt;") == 4
+
+
 def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
     path = copy / FILE_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"subject": "0" * 64}))

@@ -1,8 +1,7 @@
-"""Pictures of a dataset: a contact sheet and short videos, drawn from the stored episodes."""
+"""Pictures of datasets: contact sheets and short videos, drawn from the stored episodes."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -12,9 +11,13 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
+from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
+from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.media.colormaps import depth_colors, mask_overlay, normal_colors
+from nimbus.datagen.media.contact_sheet import INK, PAPER, SheetRow, draw_contact_sheet, drawable, load_font
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder import make_subfolder
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -25,16 +28,9 @@ Drawn = TypeVar("Drawn")
 
 FOLDER_NAME = "preview"
 SHEET_NAME = "contact_sheet.png"
-_TILE_HEIGHT = 150
-_GAP, _MARGIN, _CAPTION = 4, 20, 30
-_PAPER, _INK, _FAINT = (250, 250, 248), (32, 32, 36), (120, 120, 128)
 _MOMENTS = (0.0, 0.3, 0.6, 1.0)
-_TURBO = np.array(
-    [[48, 18, 59], [70, 107, 227], [40, 187, 236], [49, 242, 153], [162, 252, 60], [237, 208, 58], [251, 128, 34]]
-    + [[210, 49, 5], [122, 4, 3]],
-    dtype=np.float64,
-)
-"""Nine stops of the Turbo colour map, near to far."""
+_VIEW_MOMENTS = 6
+"""Pictures in a row of a sheet of any dataset, evenly spread."""
 
 
 def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int = 4) -> list[Path]:
@@ -79,21 +75,25 @@ def readable(draw: Callable[[Path], Drawn], paths: Iterable[Path]) -> Iterator[D
 
 def contact_sheet(paths: list[Path]) -> Image.Image:
     """One row an episode: the first camera four times, the others twice, then depth, instances and normals."""
-    rows = list(readable(_sheet_row, paths))
-    width = max((sum(tile.width + _GAP for tile in tiles) for _, _, tiles in rows), default=0) - _GAP + 2 * _MARGIN
-    height = _MARGIN + len(rows) * (_CAPTION + _TILE_HEIGHT + _MARGIN)
-    sheet = Image.new("RGB", (width, height), _PAPER)
-    draw = ImageDraw.Draw(sheet)
-    top = _MARGIN
-    for instruction, episode_id, tiles in rows:
-        draw.text((_MARGIN, top), _drawable(instruction), font=_font(17), fill=_INK)
-        draw.text((width - _MARGIN, top + 2), episode_id, font=_font(13), fill=_FAINT, anchor="ra")
-        left = _MARGIN
-        for tile in tiles:
-            sheet.paste(tile, (left, top + _CAPTION))
-            left += tile.width + _GAP
-        top += _CAPTION + _TILE_HEIGHT + _MARGIN
-    return sheet
+    return draw_contact_sheet(list(readable(_sheet_row, paths)))
+
+
+def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
+    """Save a contact sheet of any dataset: a row an episode and camera, from its beginning to its end.
+
+    Args:
+        view: The dataset.
+        path: File of the picture.
+        episodes: Number of episodes that are shown, the first ones.
+
+    Returns:
+        False where no picture can be read; nothing is written then.
+    """
+    clips = islice((clip for clip in view.clips() if not isinstance(clip, Finding)), episodes)
+    rows = [row for clip in clips for camera in clip.images if (row := _view_row(clip, camera)).pictures]
+    if rows:
+        draw_contact_sheet(rows, tile_height=120).save(path, optimize=True)
+    return bool(rows)
 
 
 def write_video(path: Path, target: Path) -> Path:
@@ -122,51 +122,36 @@ def camera_order(episode: EpisodeFile) -> list[str]:
     return sorted(episode.cameras, key=lambda name: (mounts.get(name, "") != "", name))
 
 
-def depth_colors(depth: NDArray[np.uint16]) -> Pixels:
-    """Colours from near (blue) to far (red), over the range of the picture; black where nothing was hit."""
-    hit = depth > 0
-    near, far = np.percentile(depth[hit], (1, 99)) if hit.any() else (0.0, 1.0)
-    place = np.clip((depth - near) / max(far - near, 1.0), 0, 1) * (len(_TURBO) - 1)
-    stops = np.arange(len(_TURBO))
-    colors = np.stack([np.interp(place, stops, _TURBO[:, channel]) for channel in range(3)], axis=-1)
-    return np.where(hit[..., None], colors, 0).astype(np.uint8)
-
-
-def mask_colors(mask: NDArray[np.uint8], rgb: Pixels) -> Pixels:
-    """Each instance in its own colour over a grey picture."""
-    hues = (np.arange(256) * 0.381966) % 1.0
-    palette = 255 * np.clip(np.abs((hues[:, None] * 6 + np.array([0, 4, 2])) % 6 - 3) - 1, 0, 1)
-    grey = np.repeat(rgb.mean(axis=-1, keepdims=True), 3, axis=-1)
-    return np.where(mask[..., None] > 0, 0.3 * grey + 0.7 * palette[mask], 0.5 * grey + 60).astype(np.uint8)
-
-
 def _has_images(path: Path) -> bool:
     with EpisodeFile(path) as episode:
         return bool(episode.cameras)
 
 
-def _sheet_row(path: Path) -> tuple[str, str, list[Image.Image]]:
+def _sheet_row(path: Path) -> SheetRow:
     with EpisodeFile(path) as episode:
         first, *others = camera_order(episode)
         last = episode.step_count - 1
-        tiles = [_image(episode, first, round(moment * last)) for moment in _MOMENTS]
-        tiles += [_image(episode, camera, round(moment * last)) for camera in others for moment in _MOMENTS[1:3]]
+        pictures = [_image(episode, first, round(moment * last)) for moment in _MOMENTS]
+        pictures += [_image(episode, camera, round(moment * last)) for camera in others for moment in _MOMENTS[1:3]]
         step = round(_MOMENTS[1] * last)
         rgb = episode.rows(f"observations/images/{first}", step)
-        tiles.append(depth_colors(episode.rows(f"observations/depth/{first}", step)))
-        tiles.append(mask_colors(episode.rows(f"observations/instance/{first}", step), rgb))
-        tiles.append((episode.rows(f"observations/normals/{first}", step).astype(np.int16) + 128).astype(np.uint8))
-        return episode.instruction, episode.episode_id, [_tile(pixels) for pixels in tiles]
+        pictures.append(depth_colors(episode.rows(f"observations/depth/{first}", step)))
+        pictures.append(mask_overlay(episode.rows(f"observations/instance/{first}", step), rgb))
+        pictures.append(normal_colors(episode.rows(f"observations/normals/{first}", step)))
+        return SheetRow(caption=episode.instruction, note=episode.episode_id, pictures=pictures)
+
+
+def _view_row(clip: EpisodeView, camera: str) -> SheetRow:
+    moments = np.unique(np.linspace(0, clip.length - 1, _VIEW_MOMENTS).round().astype(int)).tolist()
+    pictures: list[Pixels] = []
+    with suppress(Unreadable):  # QA reports what is damaged
+        for moment in moments:
+            pictures += clip.images[camera].read(moment, moment + 1)
+    return SheetRow(caption=f"{clip.name}, {camera}, {clip.length} frames", pictures=pictures)
 
 
 def _image(episode: EpisodeFile, camera: str, step: int) -> Pixels:
     return episode.rows(f"observations/images/{camera}", step)
-
-
-def _tile(pixels: Pixels) -> Image.Image:
-    image = Image.fromarray(pixels)
-    width = round(image.width * _TILE_HEIGHT / image.height)
-    return image.resize((width, _TILE_HEIGHT), Image.Resampling.LANCZOS)
 
 
 def _video_frames(episode: EpisodeFile) -> Iterator[Pixels]:
@@ -189,18 +174,8 @@ def _pad(picture: Pixels, height: int) -> Pixels:
 
 @cache
 def _band(width: int, instruction: str, caption: str) -> Pixels:
-    band = Image.new("RGB", (width, 44), _INK)
+    band = Image.new("RGB", (width, 44), INK)
     draw = ImageDraw.Draw(band)
-    draw.text((10, 4), _drawable(instruction), font=_font(14), fill=_PAPER)
-    draw.text((10, 23), caption, font=_font(13), fill=(150, 190, 230))
+    draw.text((10, 4), drawable(instruction), font=load_font(14), fill=PAPER)
+    draw.text((10, 23), caption, font=load_font(13), fill=(150, 190, 230))
     return np.asarray(band)
-
-
-def _drawable(text: str) -> str:
-    """Letters without accents: the font that comes with Pillow has no others."""
-    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
-
-
-@cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size=size)

@@ -1,0 +1,94 @@
+"""Pages and cards through Jinja2: values are escaped, a missing one is an error, and a page needs no other file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from numpy.typing import NDArray
+from PIL import Image
+
+_SHARED = Path(__file__).with_name("templates")
+"""Base page and style of all pages."""
+
+
+def render_html(template: Path, **values: object) -> Markup:
+    """Render a template of HTML; it may extend and include its neighbours and the shared ones.
+
+    Args:
+        template: File of the template.
+        values: By the names that the template uses; escaped, unless they are Markup.
+
+    Raises:
+        UndefinedError: The template uses a name that is not given.
+    """
+    return Markup(_html(template.parent).get_template(template.name).render(values))
+
+
+def render_markdown(template: Path, **values: object) -> str:
+    """Render a template of Markdown; no value can end a cell of a table, or begin a tag.
+
+    Args:
+        template: File of the template.
+        values: By the names that the template uses; escaped, unless they are Markup.
+
+    Raises:
+        UndefinedError: The template uses a name that is not given.
+    """
+    return _markdown(template.parent).get_template(template.name).render(values)
+
+
+def jpeg_uri(picture: NDArray[np.uint8], *, quality: int = 85, max_height: int | None = None) -> str:
+    """Encode a picture as an address that holds it.
+
+    Args:
+        picture: (H, W, 3) sRGB.
+        quality: Of the JPEG, 1 to 95.
+        max_height: [px] Larger pictures are shrunk to it; at most four times as wide.
+    """
+    image = Image.fromarray(picture)
+    if max_height:
+        image.thumbnail((4 * max_height, max_height))
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=quality)
+    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+@cache
+def _html(folder: Path) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader([folder, _SHARED]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": "{:.0%}".format, "tenths": "{:.1f}".format, "spaced": _spaced}
+    return environment
+
+
+@cache
+def _markdown(folder: Path) -> Environment:
+    return Environment(
+        loader=FileSystemLoader(folder),
+        finalize=_escape_cell,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _escape_cell(value: object) -> object:
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")

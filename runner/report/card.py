@@ -1,0 +1,75 @@
+"""Card of a dataset: a README.md with figures, its instructions, and how to load it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from markupsafe import Markup
+
+from nimbus.datagen.datasets.certificates.record import MEANING, summary_of
+from nimbus.datagen.datasets.certificates.subject import certificates_of
+from nimbus.datagen.datasets.export.publication import CARD_MARK, CARD_PICTURE
+from nimbus.datagen.datasets.quality.checks import Examination
+from nimbus.datagen.datasets.quality.view import View
+from nimbus.datagen.media.pages import render_markdown
+from nimbus.runner.monitor.dashboard_view import duration
+
+_TEMPLATE = Path(__file__).parent / "templates" / "card.md.j2"
+_TASKS = 20
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+"""Frames, and the Hub's word for less than that."""
+
+
+def render_card(folder: Path, view: View, found: Examination, *, license: str, has_picture: bool) -> str:
+    """Render the card.
+
+    Args:
+        folder: Of the dataset.
+        view: The dataset.
+        found: Result of its examination.
+        license: Of the dataset, as the Hub names it.
+        has_picture: Whether a contact sheet lies beside it.
+    """
+    is_lerobot = view.format.startswith("lerobot")
+    certificates = certificates_of(folder)
+    return render_markdown(
+        _TEMPLATE,
+        name=folder.resolve().name,
+        mark=Markup(CARD_MARK),
+        license=license,
+        robot=view.robot,
+        size=Markup(next((name for most, name in _SIZES if found.frame_count < most), "10M<n<100M")),
+        is_lerobot=is_lerobot,
+        info=Markup(_info(folder)) if is_lerobot else Markup(),
+        picture=CARD_PICTURE if has_picture else "",
+        figures=list(_figures(view, found)),
+        tasks=dict(islice(found.tasks.items(), _TASKS)),
+        found=found,
+        faults=sorted({finding.check for finding in found.findings}),
+        certificates=certificates.certificates if certificates else (),
+        meaning=MEANING,
+        summary_of=summary_of,
+    )
+
+
+def _info(folder: Path) -> str:
+    """``meta/info.json``, as text that cannot end its fence: every line begins with a bracket or a quote."""
+    info = json.loads((folder / "meta" / "info.json").read_text(encoding="utf-8"))
+    return json.dumps(info, indent=2, ensure_ascii=False)
+
+
+def _figures(view: View, found: Examination) -> Iterator[tuple[str, str]]:
+    yield "format", view.format
+    if view.robot:
+        yield "robot", view.robot
+    yield "episodes", f"{found.episode_count:,}"
+    yield "frames", f"{found.frame_count:,} at {view.fps:g} Hz, {duration(found.frame_count / view.fps)}"
+    if found.looks or found.picture_count:
+        yield "pictures", f"{found.picture_count:,}"
+    for name, (low, _, _) in found.ranges.items():
+        yield f"`{name}`", f"{len(low)} numbers"
+    if found.tasks:
+        yield "instructions", f"{len(found.tasks)}"
