@@ -126,9 +126,9 @@ def main(out: Path) -> None:
     from contract.kit_behaviour import Kit
     from contract.names import Contract
     from contract.standin import StandIn
-    from desks import AtOnce, Jobs, LocalChannel
+    from desks import LocalChannel, StubLauncher
 
-    from nimbus.datagen.editor.sketch import Sketch
+    from nimbus.datagen.ui.remote.scene_preview import ScenePreview
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()
@@ -142,17 +142,14 @@ def main(out: Path) -> None:
 
         def channel(*_: Any) -> LocalChannel:
             os.chdir(folder)  # so that the path is short
-            made = LocalChannel(Path())
-            made.editor._sketch = Sketch(Path(folder))
-            made.editor.errands = AtOnce(made.editor)
-            return made
+            return LocalChannel(Path(), preview=ScenePreview(Path(folder)))
 
-        extension.ProcessLauncher = lambda *_, **__: Jobs()  # pyright: ignore[reportAttributeAccessIssue]
+        extension.ProcessLauncher = lambda *_, **__: StubLauncher()  # pyright: ignore[reportAttributeAccessIssue]
         extension.ProcessChannel = channel  # pyright: ignore[reportAttributeAccessIssue]
         started = NimbusExtension()
         started.on_startup("nimbus.datagen-0.1.0")
         window = kit.show("Tools/Replicator/Nimbus")
-        for button in ("open", "steps 1", "pictures"):
+        for button in ("open", "steps 1", "check Pictures"):
             kit.press(button)
             kit.dispatch("omni.kit.app:GLOBAL_EVENT_UPDATE")
         kit.edit("StringField", "regions.start.size", "[0.4, -0.5]")

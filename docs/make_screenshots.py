@@ -31,7 +31,7 @@ def main() -> int:
         return shrink_all(Path(sys.argv[1]))
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | {"NIMBUS_SCREENSHOTS": folder}
-        test = ROOT / "tests/datagen/studio/test_browser.py"
+        test = ROOT / "tests/datagen/ui/browser/test_browser.py"
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", str(test)], env=env, cwd=ROOT)
         return done.returncode or shrink_all(Path(folder))
 

@@ -16,8 +16,8 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries(skill_folders=args.skills)
-    from nimbus.datagen.studio.app import Studio
-    from nimbus.datagen.studio.sharpness import QUICK, SHARP, drawn_with, has_gpu
+    from nimbus.datagen.ui.browser.pixel_ratio import QUICK, SHARP, has_gpu, page_url
+    from nimbus.datagen.ui.browser.studio import Studio
 
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -26,7 +26,7 @@ def command(args: argparse.Namespace) -> int:
     simple = sharpness < SHARP
     studio = Studio(args.task, host=args.host, port=args.port, interpreter=sys.executable, simple=simple)
     with contextlib.closing(studio):
-        sys.stdout.write(f"{drawn_with(studio.address, sharpness)}\n")
+        sys.stdout.write(f"{page_url(studio.address, sharpness)}\n")
         if args.host != LOOPBACK:
             sys.stderr.write(f"anybody who reaches {args.host} can change files and start runs as you\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""An editor in this process, with sketches that are only noted, and processes that end when a test says so."""
+"""An editor in this process, with a scene that only notes its calls, and processes that end when a test says so."""
 
 from __future__ import annotations
 
@@ -7,13 +7,39 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.editor.editor import Editor
-from nimbus.datagen.editor.screen import Marks
-from nimbus.datagen.editor.sketch import Sketch
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.remote.editor_server import RemoteEditor
+from nimbus.datagen.ui.remote.messages import ViewportMarkers, parse_request
+from nimbus.datagen.ui.remote.scene_preview import ScenePreview
+
+TASK = """\
+# A task with one of everything.
+robot: panda
+scene: tabletop
+regions:
+  start: {on: table, center: [0.5, 0.0], size: [0.3, 0.4]}
+  other: {on: table, center: [0.4, 0.3], size: [0.1, 0.1]}
+objects:
+  items: {library: trash, region: start}
+steps:
+  - for item in items:
+      - pick: item
+      - place: {object: item, into: "bins[item.class]"}
+  - home
+success:
+  - for item in items:
+      - inside: {object: item, container: "bins[item.class]"}
+  - gripper_clear
+cameras:
+  front: {position: [1.5, 0.0, 0.9], look_at: [0.45, 0.0, 0.05], vertical_fov: 42 deg, size: [320, 240]}
+  side: {position: [0.4, 1.2, 0.9], look_at: [0.45, 0.0, 0.05], vertical_fov: 42 deg, size: [320, 240]}
+randomize: {light: {intensity: [60 %, 120 %]}, materials: {tint: 25 %}}
+instructions: ["Sort the trash."]
+"""
+"""A task with one of everything."""
 
 
-class Job:
+class StubProcess:
     """A process that ends when the test says so."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -32,38 +58,42 @@ class Job:
         self.code, self.text = code, text
 
 
-class Jobs(list[Job]):
+class StubLauncher(list[StubProcess]):
     """Remembers what was started."""
 
-    def start(self, words: Sequence[str]) -> Job:
-        self.append(Job(words))
+    def start(self, words: Sequence[str]) -> StubProcess:
+        self.append(StubProcess(words))
         return self[-1]
 
 
-class AtOnce:
-    """Errands that are done when they are sent."""
+class ImmediateTasks:
+    """Runs tasks when they are submitted."""
 
-    def __init__(self, editor: Editor) -> None:
-        self._editor = editor
+    def __init__(self) -> None:
+        self._report: Callable[[str], None] = lambda _: None
 
-    def send(self, what: str, work: Callable[[], object]) -> None:
+    def report_to(self, activity: Callable[[str], None], error: Callable[[str], None]) -> None:
+        self._report = error
+
+    def submit(self, task: str, work: Callable[[], object]) -> None:
         try:
             work()
         except InputError as error:
-            self._editor.say(str(error))
+            self._report(str(error))
 
 
-class Noted(Sketch):
-    """Sketches nothing, and remembers what was asked for."""
+class NotedScene(ScenePreview):
+    """Computes nothing, and remembers its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, int]]] = []
-        self.shown, self.marks, self.pictures = None, Marks(), {}
+        self.stage, self.markers, self.pictures = None, ViewportMarkers(), {}
         self.findings: list[Any] = []
 
     def _note(self, name: str) -> Callable[..., str]:
         def note(task: Any, **chosen: int) -> str:
-            self.asked.append((name, chosen))
+            if name != "outline":
+                self.asked.append((name, chosen))
             return f"{name} done"
 
         return note
@@ -78,19 +108,14 @@ class Noted(Sketch):
         return self.findings
 
 
-def make_editor(folder: Path, *, changed: Callable[[], None] = lambda: None) -> tuple[Editor, Noted]:
-    sketch = Noted()
-    editor = Editor(sketch, folder=folder, changed=changed)
-    editor.errands = AtOnce(editor)
-    return editor, sketch
-
-
 class LocalChannel:
-    """Speaks with an editor in this process, in the same lines as with one in another."""
+    """Carries the lines of an editor in this process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, preview: ScenePreview | None = None) -> None:
         self._changed = False
-        self.editor, self.sketch = make_editor(folder, changed=self._note)
+        self.scene = NotedScene()
+        self.editor = RemoteEditor(preview or self.scene, ImmediateTasks(), folder=folder)
+        self.editor.observe(self._note)
         self.closed = 0
         self.dead = ""
 
@@ -98,14 +123,15 @@ class LocalChannel:
         self._changed = True
 
     def send(self, line: str) -> None:
-        request = json.loads(line)
+        request = parse_request(line)
+        assert request is not None
         self.editor.act(request["id"], request["value"])
 
     def receive(self) -> list[str]:
         if self.dead:
             raise InputError(self.dead)
         changed, self._changed = self._changed, False
-        return [json.dumps(self.editor.screen())] if changed else []
+        return [json.dumps(self.editor.state())] if changed else []
 
     def close(self) -> None:
         self.closed += 1

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests/datagen/studio")]
+sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests/datagen/ui/browser")]
 
 from browser import Browser  # noqa: E402
 from visit import served  # noqa: E402

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.panel.launch import environment
+from nimbus.datagen.ui.runs.launch import environment
 from nimbus.runner.isaac.shared_memory import note_shared_memory, remove_shared_memory
 
 _LIVE = """

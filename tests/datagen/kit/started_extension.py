@@ -5,40 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from contract.kit_behaviour import Kit
-from desks import Jobs, LocalChannel
+from desks import LocalChannel, StubLauncher
 
 MENU = "Tools/Replicator/Nimbus"
 UPDATE = "omni.kit.app:GLOBAL_EVENT_UPDATE"
-TASK = """\
-# A task with one of everything.
-robot: panda
-scene: tabletop
-regions:
-  start: {on: table, center: [0.5, 0.0], size: [0.3, 0.4]}
-  other: {on: table, center: [0.4, 0.3], size: [0.1, 0.1]}
-objects:
-  items: {library: trash, region: start}
-steps:
-  - for item in items:
-      - pick: item
-      - place: {object: item, into: "bins[item.class]"}
-  - home
-success:
-  - for item in items:
-      - inside: {object: item, container: "bins[item.class]"}
-  - gripper_clear
-cameras:
-  front: {position: [1.5, 0.0, 0.9], look_at: [0.45, 0.0, 0.05], vertical_fov: 42 deg, size: [320, 240]}
-  side: {position: [0.4, 1.2, 0.9], look_at: [0.45, 0.0, 0.05], vertical_fov: 42 deg, size: [320, 240]}
-randomize: {light: {intensity: [60 %, 120 %]}, materials: {tint: 25 %}}
-instructions: ["Sort the trash."]
-"""
 
 
 class Started:
     """The extension, started, its window open; the editor is in this process, runs are the test's."""
 
-    def __init__(self, extension: Any, kit: Kit, jobs: Jobs, channels: list[LocalChannel]) -> None:
+    def __init__(self, extension: Any, kit: Kit, jobs: StubLauncher, channels: list[LocalChannel]) -> None:
         self.extension, self.kit, self.jobs, self.channels = extension, kit, jobs, channels
 
     @property
@@ -48,7 +24,7 @@ class Started:
     @property
     def text(self) -> str:
         """Of the task that is edited."""
-        draft = self.channel.editor._draft
+        draft = self.channel.editor.draft
         return draft.text if draft else ""
 
     def look(self) -> None:
@@ -66,5 +42,10 @@ class Started:
         self.kit.choose(name, option)
         self.look()
 
-    def said(self, label: str) -> str:
-        return self.kit.find("Label", label).text
+    def label(self, name: str) -> str:
+        """Text of a label."""
+        return self.kit.find("Label", name).text
+
+    def field(self, name: str) -> str:
+        """Text of a field."""
+        return self.kit.find("StringField", name).model.get_value_as_string()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.panel.launch import environment
+from nimbus.datagen.ui.runs.launch import environment
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTENSION = ROOT / "exts/nimbus.datagen"
@@ -56,8 +56,8 @@ sys.meta_path.insert(0, Blocker())
 
 def test_the_panel_loads_from_it_without_our_dependencies(unpacked: Path):
     code = f"""{BLOCKER}
-import nimbus.datagen.panel.model as model
-import nimbus.datagen.editor.desk, nimbus.datagen.editor.link
+import nimbus.datagen.ui.runs.run_panel as model
+import nimbus.datagen.ui.remote.remote_panel, nimbus.datagen.ui.remote.editor_process
 print(model.__file__)
 """
     done = run(unpacked, code)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from started_extension import TASK, Started
+from desks import TASK
+from started_extension import Started
 
 
 def test_an_editor_that_dies_is_followed_by_another_with_the_same_text(opened: Started):
@@ -15,7 +16,7 @@ def test_an_editor_that_dies_is_followed_by_another_with_the_same_text(opened: S
     opened.look()
     assert len(opened.channels) == 2 and opened.channels[0].closed == 1
     assert opened.text == TASK + "rate: 30\n"
-    assert "Killed" in opened.said("problem")
+    assert "Killed" in opened.label("problem")
 
 
 def test_an_editor_that_cannot_be_started_is_one_line(started: Started, monkeypatch: pytest.MonkeyPatch):
@@ -27,4 +28,4 @@ def test_an_editor_that_cannot_be_started_is_one_line(started: Started, monkeypa
 
     monkeypatch.setattr(extension, "ProcessChannel", missing)
     started.press("open")
-    assert started.said("problem") == "no Python with Nimbus's dependencies was found; make one"
+    assert started.label("problem") == "no Python with Nimbus's dependencies was found; make one"

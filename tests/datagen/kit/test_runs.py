@@ -20,23 +20,23 @@ def test_run_starts_a_process_and_shows_its_progress(opened: Started, tmp_path: 
     status = {"state": "running", "target": 40, "settled": 10, "stored": 9, "failures": {"no_path": 3}}
     (tmp_path / "made/status.json").write_text(json.dumps(status))
     opened.look()
-    assert opened.said("progress") == "running, 10 of 40 episodes, 9 stored, 3 failed attempts"
+    assert opened.label("progress") == "running, 10 of 40 episodes, 9 stored, 3 failed attempts"
     bar = next(widget for widget in opened.kit.widgets if type(widget).__name__ == "ProgressBar")
     assert bar.model.get_value_as_float() == 0.25
 
 
 def test_a_task_that_is_not_saved_or_wrong_is_not_run(started: Started, tmp_path: Path):
     started.press("run")
-    assert "no task is open" in started.said("problem")
+    assert "no task is open" in started.label("problem")
     started.edit("StringField", "task", "sort_trash")
     started.press("open")
     started.press("run")
-    assert "the task is not saved" in started.said("problem")
-    started.press("save")
+    assert "the task is not saved" in started.label("problem")
+    started.press("disk Save")
     started.edit("StringField", "rate", "-3")
-    started.press("save")
+    started.press("disk Save")
     started.press("run")
-    assert "rate" in started.said("problem")
+    assert "rate" in started.label("problem")
     assert started.jobs == []
 
 
@@ -44,10 +44,10 @@ def test_cancel_asks_the_run_to_stop(opened: Started):
     opened.press("run")
     opened.press("cancel")
     assert opened.jobs[-1].cancelled == 1
-    assert "stopping" in opened.said("progress")
+    assert "stopping" in opened.label("progress")
     opened.jobs[-1].end(130)
     opened.look()
-    assert opened.said("problem") == "stopped"
+    assert opened.label("problem") == "stopped"
     assert opened.kit.find("Button", "run").enabled
 
 
@@ -55,7 +55,7 @@ def test_open_report_opens_the_page_of_the_run(opened: Started, monkeypatch: pyt
     shown: list[str] = []
     monkeypatch.setattr("webbrowser.open", shown.append)
     opened.press("report")
-    assert "no report yet" in opened.said("problem")
+    assert "no report yet" in opened.label("problem")
     opened.press("run")
     page = Path("out/mine/report.html")
     page.parent.mkdir(parents=True)

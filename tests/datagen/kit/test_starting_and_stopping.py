@@ -27,13 +27,13 @@ def test_nothing_is_started_before_somebody_asks(started: Started):
 def test_shutting_down_leaves_nothing(opened: Started):
     opened.press("run")
     kit, extension = opened.kit, opened.extension
-    window, desk = weakref.ref(kit.windows[0]), extension._desk
+    window, panel = weakref.ref(kit.windows[0]), extension._panel
     extension.on_shutdown()
     kit.widgets.clear()
     gc.collect()
     assert (kit.menus, kit.windows, len(kit.observers), len(kit.edits)) == ({}, [], 0, 0)
     assert window() is None
-    assert desk._observers == [] and desk.panel._observers == []
+    assert panel._observers == [] and panel.runs._observers == []
     assert opened.channel.closed == 1
     assert opened.jobs[-1].cancelled == 0, "a run goes on"
     assert kit.settings["/persistent/exts/nimbus.datagen/task"].endswith("mine.yaml")

@@ -240,7 +240,7 @@ sys.meta_path.insert(0, Blocker())
 import nimbus.datagen.render.isaacsim.renderer, nimbus.datagen.simulate.isaacsim, nimbus.datagen.simulate.kit_app
 import nimbus.datagen.usd.stack_layout, nimbus.datagen.render.isaacsim.region_labels, nimbus.datagen.usd.layout_export
 """
-    from nimbus.datagen.panel.launch import PACKAGE_FOLDER
+    from nimbus.datagen.ui.runs.launch import PACKAGE_FOLDER
 
     env = {"PYTHONPATH": str(PACKAGE_FOLDER)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)

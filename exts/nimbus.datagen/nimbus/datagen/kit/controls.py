@@ -1,4 +1,4 @@
-"""Draws the controls that an editor describes with omni.ui; knows their kinds, and nothing of tasks."""
+"""Renders the controls of a form with omni.ui."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import omni.ui as ui
+
+from nimbus.datagen.ui.form import ControlData
 
 LABEL_WIDTH = 130
 ROW_HEIGHT = 24
@@ -32,10 +34,10 @@ class Controls:
         """Hear of nothing any more."""
         self._held.clear()
 
-    def draw(self, controls: Sequence[dict[str, Any]]) -> None:
+    def draw(self, controls: Sequence[ControlData]) -> None:
         """Draw one below the other, buttons side by side."""
         self._held.clear()
-        buttons: list[dict[str, Any]] = []
+        buttons: list[ControlData] = []
         for control in controls:
             if control["kind"] == "button":
                 buttons.append(control)
@@ -43,43 +45,43 @@ class Controls:
             self._draw_buttons(buttons)
             buttons = []
             _KINDS[control["kind"]](self, control)
-            if control.get("problem"):
+            if control["problem"]:
                 ui.Label(control["problem"], word_wrap=True, style=RED, identifier=f"{control['id']} problem")
         self._draw_buttons(buttons)
 
-    def _draw_buttons(self, buttons: Sequence[dict[str, Any]]) -> None:
+    def _draw_buttons(self, buttons: Sequence[ControlData]) -> None:
         for start in range(0, len(buttons), _IN_A_ROW):
             with ui.HStack(height=ROW_HEIGHT, spacing=4):
                 for control in buttons[start : start + _IN_A_ROW]:
                     name = control["id"]
                     ui.Button(
-                        control.get("label", name),
+                        control["label"],
                         clicked_fn=lambda name=name: self._act(name, None),
                         identifier=name,
-                        tooltip=control.get("hint", ""),
+                        tooltip=control["hint"],
                     )
 
-    def _text(self, control: dict[str, Any]) -> None:
+    def _text(self, control: ControlData) -> None:
         with ui.HStack(height=ROW_HEIGHT, spacing=4):
             _label(control)
-            field = ui.StringField(identifier=control["id"], tooltip=control.get("hint", ""))
-        self._take(control, field, str(control.get("value", "")), lambda model: model.get_value_as_string())
+            field = ui.StringField(identifier=control["id"], tooltip=control["hint"])
+        self._take(control, field, str(control["value"]), lambda model: model.get_value_as_string())
 
-    def _lines(self, control: dict[str, Any]) -> None:
-        text = str(control.get("value", ""))
+    def _lines(self, control: ControlData) -> None:
+        text = str(control["value"])
         count = min(max(text.count("\n") + 2, 3), _MOST_LINES)
-        ui.Label(control.get("label", ""), height=ROW_HEIGHT)
+        ui.Label(control["label"], height=ROW_HEIGHT)
         field = ui.StringField(
             multiline=True,
             height=_LINES_HEIGHT * count,
             identifier=control["id"],
-            tooltip=control.get("hint", ""),
+            tooltip=control["hint"],
         )
         self._take(control, field, text, lambda model: model.get_value_as_string())
 
-    def _number(self, control: dict[str, Any]) -> None:
+    def _number(self, control: ControlData) -> None:
         least, most, step = control["limits"]
-        value, name, hint = control.get("value", 0), control["id"], control.get("hint", "")
+        value, name, hint = control["value"], control["id"], control["hint"]
         with ui.HStack(height=ROW_HEIGHT, spacing=4):
             _label(control)
             if isinstance(step, int):
@@ -89,7 +91,7 @@ class Controls:
                 drag = ui.FloatDrag(min=least, max=most, step=step, name=name, tooltip=hint)
                 self._take(control, drag, value, lambda model: model.get_value_as_float())
 
-    def _range(self, control: dict[str, Any]) -> None:
+    def _range(self, control: ControlData) -> None:
         least, most, step = control["limits"]
         bounds = list(control["value"])
         with ui.HStack(height=ROW_HEIGHT, spacing=4):
@@ -105,12 +107,12 @@ class Controls:
                 edited = drag.model.subscribe_end_edit_fn(take)
                 self._held.append(edited)
 
-    def _choice(self, control: dict[str, Any]) -> None:
-        options, value = control.get("options", []), control.get("value", "")
+    def _choice(self, control: ControlData) -> None:
+        options, value = control["options"], control["value"]
         with ui.HStack(height=ROW_HEIGHT, spacing=4):
             _label(control)
             index = options.index(value) if value in options else 0
-            box = ui.ComboBox(index, *options, identifier=control["id"], tooltip=control.get("hint", ""))
+            box = ui.ComboBox(index, *options, identifier=control["id"], tooltip=control["hint"])
 
         def take(model: Any, _: Any) -> None:
             chosen = options[model.get_item_value_model().get_value_as_int()]
@@ -120,9 +122,21 @@ class Controls:
         changed = box.model.subscribe_item_changed_fn(take)
         self._held.append(changed)
 
-    def _rows(self, control: dict[str, Any]) -> None:
-        for number, text in enumerate(control.get("options", [])):
-            mark = "> " if number == control.get("value", 0) else "   "
+    def _button_row(self, control: ControlData) -> None:
+        name, hint = control["id"], control["hint"]
+        with ui.HStack(height=ROW_HEIGHT, spacing=4):
+            _label(control)
+            for option in control["options"]:
+                ui.Button(
+                    option,
+                    clicked_fn=lambda option=option: self._act(name, option),
+                    identifier=f"{name} {option}",
+                    tooltip=hint,
+                )
+
+    def _rows(self, control: ControlData) -> None:
+        for number, text in enumerate(control["options"]):
+            mark = "> " if number == control["value"] else "   "
             ui.Button(
                 mark + text,
                 clicked_fn=lambda number=number: self._act(control["id"], number),
@@ -131,10 +145,10 @@ class Controls:
                 alignment=ui.Alignment.LEFT_CENTER,
             )
 
-    def _note(self, control: dict[str, Any]) -> None:
-        ui.Label(control.get("label", ""), word_wrap=True, identifier=control["id"])
+    def _note(self, control: ControlData) -> None:
+        ui.Label(control["label"], word_wrap=True, identifier=control["id"])
 
-    def _take(self, control: dict[str, Any], field: Any, value: Any, read: Callable[[Any], Any]) -> None:
+    def _take(self, control: ControlData, field: Any, value: Any, read: Callable[[Any], Any]) -> None:
         """Show a value, and tell of another one when the field is left."""
         model = field.model
         model.set_value(value)
@@ -147,16 +161,17 @@ class Controls:
         self._held.append(held)
 
 
-def _label(control: dict[str, Any]) -> None:
-    ui.Label(control.get("label", ""), width=LABEL_WIDTH, elided_text=True)
+def _label(control: ControlData) -> None:
+    ui.Label(control["label"], width=LABEL_WIDTH, elided_text=True)
 
 
-_KINDS: dict[str, Callable[[Controls, dict[str, Any]], None]] = {
+_KINDS: dict[str, Callable[[Controls, ControlData], None]] = {
     "text": Controls._text,
     "lines": Controls._lines,
     "number": Controls._number,
     "range": Controls._range,
     "choice": Controls._choice,
+    "buttons": Controls._button_row,
     "rows": Controls._rows,
     "note": Controls._note,
 }

@@ -15,12 +15,12 @@ import omni.ext
 import omni.kit.app
 from omni.kit.menu.utils import MenuHelperExtensionFull
 
-from nimbus.datagen.editor.desk import Desk
-from nimbus.datagen.editor.link import EditorLink, ProcessChannel
 from nimbus.datagen.kit.viewport import KitViewport
 from nimbus.datagen.kit.window import PanelWindow
-from nimbus.datagen.panel.launch import ProcessLauncher
-from nimbus.datagen.panel.model import Panel
+from nimbus.datagen.ui.remote.editor_process import EditorConnection, ProcessChannel
+from nimbus.datagen.ui.remote.remote_panel import RemotePanel
+from nimbus.datagen.ui.runs.launch import ProcessLauncher
+from nimbus.datagen.ui.runs.run_panel import RunPanel
 
 _SETTINGS = "/exts/nimbus.datagen"
 _LAST_TASK = "/persistent/exts/nimbus.datagen/task"
@@ -47,15 +47,15 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         folder = Path(tempfile.gettempdir()) / f"nimbus.datagen-{_user()}"
         interpreter = settings.get_as_string(f"{_SETTINGS}/python")
         self._viewport = KitViewport()
-        panel = Panel(ProcessLauncher(folder, interpreter=interpreter), self._viewport, folder=folder)
-        self._desk = Desk(EditorLink(lambda: ProcessChannel(interpreter)), panel, self._viewport)
-        self._desk.set_task(settings.get_as_string(_LAST_TASK) or settings.get_as_string(f"{_SETTINGS}/task"))
+        runs = RunPanel(ProcessLauncher(folder, interpreter=interpreter), self._viewport)
+        self._panel = RemotePanel(EditorConnection(lambda: ProcessChannel(interpreter)), runs, self._viewport)
+        self._panel.set_task(settings.get_as_string(_LAST_TASK) or settings.get_as_string(f"{_SETTINGS}/task"))
         self._poll_period = settings.get_as_float(f"{_SETTINGS}/poll_period")
         self._polled = 0.0
         self._updates = carb.eventdispatcher.get_eventdispatcher().observe_event(
             event_name=omni.kit.app.GLOBAL_EVENT_UPDATE,
             on_event=self._update,
-            observer_name="nimbus.datagen.panel",
+            observer_name="nimbus.datagen.kit",
         )
         self.menu_startup(self._make_window, self.WINDOW_NAME, self.WINDOW_NAME, self.MENU_GROUP)
 
@@ -63,16 +63,16 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         """Take everything back; a run goes on in its own process."""
         self.menu_shutdown()
         self._updates = None
-        carb.settings.get_settings().set_string(_LAST_TASK, self._desk.task)
-        self._desk.close()
+        carb.settings.get_settings().set_string(_LAST_TASK, self._panel.task)
+        self._panel.close()
         self._viewport.close()
 
     def _make_window(self) -> PanelWindow:
-        return PanelWindow(self._desk, title=self.WINDOW_NAME)
+        return PanelWindow(self._panel, title=self.WINDOW_NAME)
 
     def _update(self, event: Any) -> None:
         """Look after the processes some times a second, not at every frame."""
         now = time.monotonic()
         if now - self._polled >= self._poll_period:
             self._polled = now
-            self._desk.poll()
+            self._panel.poll()

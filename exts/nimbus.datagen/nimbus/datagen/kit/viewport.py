@@ -1,4 +1,4 @@
-"""Shows stages and marks in Kit's viewport, and pages in the user's browser."""
+"""Shows stages and markers in Kit's viewport, and pages in the user's browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import omni.timeline
 import omni.usd
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.kit.marks import StageMarks
+from nimbus.datagen.kit.markers import StageMarkers
+from nimbus.datagen.ui.remote.messages import MarkersData
 
 
 class KitViewport:
@@ -22,7 +23,7 @@ class KitViewport:
     def __init__(self) -> None:
         self._opening: asyncio.Future[None] | None = None
         self._failed = self._own = self._warned = ""
-        self._marks = StageMarks()
+        self._markers = StageMarkers()
 
     def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
         """Open a stage in place of the one that is open, in the background, and play its animation.
@@ -44,27 +45,27 @@ class KitViewport:
         self._cancel()
         self._opening = omni.kit.async_engine.run_coroutine(self._open(path, duration))
 
-    def complaint(self) -> str:
-        """Why the last stage could not be opened, told once; empty when it was, or is still being opened."""
+    def take_error(self) -> str:
+        """Return why the last stage could not be opened, once; empty when it was, or is still being opened."""
         failed, self._failed = self._failed, ""
         return failed
 
-    def mark(self, marks: dict[str, Any]) -> None:
+    def draw_markers(self, markers: MarkersData) -> None:
         """Draw regions, cameras and spots beside the stage."""
-        self._marks.draw(omni.usd.get_context().get_stage(), marks)
+        self._markers.draw(omni.usd.get_context().get_stage(), markers)
 
-    def moved(self) -> list[tuple[str, Any]]:
-        """What the user has moved and let go."""
-        return self._marks.moved(omni.usd.get_context().get_stage())
+    def take_moves(self) -> list[tuple[str, Any]]:
+        """Return ids and new poses of markers that the user has moved."""
+        return self._markers.take_moves(omni.usd.get_context().get_stage())
 
     def open_page(self, path: Path) -> None:
         """Open a page in the browser."""
         webbrowser.open(path.absolute().as_uri())
 
     def close(self) -> None:
-        """Give up what is still being opened, and take the marks away."""
+        """Give up what is still being opened, and remove the markers."""
         self._cancel()
-        self.mark({"regions": [], "cameras": [], "spots": []})
+        self.draw_markers({"regions": [], "cameras": [], "spots": []})
 
     def _cancel(self) -> None:
         if self._opening is not None:
@@ -87,7 +88,7 @@ class KitViewport:
             return
         self._own = context.get_stage_url()
         await omni.kit.app.get_app().next_update_async()  # Isaac Sim adds schemas of its own to every stage
-        self._marks.draw(context.get_stage())
+        self._markers.draw(context.get_stage())
         context.set_pending_edit(False)
         self._opening = None
         if duration > 0.0:

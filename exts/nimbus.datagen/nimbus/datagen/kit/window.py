@@ -1,4 +1,4 @@
-"""The panel's window: draws what the desk says with omni.ui, and calls it; decides nothing."""
+"""Window of the panel: renders the form and the run with omni.ui, and decides nothing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import omni.ui as ui
 
-from nimbus.datagen.editor.desk import Desk
 from nimbus.datagen.kit.controls import LABEL_WIDTH, RED, ROW_HEIGHT, Controls
-from nimbus.datagen.panel.model import MOST_EPISODES
+from nimbus.datagen.ui.form import SectionData
+from nimbus.datagen.ui.remote.remote_panel import RemotePanel
+from nimbus.datagen.ui.runs.run_panel import MAX_EPISODES
 
 _OPEN_AT_FIRST = ("Task", "Steps", "Layouts", "Run")
 _PICTURE_HEIGHT = 180
@@ -20,13 +21,13 @@ class PanelWindow(ui.Window):
     """A dockable window, built when it is first shown.
 
     Args:
-        desk: What it shows.
+        panel: View-model.
         title: Its name, which the menu and the docking know it by.
     """
 
-    def __init__(self, desk: Desk, *, title: str) -> None:
+    def __init__(self, panel: RemotePanel, *, title: str) -> None:
         super().__init__(title, dockPreference=ui.DockPreference.RIGHT_BOTTOM, width=460, height=720, visible=True)
-        self._desk = desk
+        self._panel = panel
         self._labels: dict[str, ui.Label] = {}
         self._buttons: dict[str, ui.Button] = {}
         self._bar: ui.ProgressBar | None = None
@@ -37,7 +38,7 @@ class PanelWindow(ui.Window):
         self._shown_pictures: dict[str, str] = {}
         self.deferred_dock_in("Property", ui.DockPolicy.DO_NOTHING)
         self.frame.set_build_fn(self._build)
-        self._stop_observing = desk.observe(self._refresh)
+        self._stop_observing = panel.observe(self._refresh)
 
     def destroy(self) -> None:
         """Release everything; a second time does nothing."""
@@ -59,7 +60,7 @@ class PanelWindow(ui.Window):
         with ui.ScrollingFrame():
             with ui.VStack(height=0, spacing=4):
                 self._build_head()
-                for section in self._desk.screen["sections"]:
+                for section in self._panel.state["sections"]:
                     self._build_section(section)
                 pictures = ui.Frame(height=0)
                 pictures.set_build_fn(self._build_pictures)
@@ -68,17 +69,16 @@ class PanelWindow(ui.Window):
         self._refresh()
 
     def _build_head(self) -> None:
-        desk = self._desk
-        self._text_row("task", desk.task, desk.set_task, "A task's name, or the path of its file")
-        self._button("open", "Open", desk.open)
-        for name in ("file", "activity", "said"):
+        panel = self._panel
+        self._text_row("task", panel.task, panel.set_task, "A task's name, or the path of its file")
+        self._button("open", "Open", panel.open)
+        for name in ("activity", "message"):
             self._label(name)
-        for name in ("problems", "problem"):
-            self._labels[name] = ui.Label("", word_wrap=True, identifier=name, style=RED)
+        self._labels["problem"] = ui.Label("", word_wrap=True, identifier="problem", style=RED)
 
-    def _build_section(self, section: dict[str, Any]) -> None:
+    def _build_section(self, section: SectionData) -> None:
         title = section["title"]
-        controls = Controls(self._desk.act)
+        controls = Controls(self._panel.act)
         frame = ui.Frame(height=0)
         self._sections[title] = frame, controls, section
         frame.set_build_fn(partial(self._draw_section, title))
@@ -102,14 +102,14 @@ class PanelWindow(ui.Window):
                 ui.Image(path, height=_PICTURE_HEIGHT, identifier=f"picture {camera}")
 
     def _build_run(self) -> None:
-        desk, panel = self._desk, self._desk.panel
-        self._number_row("run seed", panel.seed, panel.set_seed, least=0, most=2**31 - 1)
-        self._number_row("episodes", panel.episodes, panel.set_episodes, least=1, most=MOST_EPISODES)
-        self._text_row("folder", panel.out, panel.set_out, "Empty: out/<task> where Isaac Sim started")
+        panel, runs = self._panel, self._panel.runs
+        self._number_row("run seed", runs.seed, runs.set_seed, least=0, most=2**31 - 1)
+        self._number_row("episodes", runs.episodes, runs.set_episodes, least=1, most=MAX_EPISODES)
+        self._text_row("folder", runs.out, runs.set_out, "Empty: out/<task> where Isaac Sim started")
         with ui.HStack(height=ROW_HEIGHT, spacing=4):
-            self._button("run", "Run", desk.run)
-            self._button("cancel", "Cancel", panel.cancel)
-            self._button("report", "Open report", panel.open_report)
+            self._button("run", "Run", panel.run)
+            self._button("cancel", "Cancel", runs.cancel)
+            self._button("report", "Open report", runs.open_report)
         self._bar = ui.ProgressBar()
         self._label("progress")
 
@@ -138,12 +138,12 @@ class PanelWindow(ui.Window):
         self._labels[name] = label
 
     def _refresh(self) -> None:
-        """Show what the desk knows now."""
+        """Show the state of the panel."""
         bar: ui.ProgressBar | None = self._bar
         if bar is None:
             return
-        screen, panel = self._desk.screen, self._desk.panel
-        sections = screen["sections"]
+        state, runs = self._panel.state, self._panel.runs
+        sections = state["sections"]
         if [section["title"] for section in sections] != list(self._sections):
             self.frame.rebuild()
             return
@@ -154,21 +154,19 @@ class PanelWindow(ui.Window):
                 one: ui.Frame = frame
                 one.rebuild()
         pictures: ui.Frame | None = self._pictures
-        if pictures is not None and screen["pictures"] != self._shown_pictures:
-            self._shown_pictures = dict(screen["pictures"])
+        if pictures is not None and state["pictures"] != self._shown_pictures:
+            self._shown_pictures = dict(state["pictures"])
             pictures.rebuild()
         texts = {
-            "file": screen["path"] + (" (not saved)" if screen["unsaved"] else ""),
-            "activity": f"{screen['activity']} ..." if screen["activity"] else "",
-            "said": screen["said"],
-            "problems": "\n".join(screen["problems"]),
-            "problem": self._desk.problem,
-            "progress": panel.progress_line,
+            "activity": f"{state['activity']} ..." if state["activity"] else "",
+            "message": state["message"],
+            "problem": self._panel.problem,
+            "progress": runs.progress_line,
         }
         for name, text in texts.items():
             label: ui.Label = self._labels[name]
             label.text = text
-        for name, can in {"run": not panel.is_running, "cancel": panel.is_running}.items():
+        for name, can in {"run": not runs.is_running, "cancel": runs.is_running}.items():
             button: ui.Button = self._buttons[name]
             button.enabled = can
-        bar.model.set_value(panel.status.share if panel.status else 0.0)
+        bar.model.set_value(runs.status.share if runs.status else 0.0)

@@ -1,0 +1,221 @@
+"""Below the tabs: a layout or a motion step by step, the pictures of its cameras and its numbers over time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.ui.background_tasks import BackgroundTasks
+from nimbus.datagen.ui.browser.pictures import MODALITIES, picture_of
+from nimbus.datagen.ui.browser.scene_view import SceneView
+from nimbus.datagen.ui.preview import BodyMotion, Plot, Preview, SceneLook
+
+_FRAME_RATE = 30.0
+"""[Hz] at which a motion is played."""
+_PICTURE_DEBOUNCE = 0.2
+"""[s] For which the scrubber rests before pictures are taken: they would take the time of the scene's own."""
+_MOST_LINES = 16
+"""In a plot."""
+
+Frames = Mapping[str, CameraFrames]
+"""Of one step, by camera."""
+
+
+class Player:
+    """Scrubber, pictures and plots of what is shown in the scene.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        task: The task as it stands.
+        preview: Renders what was not recorded.
+        view: The scene.
+        tasks: Runs long work.
+    """
+
+    def __init__(
+        self, server: Any, task: Callable[[], Task], preview: Preview, view: SceneView, tasks: BackgroundTasks
+    ) -> None:
+        self._gui, self._task, self._preview, self._view, self._tasks = server.gui, task, preview, view, tasks
+        self._look: SceneLook | None = None
+        self._recorded: Callable[[int], Frames] | None = None
+        self._images: dict[str, Any] = {}
+        self._plot: Any = None
+        self._playing = threading.Event()
+        gui = server.gui
+        self._outcome = gui.add_markdown("Nothing drawn yet.")
+        self._step = gui.add_slider("step", 0, 1, 1, 0)
+        self._step.on_update(lambda event: self._scrub(int(event.target.value)))
+        play = gui.add_button_group("motion", ("Play", "Stop"))
+        play.on_click(lambda event: self._play(event.target.value == "Play"))
+        self._folder = gui.add_folder("Camera pictures", expand_by_default=True)
+        with self._folder:
+            self._modality = gui.add_dropdown("picture", MODALITIES, initial_value=MODALITIES[0])
+            self._modality.on_update(lambda _: tasks.submit("pictures", self.take_pictures))
+        self._plots = gui.add_folder("Plots", expand_by_default=False)
+        with self._plots:
+            self._plotted = gui.add_dropdown("plot", ("none",), initial_value="none")
+            self._plotted.on_update(lambda _: self._show_plot())
+
+    @property
+    def look(self) -> SceneLook | None:
+        """What is shown."""
+        return self._look
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether a motion goes on by itself."""
+        return self._playing.is_set()
+
+    @property
+    def step(self) -> int:
+        """The step that is shown."""
+        return int(self._step.value)
+
+    def say(self, line: str) -> None:
+        """A line above the scrubber."""
+        self._outcome.content = line
+
+    def show(self, look: SceneLook, line: str, *, recorded: Callable[[int], Frames] | None = None) -> None:
+        """Show a layout or a motion, from its first step.
+
+        Args:
+            look: What.
+            line: What is said of it.
+            recorded: What was stored of a step; rendered anew where nothing was.
+        """
+        self._playing.clear()
+        self._look, self._recorded = look, recorded
+        self._view.show(look)
+        self._step.value = 0
+        self._step.max = max(1, look.motion.step_count - 1)
+        self.say(line)
+        titles = tuple(plot.title for plot in look.motion.plots) or ("none",)
+        self._plotted.options, self._plotted.value = titles, titles[0]
+        self._show_plot()
+        self._tasks.submit("pictures", self.take_pictures)
+
+    def look_through(self, cameras: tuple[Camera, ...]) -> None:
+        """Take pictures with other cameras from now on; what was recorded stays as it was."""
+        if self._look is not None and self._look.layout is not None and self._recorded is None:
+            visual = replace(self._look.layout.visual, cameras=cameras)
+            self._look = replace(self._look, layout=replace(self._look.layout, visual=visual))
+            self._tasks.submit("pictures", self.take_pictures)
+
+    def take_pictures(self) -> None:
+        """Show what the cameras see in the step that is shown."""
+        look, recorded = self._look, self._recorded
+        if look is None:
+            return
+        step = min(self.step, look.motion.step_count - 1)
+        frames = recorded(step) if recorded else self._preview.pictures(self._task(), look, step)
+        wanted = self._modality.value
+        self._show_pictures({name: picture_of(seen, 0, wanted) for name, seen in frames.items()})
+        for name, seen in frames.items():
+            self._view.show_picture(name, seen.rgb[0])
+
+    def _scrub(self, step: int) -> None:
+        look = self._look
+        if look is None:
+            return
+        step = min(step, look.motion.step_count - 1)
+        self._view.place(look.motion, step)
+        if phase := look.motion.phase(step):
+            self.say(f"{outcome_line(look.motion)}  \nstep {step}: {phase}")
+        if not self._playing.is_set() and look.motion.step_count > 1:
+            self._tasks.submit("pictures", self.take_pictures, debounce=_PICTURE_DEBOUNCE)
+
+    def _play(self, on: bool) -> None:
+        if not on or self._look is None or self._look.motion.step_count < 2 or self._playing.is_set():
+            self._playing.clear()
+            return
+        self._playing.set()
+        threading.Thread(target=self._run_motion, args=(self._look.motion,), daemon=True).start()
+
+    def _run_motion(self, motion: BodyMotion) -> None:
+        """Show a motion in its own time, between its steps too."""
+        first = self.step if self.step < motion.step_count - 1 else 0
+        begin = time.monotonic() - first / motion.rate
+        while self._playing.is_set():
+            at = (time.monotonic() - begin) * motion.rate
+            if at >= motion.step_count - 1:
+                break
+            self._view.place(between(motion, at), 0)
+            if int(at) % 5 == 0:
+                self.say(f"{outcome_line(motion)}  \nstep {int(at)}: {motion.phase(int(at))}")
+            time.sleep(1.0 / _FRAME_RATE)
+        self._playing.clear()
+        self._step.value = min(int((time.monotonic() - begin) * motion.rate), motion.step_count - 1)
+
+    def _show_pictures(self, pictures: Mapping[str, Any]) -> None:
+        for name in [name for name in self._images if name not in pictures]:
+            self._images.pop(name).remove()
+        with self._folder:
+            for name, picture in pictures.items():
+                if name in self._images:
+                    self._images[name].image = picture
+                else:
+                    self._images[name] = self._gui.add_image(picture, label=name, format="jpeg")
+
+    def _show_plot(self) -> None:
+        if self._plot is not None:
+            self._plot.remove()
+            self._plot = None
+        motion = self._look.motion if self._look else None
+        chosen = next((plot for plot in motion.plots if plot.title == self._plotted.value), None) if motion else None
+        if motion and chosen and motion.step_count > 1:
+            with self._plots:
+                self._plot = draw_plot(self._gui, chosen, rate=motion.rate)
+
+
+def draw_plot(gui: Any, plot: Plot, *, rate: float) -> Any:
+    """Lines over time; of too many those that change the most."""
+    from viser import uplot  # pyright: ignore[reportMissingImports]
+
+    busiest = np.argsort(-np.ptp(plot.rows, axis=0), kind="stable")[:_MOST_LINES]
+    kept = sorted(int(column) for column in busiest)
+    hues = np.linspace(0, 320, max(1, len(kept))).astype(int)
+    series = [
+        uplot.Series(label=plot.names[column], stroke=f"hsl({hue}, 60%, 45%)", width=1.5)
+        for column, hue in zip(kept, hues, strict=False)
+    ]
+    return gui.add_uplot(
+        data=(np.arange(len(plot.rows)) / rate, *(plot.rows[:, column] for column in kept)),
+        series=(uplot.Series(label="time [s]"), *series),
+        scales={"x": uplot.Scale(time=False)},
+        title=plot.title,
+        aspect=1.3,
+    )
+
+
+def between(motion: BodyMotion, at: float) -> BodyMotion:
+    """The one step of a motion that lies at a broken number of steps."""
+    low = int(at)
+    share, high = at - low, min(low + 1, motion.step_count - 1)
+    one, other = motion.wxyz[low], motion.wxyz[high]
+    other = np.where((one * other).sum(axis=1, keepdims=True) < 0, -other, other)
+    wxyz = (1 - share) * one + share * other
+    return BodyMotion(
+        rate=motion.rate,
+        names=motion.names,
+        positions=((1 - share) * motion.positions[low] + share * motion.positions[high])[None],
+        wxyz=(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))[None],
+    )
+
+
+def outcome_line(motion: BodyMotion) -> str:
+    """How it ended, in one line."""
+    outcome = motion.outcome
+    if outcome is None:
+        return ""
+    length = f"{motion.step_count / motion.rate:.1f} s"
+    if outcome.success:
+        return f"**Success**, {length}."
+    return f"**Failed** after {length} in {outcome.phase}: {outcome.reason.value} {outcome.detail}"

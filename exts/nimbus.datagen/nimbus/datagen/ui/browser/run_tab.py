@@ -1,0 +1,113 @@
+"""The third tab: a run as a process of its own, how it fares, and its report."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.document.draft import TaskDraft
+from nimbus.datagen.ui.runs.run_panel import RunPanel
+
+_MOST_REPORT = 30 * 2**20
+"""[bytes] A larger page is opened as a file."""
+
+
+class RunTab:
+    """Starts runs of the saved task and watches them.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        panel: The view-model that starts processes.
+        draft: The task that is open.
+        report: Called with one line when something cannot be done, with "" when it was.
+    """
+
+    def __init__(
+        self, server: Any, panel: RunPanel, draft: Callable[[], TaskDraft], report: Callable[[str], None]
+    ) -> None:
+        self._server, self._panel, self._draft, self._report = server, panel, draft, report
+        gui = server.gui
+        episodes = gui.add_number("episodes", panel.episodes, min=1, max=10**7, step=1)
+        episodes.on_update(lambda event: panel.set_episodes(int(event.target.value)))
+        seed = gui.add_number("run seed", panel.seed, min=0, max=2**31 - 1, step=1)
+        seed.on_update(lambda event: panel.set_seed(int(event.target.value)))
+        out = gui.add_text("folder", panel.out, hint="Of the dataset; empty: out/<task>")
+        out.on_update(lambda event: panel.set_out(event.target.value))
+        buttons = gui.add_button_group("run", ("Run", "Cancel", "Report"))
+        buttons.on_click(lambda event: self._do(event.target.value))
+        self._bar = gui.add_progress_bar(0.0)
+        self._line = gui.add_markdown("No run yet.")
+        self._table = gui.add_markdown("")
+
+    def refresh(self) -> None:
+        """Show how the run fares; called some times a second."""
+        panel = self._panel
+        panel.poll()
+        if panel.activity or panel.status:
+            self._set(self._bar, "value", round(100.0 * (panel.status.share if panel.status else 0.0), 1))
+            self._set(self._line, "content", panel.problem or panel.progress_line or "Starting …")
+            self._set(self._table, "content", dashboard(panel.out_folder))
+
+    def _set(self, handle: Any, name: str, value: Any) -> None:
+        if getattr(handle, name) != value:
+            setattr(handle, name, value)
+
+    def _do(self, what: str) -> None:
+        try:
+            {"Run": self._run, "Cancel": self._panel.cancel, "Report": self._show_report}[what]()
+        except InputError as error:
+            self._report(str(error))
+        else:
+            self._report(self._panel.problem)
+
+    def _run(self) -> None:
+        draft, panel = self._draft(), self._panel
+        if draft.is_changed or not draft.path.exists():
+            instead = "save it: a run reads the file, and keeps the task as it was when it began"
+            raise InputError("the task is not saved", where=str(draft.path), instead=instead)
+        draft.task()
+        if panel.is_running:
+            raise InputError("a run is under way", instead="cancel it, or let it end")
+        panel.set_task(str(draft.path))
+        panel.run()
+
+    def _show_report(self) -> None:
+        page = self._panel.report
+        if not self._panel.task:
+            self._panel.set_task(str(self._draft().path))
+            page = self._panel.report
+        if not page.is_file():
+            raise InputError("there is no report yet; a run writes it when it ends", where=str(page))
+        if page.stat().st_size > _MOST_REPORT:
+            raise InputError("too large to be shown here", where=str(page), instead="open the file in a browser")
+        with self._server.gui.add_modal(f"Report of {page.parent.name}") as modal:
+            source = html.escape(page.read_text(encoding="utf-8"), quote=True)
+            style = "width: 100%; height: 70vh; border: 0; background: white"
+            self._server.gui.add_html(f'<iframe class="report" sandbox="" srcdoc="{source}" style="{style}"></iframe>')
+            self._server.gui.add_button("Close").on_click(lambda _: modal.close())
+
+
+def dashboard(folder: Path) -> str:
+    """What ``status.json`` says of stages, failures and workers, as Markdown; empty while there is none."""
+    try:
+        status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    counts, times, failures = (status.get(name) or {} for name in ("counts", "cpu_times", "failures"))
+    lines = ["| stage | items | s CPU |", "|---|---|---|"]
+    for stage in ("load", "randomize", "plan", "render", "store"):
+        if stage in counts or stage in times:
+            lines.append(f"| {stage} | {counts.get(stage, 0)} | {times.get(stage, 0.0):.1f} |")
+    lines.append("")
+    attempts, stored = status.get("attempts", 0), status.get("stored", 0)
+    share = f" ({min(1.0, stored / attempts):.0%})" if attempts else ""
+    lines.append(f"{stored} stored of {attempts} plans tried{share}.")
+    if failures:
+        lines.append("Failed: " + ", ".join(f"{reason} {count}" for reason, count in failures.items()) + ".")
+    for worker in status.get("workers") or []:
+        lines.append(f"- worker {worker.get('seat')}: {worker.get('role')}, {worker.get('phase')}")
+    return "\n".join(lines)

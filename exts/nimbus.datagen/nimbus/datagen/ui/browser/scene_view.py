@@ -1,0 +1,228 @@
+"""The scene in the browser: bodies that move, regions and cameras to drag, samples, reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook
+from nimbus.datagen.render.render_parts import RenderPart
+from nimbus.datagen.tasks.task_file import Region
+from nimbus.datagen.ui.browser.baked_lighting import painted_glb
+from nimbus.datagen.ui.browser.lights import add_lights
+from nimbus.datagen.ui.browser.markers import dots_glb
+from nimbus.datagen.ui.browser.meshes import part_mesh
+from nimbus.datagen.ui.preview import BodyMotion, SceneLook
+
+VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
+"""Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""
+REGION_GRIP = 0.14
+"""[m] Length of the arrows that a region is dragged by."""
+
+_COARSE_LABELS = 1.5
+"""How much larger labels are where the scene is drawn simply, with as few pixels as can be."""
+
+_HIDDEN = frozenset({"backdrop"})
+_OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
+_REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
+_SAMPLE_COLORS = ((214, 69, 65), (65, 131, 215), (38, 166, 91), (244, 208, 63), (155, 89, 182), (230, 126, 34))
+
+
+class SceneView:
+    """What is drawn; every browser that looks at this studio sees the same.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        simple: Draw with fewer triangles, and labels that can be read with fewer pixels.
+    """
+
+    def __init__(self, server: Any, *, simple: bool = False) -> None:
+        self._server, self._simple = server, simple
+        self._bodies: dict[str, Any] = {}
+        self._meshes: dict[tuple[str, int], tuple[RenderPart, SurfaceLook, Any]] = {}
+        self._handles: dict[str, list[Any]] = {}
+        self._frusta: dict[str, Any] = {}
+        server.scene.set_up_direction("+z")
+        add_lights(server)
+        server.initial_camera.position, server.initial_camera.look_at = VIEW_FROM, VIEW_AT
+        server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), VIEW_FOV
+
+    def show(self, look: SceneLook) -> None:
+        """Draw the parts of a layout, where they are at its first step."""
+        surfaces = look.layout.visual.surfaces if look.layout else {}
+        wanted: dict[tuple[str, int], tuple[RenderPart, SurfaceLook]] = {}
+        for part in look.parts:
+            if part.instance not in _HIDDEN:
+                place = sum(body == part.body for body, _ in wanted)
+                wanted[part.body, place] = part, surfaces.get(part.instance.partition(".")[0], SurfaceLook())
+        with self._server.atomic():
+            for key in [key for key, (part, surface, _) in self._meshes.items() if wanted.get(key) != (part, surface)]:
+                self._meshes.pop(key)[2].remove()
+            for (body, place), (part, surface) in wanted.items():
+                if (body, place) not in self._meshes:
+                    self._meshes[body, place] = part, surface, self._add(self._path(body, place), part, surface)
+            self.place(look.motion, 0)
+
+    def _add(self, path: str, part: RenderPart, surface: SurfaceLook) -> Any:
+        mesh = part_mesh(part, surface, simple=self._simple)
+        if self._simple and not part.body and (painted := painted_glb(mesh)) is not None:
+            return self._server.scene.add_glb(path, painted)
+        return self._server.scene.add_mesh_trimesh(path, mesh)
+
+    def _path(self, body: str, place: int) -> str:
+        if not body:
+            return f"/world/{place}"
+        if body not in self._bodies:
+            self._bodies[body] = self._server.scene.add_frame(f"/bodies/{body}", show_axes=False)
+        return f"/bodies/{body}/{place}"
+
+    def place(self, motion: BodyMotion, step: int) -> None:
+        """Put every body where it is in a step."""
+        with self._server.atomic():
+            for row, name in enumerate(motion.names):
+                if (frame := self._bodies.get(name)) is not None:
+                    frame.position, frame.wxyz = motion.positions[step, row], motion.wxyz[step, row]
+
+    def show_regions(
+        self, regions: Mapping[str, Region], heights: Mapping[str, float], moved: Callable[[str, float, float], None]
+    ) -> None:
+        """Draw regions as plates that can be dragged over their surface.
+
+        Args:
+            regions: By name.
+            heights: [m] of the surfaces they lie on.
+            moved: Called with a region's name and the new x, y of its centre [m], when it is let go.
+        """
+        self._clear("regions")
+        for number, (name, region) in enumerate(regions.items()):
+            x, y = region.center
+            # Above the plates of other regions, lest they flicker.
+            z = heights.get(region.on, 0.0) + 0.002 + 0.001 * number
+            grip = self._server.scene.add_transform_controls(
+                f"/regions/{name}",
+                scale=REGION_GRIP,
+                active_axes=(True, True, False),
+                disable_rotations=True,
+                depth_test=False,
+                position=(x, y, z),
+            )
+            color = _REGION_COLORS[number % len(_REGION_COLORS)]
+            self._server.scene.add_box(
+                f"/regions/{name}/plate", color=color, dimensions=(*region.size, 0.001), opacity=0.35, cast_shadow=False
+            )
+            self._server.scene.add_label(
+                f"/regions/{name}/label",
+                name,
+                position=(0.0, region.size[1] / 2, 0.0),
+                font_screen_scale=_COARSE_LABELS if self._simple else 1.0,
+                anchor="bottom-left",
+            )
+            grip.on_update(_when_let_go(lambda event, name=name: moved(name, *event.target.position[:2])))
+            self._keep("regions", grip)
+
+    def show_cameras(
+        self, cameras: Sequence[Camera], moved: Callable[[str, NDArray[np.float64], NDArray[np.float64]], None]
+    ) -> None:
+        """Draw the frusta of cameras; those that stand in the world can be dragged and turned.
+
+        Args:
+            cameras: As they are before randomization.
+            moved: Called with a camera's name, position [m] and wxyz (OpenGL axes), when it is let go.
+        """
+        self._clear("cameras")
+        self._frusta.clear()
+        for camera in cameras:
+            parent = f"/bodies/{camera.mount}/camera_{camera.name}" if camera.mount else f"/cameras/{camera.name}"
+            pose = {"position": camera.position, "wxyz": camera.wxyz}
+            if camera.mount:
+                frame = self._server.scene.add_frame(parent, show_axes=False, **pose)
+            else:
+                frame = self._server.scene.add_transform_controls(parent, scale=0.16, depth_test=False, **pose)
+                frame.on_update(
+                    _when_let_go(lambda event, name=camera.name: moved(name, event.target.position, event.target.wxyz))
+                )
+            self._frusta[camera.name] = self._server.scene.add_camera_frustum(
+                f"{parent}/frustum",
+                fov=camera.vertical_fov,
+                aspect=camera.width / camera.height,
+                scale=0.06 if camera.mount else 0.12,
+                thickness=2.0,
+                thickness_units="screen",  # lines of a width in metres are drawn twice
+                color=(40, 40, 40),
+                wxyz=_OPENGL_TO_OPENCV,
+                cast_shadow=False,
+            )
+            self._keep("cameras", frame)
+
+    def show_picture(self, camera: str, picture: NDArray[np.uint8]) -> None:
+        """Put what a camera sees into its frustum."""
+        if camera in self._frusta:
+            self._frusta[camera].image = picture
+
+    def show_samples(self, layouts: Sequence[PhysicalLayout]) -> None:
+        """Mark where the objects of many layouts start, each group in colours of its own."""
+        self._clear("samples")
+        objects = [item for layout in layouts for item in layout.objects]
+        if not objects:
+            return
+        groups = list(dict.fromkeys(item.object_class or item.group for item in objects))
+        colors = [
+            _SAMPLE_COLORS[groups.index(item.object_class or item.group) % len(_SAMPLE_COLORS)] for item in objects
+        ]
+        dots = dots_glb(np.array([item.position for item in objects]), colors)
+        self._keep("samples", self._server.scene.add_glb("/samples", dots, cast_shadow=False, receive_shadow=False))
+
+    def show_reach(self, reach: Mapping[str, Any], heights: Mapping[str, float]) -> None:
+        """Cells of regions that the robot reaches, and those that it does not."""
+        self._clear("reach")
+        for name, found in reach.items():
+            for reached, color in ((True, (60, 170, 90)), (False, (200, 60, 60))):
+                vertices, faces = _tiles(found, reached, heights.get(name, 0.0) + 0.006)
+                if len(faces):
+                    tiles = self._server.scene.add_mesh_simple(
+                        f"/reach/{name}_{reached}", vertices, faces, color=color, opacity=0.45, side="double"
+                    )
+                    self._keep("reach", tiles)
+
+    def shown(self, kind: str) -> bool:
+        """Whether there is something of that kind."""
+        return bool(self._handles.get(kind))
+
+    def hide(self, kind: str) -> None:
+        """Take away ``samples``, ``reach``, ``regions`` or ``cameras``."""
+        self._clear(kind)
+
+    def _keep(self, kind: str, handle: Any) -> None:
+        self._handles.setdefault(kind, []).append(handle)
+
+    def _clear(self, kind: str) -> None:
+        for handle in self._handles.pop(kind, []):
+            handle.remove()
+
+
+def _when_let_go(done: Callable[[Any], None]) -> Callable[[Any], None]:
+    def updated(event: Any) -> None:
+        if event.phase == "end":
+            done(event)
+
+    return updated
+
+
+def _tiles(reach: Any, reached: bool, z: float) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
+    """Squares of a reach map, each a little smaller than its cell."""
+    side, gap = reach.to_plain((0.0, 0.0))["cell"], 0.003
+    corners = [
+        (
+            reach.origin[0] + (i + a) * side + (gap if a == 0 else -gap),
+            reach.origin[1] + (j + b) * side + (gap if b == 0 else -gap),
+            z,
+        )
+        for i, j in np.argwhere(reach.cells == reached)
+        for a, b in ((0, 0), (1, 0), (1, 1), (0, 1))
+    ]
+    count = len(corners) // 4
+    faces = (np.arange(count)[:, None, None] * 4 + np.array([[0, 1, 2], [0, 2, 3]])).reshape(-1, 3)
+    return np.array(corners, dtype=np.float32).reshape(-1, 3), faces.astype(np.uint32)

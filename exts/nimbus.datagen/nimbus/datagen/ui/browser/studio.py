@@ -1,0 +1,166 @@
+"""Studio: one task, its scene and its runs in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.ui.background_tasks import BackgroundTasks
+from nimbus.datagen.ui.browser.browser_scene import BrowserScene
+from nimbus.datagen.ui.browser.data_tab import DataTab
+from nimbus.datagen.ui.browser.player import Player
+from nimbus.datagen.ui.browser.render_form import BrowserForm
+from nimbus.datagen.ui.browser.run_tab import RunTab
+from nimbus.datagen.ui.browser.scene_view import SceneView
+from nimbus.datagen.ui.document.draft import TaskDraft
+from nimbus.datagen.ui.preview import Preview
+from nimbus.datagen.ui.runs.launch import ProcessLauncher
+from nimbus.datagen.ui.runs.run_panel import RunPanel
+from nimbus.datagen.ui.task_editor import TaskEditor
+
+INSTALL = "type: pip install 'nimbus-datagen[studio]'"
+_POLL_SECONDS = 0.5
+
+
+def load_viser() -> Any:
+    """Import the module that serves the page.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    try:
+        import viser  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise InputError("viser is not installed", where="nimbus studio", instead=INSTALL) from None
+    return viser
+
+
+class Studio:
+    """Task that is open in a browser. Every browser that opens the page shows, and changes, the same task.
+
+    Args:
+        name_or_path: The task.
+        host: Address to listen on.
+        port: The first one that is tried.
+        folder: Folder where tasks opened by name are saved.
+        interpreter: A Python with Nimbus's dependencies, in which runs are started.
+        simple: Draw with fewer triangles, for browsers without a GPU.
+
+    Raises:
+        InputError: No such task, viser is not installed, or the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str,
+        *,
+        host: str,
+        port: int,
+        folder: Path = Path(),
+        interpreter: str = "",
+        simple: bool = False,
+    ) -> None:
+        viser = load_viser()
+        name = TaskDraft(name_or_path, folder=folder).name
+        for logger in ("viser", "websockets"):
+            logging.getLogger(logger).setLevel(logging.ERROR)
+        try:
+            socket.create_server((host, 0)).close()  # viser tries one port after the other, whatever the reason
+            self.server = viser.ViserServer(host=host, port=port, label=f"nimbus studio: {name}", verbose=False)
+        except OSError as error:
+            what, instead = f"cannot listen: {error.strerror or error}", "give another --host or --port"
+            raise InputError(what, where=f"{host}:{port}", instead=instead) from None
+        gui = self.server.gui
+        gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
+        gui.main_panel.dock_right()
+        self._logs = contextlib.ExitStack()
+        logs = Path(self._logs.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-studio-")))
+        self.panel = RunPanel(ProcessLauncher(logs, interpreter=interpreter))
+        self.view, self.tasks, preview = SceneView(self.server, simple=simple), BackgroundTasks(), Preview()
+        self._status = gui.add_markdown("")
+        tabs = gui.add_tab_group()
+        self.player = Player(self.server, self.task, preview, self.view, self.tasks)
+        self.scene = BrowserScene(preview, self.view, self.player, moved=self._move)
+        self.editor = TaskEditor(self.scene, self.tasks, folder=folder, joins_typing=True)
+        task_tab, layout_tab = tabs.add_tab("Task"), tabs.add_tab("Layouts")
+        self._form = BrowserForm(gui, task_tab, places={"Task": task_tab, "Layouts": layout_tab}, use=self.use)
+        with tabs.add_tab("Run"):
+            self.runs = RunTab(self.server, self.panel, lambda: self.draft, self.editor.report)
+        with tabs.add_tab("Data"):
+            self.data = DataTab(self.server, self._dataset, self.player, self.tasks)
+        self._used = ""
+        self.editor.observe(self._refresh)
+        self.editor.open(name_or_path)
+        self._closed = threading.Event()
+        self._poll = threading.Thread(target=self._watch, name="nimbus-studio-watch", daemon=True)
+        self._poll.start()
+
+    @property
+    def address(self) -> str:
+        """Address of the page."""
+        return f"http://{self.server.get_host()}:{self.server.get_port()}"
+
+    @property
+    def draft(self) -> TaskDraft:
+        """The task that is open."""
+        assert self.editor.draft is not None
+        return self.editor.draft
+
+    def task(self) -> Task:
+        """Parse the task as it stands in the form.
+
+        Raises:
+            InputError: There is an error in it.
+        """
+        return self.editor.task()
+
+    def use(self, name: str, value: Any) -> None:
+        """Apply the use of a control of the form."""
+        with self.editor.lock:
+            self._used = name
+            try:
+                self.editor.act(name, value)
+            finally:
+                self._used = ""
+
+    def close(self) -> None:
+        """Stop serving; a run continues by itself."""
+        self._closed.set()
+        self.tasks.close()
+        self.panel.close()
+        self.server.stop()
+        self._logs.close()
+
+    def wait(self) -> None:
+        """Serve until closed or interrupted."""
+        self._closed.wait()
+
+    def _move(self, name: str, pose: Any) -> None:
+        """Apply the drag of a region or camera in the scene; the form shows its new pose."""
+        self.editor.act(name, pose)
+
+    def _dataset(self) -> Path:
+        if not self.panel.task:
+            self.panel.set_task(str(self.draft.path))
+        return self.panel.out_folder
+
+    def _refresh(self) -> None:
+        """Show the state of the editor."""
+        editor = self.editor
+        parts = [f"*{editor.activity} …*" if editor.activity else "*ready*"]
+        parts += [f"**{editor.message}**"] if editor.message else []
+        with editor.lock:
+            self._status.content = "  \n".join(parts)
+            self._form.show(editor.sections(), used=self._used)
+
+    def _watch(self) -> None:
+        while not self._closed.wait(_POLL_SECONDS):
+            self.runs.refresh()
+            self.editor.check_disk()

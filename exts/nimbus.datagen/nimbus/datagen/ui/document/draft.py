@@ -1,0 +1,291 @@
+"""A task file while it is edited: its text, the way back, what is wrong with it, and saving it without losing work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import is_path, scene_file
+from nimbus.datagen.files.strict_yaml import Document, Keys, parse
+from nimbus.datagen.tasks.presets import expand_cameras
+from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.ui.document import yaml_edit
+from nimbus.datagen.ui.document.declarations import RangeField, named_cameras, written_out
+from nimbus.datagen.ui.document.problem import Problem, problem_of
+from nimbus.datagen.ui.document.safe_file import alone_in, decoded, digest, read_content, replace_content
+from nimbus.datagen.ui.document.task_template import with_template
+
+_MOST_STEPS_BACK = 500
+_BOM = "\ufeff"
+
+
+class TaskDraft:
+    """A task file that is open for editing.
+
+    A task that comes with Nimbus is never changed: opened by its name, it is saved as a file of its own in ``folder``.
+    A file that is not there, or says nothing yet, begins with the least that runs.
+
+    Args:
+        name_or_path: A task's name, or the path of its file.
+        folder: Where tasks that were opened by name are saved.
+
+    Raises:
+        InputError: There is no task of that name, or the file cannot be read or is no YAML.
+    """
+
+    def __init__(self, name_or_path: str, *, folder: Path = Path()) -> None:
+        source, content = _opened(name_or_path)
+        own = is_path(name_or_path)
+        self.path = source if own else folder / source.name
+        """The file that is saved."""
+        self._saved, self._digest = decoded(content or b"", source), digest(content if own else None)
+        self._text = with_template(self._saved)
+        self._document = parse(self._text.lstrip(_BOM), str(source))
+        self._back: list[str] = []
+        self._forth: list[str] = []
+        self._typed: Keys | None = None
+        self.joins_typing = False
+        """Undo consecutive changes of one field together: set by a host that reports each keystroke."""
+        self._observers: list[Callable[[], None]] = []
+
+    # What it says
+
+    @property
+    def name(self) -> str:
+        """Of the task."""
+        return self.path.stem
+
+    @property
+    def text(self) -> str:
+        """The file as it would be saved."""
+        return self._text
+
+    @property
+    def document(self) -> Document:
+        """The text, parsed; of the last text that could be."""
+        return self._document
+
+    @property
+    def data(self) -> Any:
+        """Plain data of the text: mappings and tuples."""
+        return self._document.data
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to save."""
+        return self._text != self._saved
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a way back."""
+        return bool(self._back)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether something was undone."""
+        return bool(self._forth)
+
+    def value(self, *keys: str | int) -> Any:
+        """What stands at a place; None where nothing does."""
+        data = self.data
+        for key in keys:
+            if isinstance(data, dict):
+                data = data.get(key)
+            else:
+                data = data[key] if isinstance(data, tuple) and isinstance(key, int) and key < len(data) else None
+        return data
+
+    def observe(self, changed: Callable[[], None]) -> None:
+        """Call a function after every change."""
+        self._observers.append(changed)
+
+    # Editing
+
+    def set(self, keys: Keys, value: Any, *, typing: bool = False) -> None:
+        """Change a value, or add it.
+
+        Args:
+            keys: Where it stands.
+            value: Plain data.
+            typing: One of many changes of a field that somebody types into; they are undone together.
+
+        Raises:
+            InputError: It cannot be changed without changing something else.
+        """
+        self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
+
+    def set_range(self, field: RangeField, low: float, high: float) -> None:
+        """Change what a randomizer draws from, as part of typing; a preset is written out first.
+
+        Args:
+            field: The range.
+            low: One bound, in the field's unit.
+            high: The other one; they may come in any order.
+        """
+        low, high = sorted((float(low), float(high)))
+        if isinstance(self.value("randomize"), str):
+            whole: Any = {"randomize": written_out(self.data)}
+            self.set(("randomize",), _changed(whole, field.keys, field.written(low, high))["randomize"])
+        else:
+            self.set(field.keys, field.written(low, high), typing=True)
+
+    def place_camera(self, name: str, position: Sequence[float], wxyz: Sequence[float]) -> None:
+        """Put a camera elsewhere: its pose in the frame of its mount [m]; presets are written out first."""
+        names = named_cameras(self.data)
+        kept = {key: value for key, value in expand_cameras(names)[name].items() if key not in ("look_at", "up")}
+        pose = {"position": _rounded(position), "wxyz": _rounded(wxyz)}
+        self.set(("cameras",), names | {name: kept | pose})
+
+    def remove(self, keys: Keys) -> None:
+        """Take an entry out."""
+        self._take(yaml_edit.remove_value(self._text, keys))
+
+    def insert(self, keys: Keys, index: int, value: Any) -> None:
+        """Add an entry to a list, before the one at ``index``."""
+        self._take(yaml_edit.insert_entry(self._text, keys, index, value))
+
+    def move(self, keys: Keys, index: int, to: int) -> None:
+        """Give an entry of a list another place."""
+        if 0 <= to < len(self.value(*keys) or ()) and to != index:
+            self._take(yaml_edit.move_entry(self._text, keys, index, to))
+
+    def set_text(self, text: str) -> None:
+        """Take a whole text, as from an editor of text.
+
+        Raises:
+            InputError: It is no YAML; the draft stays as it was.
+        """
+        self._take(text)
+
+    def undo(self) -> None:
+        """Go one change back."""
+        self._typed = None
+        if self._back:
+            self._forth.append(self._text)
+            self._show(self._back.pop())
+
+    def redo(self) -> None:
+        """Take back an :meth:`undo`."""
+        if self._forth:
+            self._back.append(self._text)
+            self._show(self._forth.pop())
+
+    def _take(self, text: str, *, typed: Keys | None = None) -> None:
+        if text == self._text:
+            return
+        parse(text.lstrip(_BOM), str(self.path))
+        if typed is None or typed != self._typed or not self._back:
+            self._back = [*self._back, self._text][-_MOST_STEPS_BACK:]
+        self._typed = typed
+        self._forth.clear()
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        self._text = text
+        self._document = parse(text.lstrip(_BOM), str(self.path))
+        for observer in list(self._observers):
+            observer()
+
+    # Checking
+
+    def task(self) -> Task:
+        """The task as it stands.
+
+        Raises:
+            InputError: The first mistake in it.
+        """
+        return parse_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
+
+    def problems(self) -> list[Problem]:
+        """What can be said to be wrong without robot, scene and libraries; empty when nothing is."""
+        try:
+            self.task()
+        except InputError as error:
+            return [problem_of(error)]
+        return []
+
+    # Saving
+
+    @property
+    def is_changed_on_disk(self) -> bool:
+        """Whether somebody else has written the file since it was opened or saved."""
+        return digest(read_content(self.path)) != self._digest
+
+    def save(self, *, over_others: bool = False) -> None:
+        """Write the file, all of it or nothing.
+
+        Args:
+            over_others: Also where somebody else has changed it meanwhile.
+
+        Raises:
+            InputError: Somebody else has changed it, or it cannot be written; the draft stays as it is.
+        """
+        content = self._text.encode()
+        try:
+            with alone_in(self.path.parent):
+                if not over_others and self.is_changed_on_disk:
+                    what = "was written by somebody else since it was opened here; nothing was saved"
+                    instead = "reload it (undo brings yours back), save as another file, or save over it"
+                    raise InputError(what, where=str(self.path), instead=instead)
+                replace_content(self.path, content)
+        except OSError as error:
+            instead = "the draft is kept here: save it as another file"
+            raise InputError(f"cannot be saved: {error.strerror}", where=str(self.path), instead=instead) from None
+        self._saved, self._digest = self._text, digest(content)
+        for observer in list(self._observers):
+            observer()
+
+    def save_as(self, path: Path) -> None:
+        """Save as another file, and go on editing that one.
+
+        Raises:
+            InputError: The file exists, or cannot be written.
+        """
+        if path.suffix != ".yaml":
+            raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
+        before = self.path, self._digest
+        self.path, self._digest = path, digest(None)
+        try:
+            self.save()
+        except InputError:
+            self.path, self._digest = before
+            raise
+
+    def reload(self) -> None:
+        """Take over what is on disk; :meth:`undo` brings back what was here.
+
+        Raises:
+            InputError: It is gone, or is no YAML.
+        """
+        content = read_content(self.path)
+        if content is None:
+            raise InputError("no such file", where=str(self.path), instead="save the draft, and it is there again")
+        text = decoded(content, self.path)
+        self._take(text)
+        self._saved, self._digest = text, digest(content)
+
+
+def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
+    """The file of a task, and its bytes; None where it is yet to be made."""
+    path = Path(name_or_path)
+    if not is_path(name_or_path) or path.exists():
+        source = scene_file("tasks", name_or_path, kind="task")
+        return source, source.read_bytes()
+    if path.suffix != ".yaml":
+        raise InputError("no such file", where=str(path), instead="end the name of a new task with .yaml")
+    if not path.absolute().parent.is_dir():
+        raise InputError("there is no such folder", where=str(path.parent), instead="make it, or choose another")
+    return path, None
+
+
+def _changed(data: Any, keys: Keys, value: Any) -> Any:
+    """A copy of plain data with another value at a place."""
+    if not keys:
+        return value
+    return {**data, keys[0]: _changed(data[keys[0]], keys[1:], value)}
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(float(value), 4) + 0.0 for value in values]

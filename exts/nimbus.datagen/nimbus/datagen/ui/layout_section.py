@@ -1,0 +1,123 @@
+"""Form section that shows layouts of a task: which episode, and what is computed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.ui.document.problem import Problem
+from nimbus.datagen.ui.form import Control, FormSection, buttons
+
+SAMPLE_COUNT = 50
+"""Layouts that are sampled at once."""
+_MAX_SEED, _MAX_INDEX = 2**31 - 1, 10_000_000
+
+
+class TaskScene(Protocol):
+    """Scene that a host shows of a task.
+
+    Every call computes in the caller's thread. A returned text is one line about the result; empty where the scene
+    shows it itself.
+    """
+
+    def outline(self, task: Task) -> None:
+        """Show the task after a change: its regions and cameras."""
+        ...
+
+    def show_layout(self, task: Task, *, seed: int, index: int) -> str:
+        """Show the layout of one episode."""
+        ...
+
+    def sample(self, task: Task, *, seed: int) -> str:
+        """Mark the objects of :data:`SAMPLE_COUNT` layouts."""
+        ...
+
+    def reach(self, task: Task) -> str:
+        """Mark the cells of regions that the robot reaches, and those that it does not."""
+        ...
+
+    def clear(self, task: Task) -> str:
+        """Remove the marks of samples and reach."""
+        ...
+
+    def plan(self, task: Task, *, seed: int, index: int) -> str:
+        """Plan and execute one attempt, and show its motion."""
+        ...
+
+    def photograph(self, task: Task) -> str:
+        """Show the pictures of the task's cameras."""
+        ...
+
+    def examine(self, task: Task) -> list[Problem]:
+        """Find with the doctor what cannot work."""
+        ...
+
+
+class LayoutSection:
+    """Seed, episode, and buttons that start work of a scene.
+
+    Args:
+        scene: Does the work.
+        start: Called with the name of the work and a function of the task that returns one line.
+    """
+
+    def __init__(self, scene: TaskScene, start: Callable[[str, Callable[[Task], str]], None]) -> None:
+        self._scene, self._start = scene, start
+        self._seed = self._index = 0
+
+    def build(self) -> FormSection:
+        """Build the section."""
+        scene = self._scene
+        return FormSection(
+            title="Layouts",
+            controls=(
+                _number("seed", self._seed, _MAX_SEED, self._set_seed),
+                _number("episode", self._index, _MAX_INDEX, self._set_index),
+                buttons(
+                    "layout",
+                    "layout",
+                    {
+                        "This one": self._show,
+                        "Next": self._show_next,
+                        f"Sample {SAMPLE_COUNT}": self._sample,
+                        "Clear": lambda: self._start("clearing", scene.clear),
+                    },
+                ),
+                buttons(
+                    "check",
+                    "check",
+                    {
+                        "Reach": lambda: self._start("reach", scene.reach),
+                        "Plan one": self._plan,
+                        "Pictures": lambda: self._start("pictures", scene.photograph),
+                    },
+                ),
+            ),
+        )
+
+    def _set_seed(self, value: Any) -> None:
+        self._seed = min(max(int(value), 0), _MAX_SEED)
+
+    def _set_index(self, value: Any) -> None:
+        self._index = min(max(int(value), 0), _MAX_INDEX)
+
+    def _show(self) -> None:
+        seed, index = self._seed, self._index
+        self._start("drawing a layout", lambda task: self._scene.show_layout(task, seed=seed, index=index))
+
+    def _show_next(self) -> None:
+        self._set_index(self._index + 1)
+        self._show()
+
+    def _sample(self) -> None:
+        seed = self._seed
+        self._start(f"drawing {SAMPLE_COUNT} layouts", lambda task: self._scene.sample(task, seed=seed))
+
+    def _plan(self) -> None:
+        seed, index = self._seed, self._index
+        self._start("planning", lambda task: self._scene.plan(task, seed=seed, index=index))
+
+
+def _number(name: str, value: int, largest: int, act: Callable[[Any], None]) -> Control:
+    return Control(id=name, kind="number", label=name, value=value, limits=(0, largest, 1), act=act)

@@ -1,0 +1,216 @@
+"""What a task looks like before it is run: its scene, its layouts, one planned attempt, what its cameras see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.examine import look_for
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, PhysicalLayout
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
+from nimbus.datagen.execute.planner import run_attempt, settle
+from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.random_streams import generator
+from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
+from nimbus.datagen.render.render_parts import RenderPart, build_object_parts, build_scene_parts
+from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.ui.document.draft import Problem
+from nimbus.datagen.usd.stage import read_stage
+
+_PLANNER = "ompl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """Numbers over the steps of a motion."""
+
+    title: str
+    names: tuple[str, ...]
+    rows: NDArray[np.float64]
+    """(T, N)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyMotion:
+    """Where every body is, step by step; one step of something that stands still."""
+
+    rate: float
+    """[Hz]"""
+    names: tuple[str, ...]
+    positions: NDArray[np.float64]
+    """(T, B, 3) [m], world frame"""
+    wxyz: NDArray[np.float64]
+    """(T, B, 4)"""
+    segments: tuple[SkillSegment, ...] = ()
+    outcome: Outcome | None = None
+    plots: tuple[Plot, ...] = ()
+
+    @property
+    def step_count(self) -> int:
+        """T."""
+        return len(self.positions)
+
+    def phase(self, step: int) -> str:
+        """What the robot does in a step, for people."""
+        found = [one for one in self.segments if one.start <= step < one.stop]
+        return " ".join(part for part in (found[0].skill, found[0].target, found[0].phase) if part) if found else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneLook:
+    """What is there to be drawn of a layout."""
+
+    parts: tuple[RenderPart, ...]
+    layout: Layout | None
+    motion: BodyMotion
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:
+        """Of the layout."""
+        return self.layout.visual.cameras if self.layout else ()
+
+
+class Preview:
+    """Draws, plans and looks; every call takes the task as it stands then, and computes in the caller's thread."""
+
+    def __init__(self) -> None:
+        self._assets: tuple[str, SceneAssets] | None = None
+        self._renderers: dict[str, StackedRenderer] = {}
+
+    def assets(self, task: Task) -> SceneAssets:
+        """Scene, robot, libraries and reach of a task; opened again when what it says has changed.
+
+        Raises:
+            InputError: Something of it is missing, does not fit, or is out of reach.
+        """
+        if self._assets is None or self._assets[0] != task.text:
+            self._assets = task.text, load_assets(task)
+        return self._assets[1]
+
+    def bare(self, task: Task) -> SceneLook:
+        """The scene and the robot in its home posture, without objects: there at once.
+
+        Raises:
+            InputError: The scene or the robot does not load.
+        """
+        stage = read_stage(task.scene, where=task.where("scene"))
+        robot = load_robot(task.robot, where=task.where("robot"))
+        simulation = NewtonSimulation(stage, robot, rate=15.0)
+        simulation.load(PhysicalLayout(objects=()))
+        physical = PhysicalLayout(objects=())
+        visual = draw_visual(task, stage, robot, physical, key=_key(task, 0, 0))
+        layout = Layout(key=_key(task, 0, 0), physical=physical, visual=replace(visual, cameras=self.cameras(task)))
+        return SceneLook(parts=build_scene_parts(stage, robot), layout=layout, motion=_still(simulation))
+
+    def cameras(self, task: Task) -> tuple[Camera, ...]:
+        """The task's cameras before they are randomized."""
+        robot = load_robot(task.robot, where=task.where("robot"))
+        return tuple(robot.mounted(settings.camera(name)) for name, settings in task.cameras.items())
+
+    def heights(self, task: Task) -> dict[str, float]:
+        """Of the scene's surfaces [m]."""
+        surfaces = read_stage(task.scene, where=task.where("scene")).surfaces
+        return {name: surface.upper[2] for name, surface in surfaces.items()}
+
+    def examine(self, task: Task) -> list[Problem]:
+        """What the doctor finds: what cannot work, and what may not; without its forecast."""
+        findings = look_for(Case(task, self.assets(task)))
+        return [Problem(field=found.field, what=found.what, instead=found.instead) for found in findings]
+
+    def layout(self, task: Task, *, seed: int, index: int, settled: bool = True) -> SceneLook:
+        """The layout of one episode, at rest or as it is drawn."""
+        assets = self.assets(task)
+        physical = draw_physical(task, assets, seed=seed, index=index)
+        simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+        simulation.load(physical)
+        if settled:
+            settle(simulation)
+        return self._look(task, assets, physical, _still(simulation), seed=seed, index=index)
+
+    def samples(self, task: Task, *, seed: int, count: int) -> Iterator[PhysicalLayout]:
+        """The physical layouts of the first episodes, one after the other."""
+        assets = self.assets(task)
+        for index in range(count):
+            yield draw_physical(task, assets, seed=seed, index=index)
+
+    def plan(self, task: Task, *, seed: int, index: int) -> SceneLook:
+        """One attempt at an episode, as the first attempt of a run is made."""
+        assets = self.assets(task)
+        physical = draw_physical(task, assets, seed=seed, index=index)
+        simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+        streams = partial(generator, seed, index, "attempt", 0)
+        trajectory = run_attempt(task, simulation, physical, streams=streams, planner=_PLANNER)
+        return self._look(task, assets, physical, motion_of(trajectory), seed=seed, index=index)
+
+    def pictures(self, task: Task, look: SceneLook, step: int) -> dict[str, CameraFrames]:
+        """What the task's cameras see in one step."""
+        if look.layout is None:
+            return {}
+        key = f"{task.scene} {task.robot}"
+        if key not in self._renderers:
+            stage, robot = read_stage(task.scene), load_robot(task.robot)
+            self._renderers = {key: StackedRenderer(stage, robot, stack=1)}
+        renderer, motion = self._renderers[key], look.motion
+        renderer.load(look.layout)
+        return renderer.render(motion.names, motion.positions[step : step + 1], motion.wxyz[step : step + 1])
+
+    def _look(
+        self, task: Task, assets: SceneAssets, physical: PhysicalLayout, motion: BodyMotion, *, seed: int, index: int
+    ) -> SceneLook:
+        key = _key(task, seed, index)
+        visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
+        parts = look_parts(assets.stage, assets.robot, physical)
+        return SceneLook(parts=parts, layout=Layout(key=key, physical=physical, visual=visual), motion=motion)
+
+
+def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[RenderPart, ...]:
+    """All that can be seen of a layout."""
+    return (*build_scene_parts(stage, robot), *(part for item in physical.objects for part in build_object_parts(item)))
+
+
+def motion_of(trajectory: Trajectory) -> BodyMotion:
+    """The motion of a trajectory."""
+    return BodyMotion(
+        rate=trajectory.rate,
+        names=trajectory.body_names,
+        positions=trajectory.body_positions,
+        wxyz=trajectory.body_wxyz,
+        segments=trajectory.segments,
+        outcome=trajectory.outcome,
+        plots=tuple(_plots(trajectory)),
+    )
+
+
+def _plots(trajectory: Trajectory) -> Iterator[Plot]:
+    yield Plot(title="joints [rad, m]", names=trajectory.joint_names, rows=trajectory.joint_positions)
+    yield Plot(title="joint velocities [rad/s, m/s]", names=trajectory.joint_names, rows=trajectory.joint_velocities)
+    yield Plot(title="actions [rad, m]", names=trajectory.action_names, rows=trajectory.actions)
+    yield Plot(title="heights [m]", names=trajectory.body_names, rows=trajectory.body_positions[:, :, 2])
+    for unit, ends in (("[m]", ("penetration", "slip")), ("[N]", ("force",))):
+        names = tuple(name for name in trajectory.contacts if name.endswith(ends))
+        if names:
+            rows = np.stack([trajectory.contacts[name] for name in names], axis=1)
+            yield Plot(title=f"contacts {unit}", names=names, rows=rows)
+
+
+def _still(simulation: NewtonSimulation) -> BodyMotion:
+    return BodyMotion(
+        rate=simulation.rate,
+        names=simulation.body_names,
+        positions=simulation.body_positions()[None],
+        wxyz=simulation.body_wxyz()[None],
+    )
+
+
+def _key(task: Task, seed: int, index: int) -> EpisodeKey:
+    return EpisodeKey(task=task.name, task_hash=task.content_hash, seed=seed, index=index)

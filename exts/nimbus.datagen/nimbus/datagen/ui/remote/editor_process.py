@@ -1,0 +1,190 @@
+"""Editor process as the host sees it: starts it, sends requests, and keeps its last state.
+
+Nothing here waits: Kit's loop calls :meth:`EditorConnection.poll` some times a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.remote.messages import EditorRequest, EditorState, empty_state, parse_state
+from nimbus.datagen.ui.runs.launch import environment, find_interpreter
+
+_CHUNK_SIZE = 1 << 16
+_END_TIMEOUT = 3.0
+"""[s] Time that an editor may take to end."""
+_MAX_STARTS = 3
+"""Starts in a row without a task shown, after which only the user starts another."""
+
+
+class EditorChannel(Protocol):
+    """Connection that carries lines to and from an editor."""
+
+    def send(self, line: str) -> None:
+        """Send one line."""
+        ...
+
+    def receive(self) -> list[str]:
+        """Return the lines that have arrived; does not wait.
+
+        Raises:
+            InputError: The editor has ended; the message is its last line.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the editor."""
+        ...
+
+
+class ProcessChannel:
+    """Editor in a process of its own, in Nimbus's Python.
+
+    Args:
+        interpreter: A Python that has Nimbus's dependencies; empty to look for one.
+
+    Raises:
+        InputError: There is none.
+    """
+
+    def __init__(self, interpreter: str = "") -> None:
+        python = find_interpreter(interpreter)
+        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [python, "-m", "nimbus.runner.editor"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=environment(os.environ),
+            start_new_session=True,
+        )
+        self._to, self._from = self.process.stdin, self.process.stdout
+        assert self._to is not None and self._from is not None
+        for stream in (self._to, self._from):
+            os.set_blocking(stream.fileno(), False)
+        self._out, self._in = b"", b""
+
+    def send(self, line: str) -> None:
+        """Send one line; the part that does not fit into the pipe now follows with the next call."""
+        self._out += line.encode() + b"\n"
+        self._push()
+
+    def receive(self) -> list[str]:
+        """Return the lines that have arrived."""
+        self._push()
+        assert self._from is not None
+        ended = False
+        with contextlib.suppress(BlockingIOError):
+            while not ended:
+                piece = os.read(self._from.fileno(), _CHUNK_SIZE)
+                self._in, ended = self._in + piece, not piece
+        *lines, self._in = self._in.split(b"\n")
+        if ended and not lines:
+            raise InputError(f"the editor ended: {self._last_error_line()}", instead="look at its last line")
+        return [line.decode(errors="replace") for line in lines]
+
+    def close(self) -> None:
+        """Close its input, at which it ends; kill it where it does not."""
+        for stream in (self._to, self._from):
+            with contextlib.suppress(OSError):
+                assert stream is not None
+                stream.close()
+        self.process.terminate()
+        try:
+            self.process.wait(_END_TIMEOUT)
+        except subprocess.TimeoutExpired:  # in the middle of what cannot be interrupted
+            self.process.kill()
+            self.process.wait()
+        self._errors.close()
+
+    def _push(self) -> None:
+        assert self._to is not None
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            while self._out:
+                self._out = self._out[os.write(self._to.fileno(), self._out) :]
+
+    def _last_error_line(self) -> str:
+        self._errors.seek(0)
+        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        return lines[-1] if lines else f"exit code {self.process.poll()}"
+
+
+class EditorConnection:
+    """One editor, started when it is needed, and started again with the same text when it dies.
+
+    Args:
+        start: Starts an editor.
+    """
+
+    def __init__(self, start: Callable[[], EditorChannel]) -> None:
+        self._start = start
+        self._channel: EditorChannel | None = None
+        self._deaths = 0
+        self._last_open: EditorState = empty_state()
+        """The last state with a task: the next editor opens it, should this one die."""
+        self.state: EditorState = empty_state()
+        """The last state that arrived."""
+        self.problem = ""
+        """Why there is no editor, in one line."""
+
+    def act(self, name: str, value: Any = None) -> None:
+        """Send the use of a control, to an editor that is started if there is none."""
+        self.problem = ""
+        if self._channel is None:
+            self._deaths = 0
+            self._open()
+        self._send(name, value)
+
+    def poll(self) -> bool:
+        """Take the messages that have arrived; True if there is something new to show."""
+        if self._channel is None:
+            return False
+        try:
+            lines = self._channel.receive()
+            if not lines:
+                return False
+            self.state = parse_state(lines[-1])
+        except InputError as error:
+            self._restart(str(error))
+            return True
+        if self.state["path"]:  # an editor's first state has none, and is no sign that it will live
+            self._last_open, self._deaths = self.state, 0
+        return True
+
+    def close(self) -> None:
+        """End the editor."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _open(self) -> None:
+        try:
+            self._channel = self._start()
+        except (InputError, OSError) as error:
+            self.problem = str(error)
+
+    def _send(self, name: str, value: Any) -> None:
+        if self._channel is not None:
+            request: EditorRequest = {"id": name, "value": value}
+            self._channel.send(json.dumps(request))
+
+    def _restart(self, problem: str) -> None:
+        """Start another editor with the same text, so that nothing is lost."""
+        self.close()
+        self._deaths += 1
+        self.problem = problem
+        if self._deaths < _MAX_STARTS:
+            self._open()
+            last = self._last_open
+            if path := last["path"]:
+                self._send("open", path if Path(path).exists() else last["source"])
+                if last["unsaved"]:
+                    self._send("text", last["text"])

@@ -1,0 +1,82 @@
+"""Editor process: a task editor whose scene is shown by the host."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from pathlib import Path
+from typing import TextIO
+
+from nimbus.datagen.ui.background_tasks import BackgroundTasks
+from nimbus.datagen.ui.remote.messages import EditorState, parse_request
+from nimbus.datagen.ui.remote.scene_preview import ScenePreview
+from nimbus.datagen.ui.task_editor import TaskEditor, TaskQueue
+
+_MAX_LINE = 1 << 24
+_DISK_PERIOD = 0.5
+"""[s] between two looks at the file."""
+
+
+class RemoteEditor(TaskEditor):
+    """Task editor that reports its state as plain data.
+
+    Args:
+        preview: Makes stages, markers and pictures.
+        tasks: Runs long work.
+        folder: Folder where tasks that were opened by name are saved.
+    """
+
+    def __init__(self, preview: ScenePreview, tasks: TaskQueue, *, folder: Path) -> None:
+        super().__init__(preview, tasks, folder=folder)
+        self._preview = preview
+
+    def state(self) -> EditorState:
+        """Collect everything that a host shows."""
+        with self.lock:
+            draft, stage = self.draft, self._preview.stage
+            return {
+                "path": str(draft.path) if draft else "",
+                "source": self.source,
+                "text": draft.text if draft else "",
+                "unsaved": draft.is_changed if draft else False,
+                "activity": self.activity,
+                "message": self.message,
+                "problems": [str(problem) for problem in self.problems],
+                "sections": [section.to_dict() for section in self.sections()],
+                "markers": self._preview.markers.to_dict(),
+                "stage": stage.to_dict() if stage else None,
+                "pictures": self._preview.pictures,
+            }
+
+
+def serve(requests: TextIO, answers: TextIO, folder: Path) -> None:
+    """Answer until there are no more requests.
+
+    Args:
+        requests: Lines such as ``{"id": "regions.start.center", "value": "[0.5, 0.1]"}``.
+        answers: Takes one state a line.
+        folder: Folder for stages and pictures.
+    """
+    tasks, writing, ended = BackgroundTasks(), threading.Lock(), threading.Event()
+    editor = RemoteEditor(ScenePreview(folder), tasks, folder=Path.cwd())
+
+    def send_state() -> None:
+        with writing, contextlib.suppress(BrokenPipeError):
+            answers.write(json.dumps(editor.state()) + "\n")
+            answers.flush()
+
+    def watch_disk() -> None:
+        while not ended.wait(_DISK_PERIOD):
+            editor.check_disk()
+
+    editor.observe(send_state)
+    send_state()
+    threading.Thread(target=watch_disk, name="nimbus-editor-disk", daemon=True).start()
+    for line in iter(lambda: requests.readline(_MAX_LINE), ""):
+        if (request := parse_request(line)) is None:
+            editor.report("the host sent an invalid request")
+        else:
+            editor.act(request["id"], request["value"])
+    ended.set()
+    tasks.close()

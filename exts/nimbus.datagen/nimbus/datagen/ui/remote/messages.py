@@ -1,0 +1,172 @@
+"""Messages between a host and the editor process: lines of JSON.
+
+The host sends an :class:`EditorRequest` for each control that is used; the editor sends an :class:`EditorState` after
+each change. Needs nothing but Python's standard library.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypedDict
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.form import SectionData
+
+
+class EditorRequest(TypedDict):
+    """Use of a control."""
+
+    id: str
+    value: Any
+
+
+class StageData(TypedDict):
+    """Plain data of a :class:`StageView`."""
+
+    path: str
+    duration: float
+
+
+class MarkersData(TypedDict):
+    """Plain data of :class:`ViewportMarkers`."""
+
+    regions: list[dict[str, Any]]
+    cameras: list[dict[str, Any]]
+    spots: list[dict[str, Any]]
+
+
+class EditorState(TypedDict):
+    """Everything that a host shows of an editor."""
+
+    path: str
+    """Path of the open file; empty while no task is open."""
+    source: str
+    """Name or path as it was given."""
+    text: str
+    unsaved: bool
+    activity: str
+    message: str
+    problems: list[str]
+    sections: list[SectionData]
+    markers: MarkersData
+    stage: StageData | None
+    pictures: dict[str, str]
+    """Image files, by camera."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionMarker:
+    """Plate in the viewport that can be moved."""
+
+    id: str
+    name: str
+    center: tuple[float, float, float]
+    """[m]"""
+    size: tuple[float, float]
+    """[m]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraMarker:
+    """Camera frustum in the viewport; it can be moved where it is fixed to the world."""
+
+    id: str
+    """Empty where it is mounted on the robot."""
+    name: str
+    position: tuple[float, ...]
+    """[m], world frame."""
+    wxyz: tuple[float, ...]
+    """OpenGL axes."""
+    vertical_fov: float
+    """[rad]"""
+    aspect: float
+    """Width over height."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marker:
+    """Square on a surface: start of a sampled object, or a cell of the reach map."""
+
+    kind: Literal["sample", "reached", "unreached"]
+    position: tuple[float, float, float]
+    """[m]"""
+    size: float
+    """[m] along a side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewportMarkers:
+    """Markers that are drawn into the viewport beside the stage."""
+
+    regions: tuple[RegionMarker, ...] = ()
+    cameras: tuple[CameraMarker, ...] = ()
+    spots: tuple[Marker, ...] = ()
+
+    def to_dict(self) -> MarkersData:
+        """Convert to plain data for the host."""
+        return {
+            "regions": [asdict(one) for one in self.regions],
+            "cameras": [asdict(one) for one in self.cameras],
+            "spots": [asdict(one) for one in self.spots],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageView:
+    """Stage for the viewport."""
+
+    path: str
+    """Each stage has a file of its own."""
+    duration: float
+    """[s] Length of its animation; 0 where nothing moves."""
+
+    def to_dict(self) -> StageData:
+        """Convert to plain data for the host."""
+        return {"path": self.path, "duration": self.duration}
+
+
+def empty_state() -> EditorState:
+    """Make the state before there is an editor."""
+    return {
+        "path": "",
+        "source": "",
+        "text": "",
+        "unsaved": False,
+        "activity": "",
+        "message": "",
+        "problems": [],
+        "sections": [],
+        "markers": ViewportMarkers().to_dict(),
+        "stage": None,
+        "pictures": {},
+    }
+
+
+def parse_request(line: str) -> EditorRequest | None:
+    """Parse a line from the host; None for one that is no request."""
+    message = _parse_object(line)
+    if message is None or set(message) != {"id", "value"} or not isinstance(message["id"], str):
+        return None
+    return {"id": message["id"], "value": message["value"]}
+
+
+def parse_state(line: str) -> EditorState:
+    """Parse a line from the editor.
+
+    Raises:
+        InputError: It has other fields than an :class:`EditorState`, as of another version of Nimbus.
+    """
+    message = _parse_object(line)
+    if message is None or set(message) != set(EditorState.__annotations__):
+        raise InputError("the editor sent an invalid message", instead="use a Nimbus of the same version on both sides")
+    state: Any = message
+    return state
+
+
+def _parse_object(line: str) -> dict[str, Any] | None:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) else None

@@ -1,0 +1,161 @@
+"""What a task looks like: layouts, reach, one planned attempt and pictures, as files and marks for a host to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.cameras import camera_poses
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.ui.document.problem import Problem
+from nimbus.datagen.ui.layout_section import SAMPLE_COUNT
+from nimbus.datagen.ui.preview import Preview, SceneLook
+from nimbus.datagen.ui.remote.messages import CameraMarker, Marker, RegionMarker, StageView, ViewportMarkers
+from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
+
+_SPOT = 0.012
+"""[m] Side of the mark of an object."""
+
+
+class ScenePreview:
+    """Draws and plans; every call takes the task as it stands then.
+
+    Args:
+        folder: For stages and pictures.
+        preview: Computes what is shown.
+    """
+
+    def __init__(self, folder: Path, *, preview: Preview | None = None) -> None:
+        self._folder, self._preview = folder, preview or Preview()
+        self._count = 0
+        self._look: SceneLook | None = None
+        self._outlined: object = None
+        """Parts of the task that the markers of regions and cameras were made of."""
+        self.stage: StageView | None = None
+        self.markers = ViewportMarkers()
+        self.pictures: dict[str, str] = {}
+        """Files by camera."""
+
+    def examine(self, task: Task) -> list[Problem]:
+        """Find with the doctor what cannot work."""
+        return self._preview.examine(task)
+
+    def show_layout(self, task: Task, *, seed: int, index: int) -> str:
+        """One layout as a stage; what was done, in one line."""
+        look = self._preview.layout(task, seed=seed, index=index)
+        self._show(task, look)
+        count = len(look.layout.physical.objects) if look.layout else 0
+        return f"episode {index}: {count} objects"
+
+    def plan(self, task: Task, *, seed: int, index: int) -> str:
+        """One attempt, planned and executed, as an animation; how it ended, in one line."""
+        look = self._preview.plan(task, seed=seed, index=index)
+        self._show(task, look)
+        outcome, seconds = look.motion.outcome, look.motion.step_count / look.motion.rate
+        if outcome is None or outcome.success:
+            return f"success, {seconds:.1f} s"
+        reason = outcome.reason.value if outcome.reason else ""
+        return f"failed after {seconds:.1f} s in {outcome.phase}: {reason} {outcome.detail}".rstrip()
+
+    def sample(self, task: Task, *, seed: int) -> str:
+        """Mark where the objects of many layouts start."""
+        layouts = list(self._preview.samples(task, seed=seed, count=SAMPLE_COUNT))
+        spots = [Marker(kind="sample", position=item.position, size=_SPOT) for one in layouts for item in one.objects]
+        self._mark(task, spots)
+        return f"{len(layouts)} layouts, {len(spots)} objects"
+
+    def reach(self, task: Task) -> str:
+        """Mark where the tool can point down."""
+        assets, heights = self._preview.assets(task), self._preview.heights(task)
+        spots = [
+            spot
+            for name, found in assets.reach.items()
+            for spot in _cells(found, heights.get(task.regions[name].on, 0.0) if name in task.regions else 0.0)
+        ]
+        self._mark(task, spots)
+        reached = sum(spot.kind == "reached" for spot in spots)
+        return f"{reached} of {len(spots)} cells of the regions are within reach"
+
+    def clear(self, task: Task) -> str:
+        """Take the marks of samples and reach away."""
+        self._mark(task, [])
+        return ""
+
+    def photograph(self, task: Task) -> str:
+        """What the cameras see in the first step of what is shown."""
+        from PIL import Image
+
+        if self._look is None or self._look.layout is None:
+            self.show_layout(task, seed=0, index=0)
+        assert self._look is not None
+        self._count += 1
+        for name, frames in self._preview.pictures(task, self._look, 0).items():
+            path = self._folder / f"{self._count:05d}-{name}.png"
+            Image.fromarray(frames.rgb[0]).save(path)
+            self.pictures = self.pictures | {name: str(path)}
+        return f"{len(self.pictures)} pictures"
+
+    def outline(self, task: Task) -> None:
+        """Draw regions and cameras where the task now has them."""
+        outlined = task.path, task.scene, task.robot, task.regions, task.cameras
+        if outlined != self._outlined:
+            self._mark(task, list(self.markers.spots))
+            self._outlined = outlined
+
+    def _show(self, task: Task, look: SceneLook) -> None:
+        assert look.layout is not None
+        self._look, self._count = look, self._count + 1
+        motion, assets = look.motion, self._preview.assets(task)
+        path = self._folder / f"{self._count:05d}-{task.name}.usda"
+        moved = BodyMotion(names=motion.names, positions=motion.positions, wxyz=motion.wxyz, rate=motion.rate)
+        write_layout_stage(path, assets.stage, assets.robot, look.layout, moved)
+        duration = (motion.step_count - 1) / motion.rate
+        self.stage = StageView(path=str(path), duration=duration)
+        self._mark(task, list(self.markers.spots))
+
+    def _mark(self, task: Task, spots: list[Marker]) -> None:
+        heights = self._preview.heights(task)
+        regions = tuple(
+            RegionMarker(
+                id=f"regions.{name}.center",
+                name=name,
+                center=(*region.center, heights.get(region.on, 0.0)),
+                size=region.size,
+            )
+            for name, region in task.regions.items()
+        )
+        look = self._preview.bare(task)
+        cameras = tuple(_frustum(camera, look) for camera in self._preview.cameras(task))
+        self.markers = ViewportMarkers(regions=regions, cameras=cameras, spots=tuple(spots))
+
+
+def _frustum(camera: Camera, look: SceneLook) -> CameraMarker:
+    rows = {name: row for row, name in enumerate(look.motion.names)}
+    positions, wxyz = camera_poses(camera, rows, look.motion.positions[:1], look.motion.wxyz[:1])
+    return CameraMarker(
+        id="" if camera.mount else f"cameras.{camera.name}.pose",
+        name=camera.name,
+        position=tuple(float(value) for value in positions[0]),
+        wxyz=tuple(float(value) for value in wxyz[0]),
+        vertical_fov=camera.vertical_fov,
+        aspect=camera.width / camera.height,
+    )
+
+
+def _cells(found: Any, height: float) -> list[Marker]:
+    side = float(found.to_plain((0.0, 0.0))["cell"])
+    return [
+        Marker(
+            kind="reached" if found.cells[i, j] else "unreached",
+            position=(
+                float(found.origin[0] + (i + 0.5) * side),
+                float(found.origin[1] + (j + 0.5) * side),
+                height,
+            ),
+            size=0.85 * side,
+        )
+        for i, j in np.ndindex(*found.cells.shape)
+    ]

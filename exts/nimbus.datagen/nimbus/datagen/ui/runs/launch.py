@@ -1,0 +1,126 @@
+"""Starts Nimbus as a process of its own: the panel's host never plans, simulates or stores anything itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import nimbus
+from nimbus.datagen.errors import InputError
+
+PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
+"""Where the package lies that the panel was loaded from; what it starts is of the same version."""
+
+_COMMAND_LINE = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
+_HOSTS_OWN = ("PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "CARB_APP_PATH", "EXP_PATH")
+"""What Kit sets for itself, and would break another interpreter."""
+
+
+class RunningProcess(Protocol):
+    """Something that was started."""
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs. Returns at once."""
+        ...
+
+    def output(self) -> str:
+        """What it has written so far."""
+        ...
+
+    def cancel(self) -> None:
+        """Ask it to stop after what it is doing; a second time to stop now."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts commands of Nimbus."""
+
+    def start(self, words: Sequence[str]) -> RunningProcess:
+        """Start ``nimbus <words>``, or the check of a task: ``check TASK``.
+
+        Raises:
+            InputError: It cannot be started.
+        """
+        ...
+
+
+class ProcessLauncher:
+    """Starts processes that outlive a crash of the host.
+
+    Args:
+        folder: Where their output is kept.
+        interpreter: A Python that has Nimbus's dependencies; empty to look for one.
+    """
+
+    def __init__(self, folder: Path, *, interpreter: str = "") -> None:
+        self._folder, self._interpreter, self._count = folder, interpreter, 0
+
+    def start(self, words: Sequence[str]) -> Process:
+        """Start a command in a session of its own."""
+        python = find_interpreter(self._interpreter)
+        program = ["-m", "nimbus.datagen.ui.runs.check"] if words[0] == "check" else ["-c", _COMMAND_LINE, words[0]]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._count += 1
+        path = self._folder / f"{os.getpid()}-{self._count:03d}-{words[0]}.log"
+        with path.open("wb") as output:
+            process = subprocess.Popen(
+                [python, *program, *words[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment(os.environ),
+                start_new_session=True,
+            )
+        return Process(process, path)
+
+
+class Process:
+    """A process with its output in a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], path: Path) -> None:
+        self._process, self._path = process, path
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.poll()
+
+    def output(self) -> str:
+        """All it has written."""
+        return self._path.read_text(encoding="utf-8", errors="replace")
+
+    def cancel(self) -> None:
+        """Interrupt it as Ctrl-C does: it stores what is under way; the second time it stops at once."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+
+def environment(host: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that is to be started from a host with an interpreter of its own."""
+    kept = {name: value for name, value in host.items() if name not in _HOSTS_OWN}
+    return kept | {"PYTHONPATH": str(PACKAGE_FOLDER)}
+
+
+def find_interpreter(wanted: str = "") -> str:
+    """A Python that has Nimbus's dependencies: the one wanted, or that of the checkout, or that of ``nimbus``.
+
+    Raises:
+        InputError: There is none; the message says what to do.
+    """
+    instead = "make an environment with 'pip install nimbus-datagen' and name its python in the panel"
+    if wanted or (wanted := os.environ.get("NIMBUS_PYTHON", "")):
+        if shutil.which(wanted) is None:
+            raise InputError("no such Python interpreter", where=wanted, instead=instead)
+        return wanted
+    checkout = PACKAGE_FOLDER.parents[1] / ".venv/bin/python"
+    if checkout.is_file():
+        return str(checkout)
+    if script := shutil.which("nimbus"):
+        beside = Path(script).resolve().with_name("python")
+        if beside.is_file():
+            return str(beside)
+    raise InputError("no Python with Nimbus's dependencies was found", instead=instead)

@@ -1,0 +1,176 @@
+"""View-model of one run: starts it as a process of its own and watches it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.runs.launch import Launcher, RunningProcess
+from nimbus.datagen.ui.runs.run_status import RunStatus, read_run_status
+
+MAX_EPISODES = 10_000_000
+MAX_SEED = 2**63 - 1
+
+
+class ResultViewer(Protocol):
+    """Host that shows pages."""
+
+    def open_page(self, path: Path) -> None:
+        """Open a page in the user's browser."""
+        ...
+
+
+class RunPanel:
+    """One run of a task: a view renders it, calls it, and decides nothing.
+
+    Every action returns at once; call :meth:`poll` some times a second.
+
+    Args:
+        launcher: Starts processes.
+        viewer: Shows the report; None where the host does that itself.
+    """
+
+    def __init__(self, launcher: Launcher, viewer: ResultViewer | None = None) -> None:
+        self._launcher, self._viewer = launcher, viewer
+        self._observers: list[Callable[[], None]] = []
+        self._run: RunningProcess | None = None
+        self._started = 0.0
+        self.task = ""
+        """Path of the file that is run."""
+        self.seed = 0
+        self.episodes = 10
+        self.out = ""
+        """Folder of the dataset; empty for ``out/<task>``."""
+        self.problem = ""
+        """The last error, in one line."""
+        self.activity = ""
+        """``running`` or ``stopping``; or empty."""
+        self.status: RunStatus | None = None
+
+    # What a view asks
+
+    @property
+    def out_folder(self) -> Path:
+        """Folder of the dataset that a run makes."""
+        return Path(self.out) if self.out else Path.cwd() / "out" / (Path(self.task).stem or "task")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is under way."""
+        return self._run is not None
+
+    @property
+    def can_run(self) -> bool:
+        """Whether a run can be started now."""
+        return bool(self.task) and self._run is None
+
+    @property
+    def progress_line(self) -> str:
+        """What is being done, and how far the run is."""
+        parts, status = [self.activity], self.status
+        if status is not None:
+            parts = [self.activity or status.state, status.activity]
+            parts += [f"{status.settled} of {status.target} episodes", f"{status.stored} stored"]
+            parts += [f"{status.failed} failed attempts"] if status.failed else []
+            parts += [f"about {status.remaining:.0f} s left"] if status.remaining and self.is_running else []
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def report(self) -> Path:
+        """The page that a run leaves."""
+        return self.out_folder / "report.html"
+
+    def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call a function after every change; returns what ends it."""
+        self._observers.append(changed)
+
+        def stop() -> None:
+            if changed in self._observers:
+                self._observers.remove(changed)
+
+        return stop
+
+    # What a view does
+
+    def set_task(self, text: str) -> None:
+        """Choose the task that the next run is of."""
+        if text.strip() != self.task:
+            self.task, self.problem = text.strip(), ""
+            self._changed()
+
+    def set_seed(self, seed: int) -> None:
+        """Set the seed of the run."""
+        self.seed = max(0, min(int(seed), MAX_SEED))
+        self._changed()
+
+    def set_episodes(self, count: int) -> None:
+        """How many episodes a run makes."""
+        self.episodes = max(1, min(int(count), MAX_EPISODES))
+        self._changed()
+
+    def set_out(self, folder: str) -> None:
+        """Where a run stores them."""
+        self.out = folder.strip()
+        self._changed()
+
+    def run(self) -> None:
+        """Start a run, as a process of its own."""
+        if not self.can_run:
+            return
+        self.problem, self.status = "", None
+        words = ["run", "--task", self.task, "--seed", str(self.seed), "--episodes", str(self.episodes)]
+        try:
+            self._started = time.time()
+            self._run = self._launcher.start([*words, "--out", str(self.out_folder)])
+            self.activity = "running"
+        except InputError as error:
+            self.problem = str(error)
+        self._changed()
+
+    def cancel(self) -> None:
+        """Let the run store what it is doing and stop; a second time, stop it now."""
+        if self._run is not None:
+            self._run.cancel()
+            self.activity = "stopping"
+            self._changed()
+
+    def open_report(self) -> None:
+        """Show the page of the last run."""
+        if self._viewer is not None and self.report.is_file():
+            self._viewer.open_page(self.report)
+        else:
+            self.problem = f"{self.report}: there is no report yet; a run writes it when it ends"
+            self._changed()
+
+    def poll(self) -> None:
+        """See what became of what was started; cheap, call it some times a second."""
+        before = (self.problem, self.activity, self.status)
+        self._poll_run()
+        if before != (self.problem, self.activity, self.status):
+            self._changed()
+
+    def close(self) -> None:
+        """Remove observers; a run continues by itself."""
+        self._observers.clear()
+        self._run = None
+
+    def _poll_run(self) -> None:
+        if self._run is None:
+            return
+        self.status = read_run_status(self.out_folder, since=self._started) or self.status
+        if (code := self._run.poll()) is not None:
+            if code:
+                self.problem = "stopped" if code in (130, -2) else _last_line(self._run.output())
+            self._run, self.activity = None, ""
+
+    def _changed(self) -> None:
+        for observer in list(self._observers):
+            observer()
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,79 @@
+"""What the editor shows of a task is really drawn and planned: stages that open, marks at their places, pictures."""
+# The stubs of pxr say that most calls return None.
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.tasks.task import Task, load_task
+from nimbus.datagen.ui.remote.scene_preview import ScenePreview
+from nimbus.runner.system.threads import prepare_libraries
+
+TINY = Path(__file__).parents[3] / "runner/tiny.yaml"
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    prepare_libraries()
+    return load_task(TINY)
+
+
+@pytest.fixture(scope="module")
+def preview(tmp_path_factory: pytest.TempPathFactory) -> ScenePreview:
+    return ScenePreview(tmp_path_factory.mktemp("preview"))
+
+
+def test_a_layout_is_a_stage_with_its_regions_and_cameras_as_marks(preview: ScenePreview, task: Task):
+    from pxr import Usd
+
+    said = preview.show_layout(task, seed=3, index=1)
+    assert said.startswith("episode 1: ")
+    assert preview.stage is not None and preview.stage.duration == 0.0
+    stage: Any = Usd.Stage.Open(preview.stage.path)
+    assert stage.GetPrimAtPath("/World/objects").GetChildren()
+    regions = {region.name: region for region in preview.markers.regions}
+    assert set(regions) == set(task.regions)
+    for name, region in task.regions.items():
+        assert regions[name].center[:2] == tuple(region.center) and regions[name].size == tuple(region.size)
+    cameras = {camera.name: camera for camera in preview.markers.cameras}
+    assert set(cameras) == set(task.cameras)
+    assert all(bool(cameras[name].id) == (not task.cameras[name].mount) for name in cameras)
+
+
+def test_pictures_are_what_the_cameras_see(preview: ScenePreview, task: Task):
+    from PIL import Image
+
+    preview.photograph(task)
+    assert set(preview.pictures) == set(task.cameras)
+    for name, path in preview.pictures.items():
+        picture = np.asarray(Image.open(path))
+        assert picture.shape[:2] == task.cameras[name].size[::-1] and picture.std() > 5
+
+
+def test_samples_and_reach_are_spots_in_the_regions_and_are_cleared(preview: ScenePreview, task: Task):
+    assert "layouts" in preview.sample(task, seed=0)
+    spots = preview.markers.spots
+    assert spots and {spot.kind for spot in spots} == {"sample"}
+    assert "within reach" in preview.reach(task)
+    assert {spot.kind for spot in preview.markers.spots} <= {"reached", "unreached"}
+    middle = np.mean([spot.position[:2] for spot in preview.markers.spots], axis=0)
+    centers = np.mean([region.center for region in task.regions.values()], axis=0)
+    np.testing.assert_allclose(middle, centers, atol=0.1)
+    preview.clear(task)
+    assert preview.markers.spots == () and preview.markers.regions
+
+
+def test_a_plan_is_an_animation_as_long_as_the_motion(preview: ScenePreview, task: Task):
+    from pxr import Usd
+
+    said = preview.plan(task, seed=0, index=0)
+    assert said.startswith(("success", "failed"))
+    assert preview.stage is not None and preview.stage.duration > 1.0
+    stage: Any = Usd.Stage.Open(preview.stage.path)
+    seconds = (stage.GetEndTimeCode() - stage.GetStartTimeCode()) / stage.GetTimeCodesPerSecond()
+    assert seconds == pytest.approx(preview.stage.duration)
