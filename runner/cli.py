@@ -71,6 +71,10 @@ def build_parser() -> argparse.ArgumentParser:
         command = add(name, meaning)
         add_folder(command)
         command.add_argument("--json", action="store_true", help="print JSON")
+        if name == "hash":
+            command.add_argument(
+                "--fields", type=int, metavar="N", help="only the fields of field schema N (that of the dataset)"
+            )
         if name == "report":
             _add_price(command)
             command.add_argument(

@@ -12,7 +12,7 @@ from nimbus.datagen.store.verify import dataset_hashes
 
 def command(args: argparse.Namespace) -> int:
     """Print a line a level: hash, level, what it compares."""
-    hashes = dataset_hashes(args.folder)
+    hashes = dataset_hashes(args.folder, fields=args.fields)
     if args.json:
         sys.stdout.write(to_json(hashes, indent=2) + "\n")
     else:

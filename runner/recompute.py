@@ -11,6 +11,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Planned, Request
+from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.json_text import to_json
@@ -141,11 +142,10 @@ class _Maker:
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
             job = job_of(spec, stored_task(episode))
-        for name in sorted({*self._info.inputs, *job.origin.inputs}):
-            then, now = (inputs.get(name) or "none" for inputs in (self._info.inputs, job.origin.inputs))
-            if then != now:
-                what = f"made with another {name} ({then[:16]}, now {now[:16]})"
-                raise InputError(what, where=str(self._folder), instead="this is no fault of the dataset")
+        found, wanted, fine = self._info.inputs, job.origin.inputs, "this is no fault of the dataset"
+        refuse_source_hashes(found, wanted, where=str(self._folder), instead=f"recompute it with that version; {fine}")
+        if difference := find_difference(found, wanted):
+            raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
         return job
 
 

@@ -125,16 +125,20 @@ def check_assets(task: Any, episode: Any) -> None:
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.store.dataset_origin import refuse_source_hashes
     from nimbus.datagen.usd.stage import read_stage
 
     with noting_where_paths_begin():
         libraries = [ObjectLibrary.open(group.library) for group in task.objects.values()]
         now = asset_fingerprints(read_stage(task.scene), load_robot(task.robot), libraries)
-    for name, digest in episode.provenance.assets.items():
+    found, where = episode.provenance.assets, str(episode.path)
+    made_by = episode.provenance.versions.get("nimbus-datagen", "")
+    refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
+    for name, digest in found.items():
         if now.get(name) != digest:
             what = f"the {name} changed since this episode was made ({digest[:16]}, now {now.get(name, 'none')[:16]})"
             instead = "replay needs the same assets: restore it, or use the Nimbus that made the episode"
-            raise InputError(what, where=str(episode.path), instead=instead)
+            raise InputError(what, where=where, instead=instead)
 
 
 def _verdict(outcome: Any) -> str:

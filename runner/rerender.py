@@ -16,14 +16,19 @@ from nimbus.runner.monitor.foreign_files import report_foreign_files
 from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
 from nimbus.runner.system.threads import prepare_libraries
 
+_COMPONENTS = (("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5"))
+"""Those that make the new layouts and pixels, by kind and name."""
+
 
 def command(args: argparse.Namespace) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.store.dataset import Dataset, read_info
+    from nimbus.datagen.store.dataset_origin import refuse_source_hashes
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import image_settings
+    from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import write_report
@@ -44,15 +49,18 @@ def command(args: argparse.Namespace) -> int:
     if assets.robot.name != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
         raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
+    discover_components()
     hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
     settings = {"device": args.device, "plans": plans_hash(source)} | image_settings(args.images)
+    inputs = fingerprint_inputs(task, assets=hashes, settings=settings, components=_COMPONENTS)
+    refuse_source_hashes(source.inputs, inputs, where=str(args.folder), instead="render it again with that version")
     with Dataset.create_or_open(
         args.out,
         task=task.name,
         task_hash=task.content_hash,
         seed=source.seed,
         robot=assets.robot.name,
-        inputs=fingerprint_inputs(task, assets=hashes, settings=settings),
+        inputs=inputs,
     ) as dataset:
         report_foreign_files(dataset)
         _render(paths, dataset, task, assets, hashes, args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,14 @@ from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.load import fingerprint
 from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
+from nimbus.datagen.objects import library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.pipeline import parse_pipeline
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.usd.stage import read_stage
+from nimbus.datagen.version import versioned_hash
 
 discover_components()
 PIPELINE = (scene_folder("pipelines") / "manipulation.yaml").read_text()
@@ -33,6 +35,16 @@ class Pause(Skill):
 '''
 
 
+DERIVED = '''
+from nimbus.datagen.registry import register
+from nimbus.skills.pick import Pick
+
+@register("skill", "pick_for_content")
+class Mine(Pick):
+    """Pick."""
+'''
+
+
 def inputs(task: Task, pipeline: str = PIPELINE) -> dict[str, str]:
     return fingerprint_inputs(task, assets={}, settings={"planner": "ompl"}, pipeline=parse_pipeline(pipeline))
 
@@ -40,7 +52,7 @@ def inputs(task: Task, pipeline: str = PIPELINE) -> dict[str, str]:
 def test_all_that_a_task_names_enters():
     names = inputs(load_task("sort_trash")).keys()
     assert names >= {"skill pick", "skill place", "predicate inside", "randomizer light", "pipeline pipeline"}
-    assert names >= {"plan skills", "planner", "mujoco", "numpy", "nimbus-datagen"}
+    assert names >= {"plan skills", "planner", "planner ompl", "composite for", "mujoco", "numpy", "nimbus-datagen"}
     assert not names & {"skill move", "h5py", "pydantic"}
 
 
@@ -51,6 +63,34 @@ def test_settings_of_a_pipeline_enter_and_its_comments_do_not():
     assert {name for name, value in inputs(task).items() if other[name] != value} == {"pipeline pipeline"}
 
 
+def test_built_in_components_enter_by_version(monkeypatch: pytest.MonkeyPatch):
+    task = load_task("sort_trash")
+    before = inputs(task)
+    assert {before[name] for name in ("skill pick", "randomizer light", "load usd", "planner ompl")} == {"1"}
+    monkeypatch.setattr(registry.lookup("skill", "pick"), "version", 2)
+    assert {name: value for name, value in inputs(task).items() if before[name] != value} == {"skill pick": "2"}
+
+
+def test_plugin_derived_from_built_in_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "_components", dict(registry._components))
+    (tmp_path / "mine.py").write_text(DERIVED)
+    text = (scene_folder("tasks") / "sort_trash.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(text.replace("- pick:", "- pick_for_content:"))
+    found = inputs(load_task(tmp_path / "mine.yaml", skill_folders=[tmp_path]))
+    assert found["skill pick_for_content"] == versioned_hash(DERIVED.encode(), 1)
+
+
+def test_functions_are_components_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "_components", dict(registry._components))
+
+    def store() -> None: ...
+
+    registry.register("store", "function_for_content")(store)
+    pipeline = PIPELINE.replace("store: hdf5", "store: function_for_content")
+    here = versioned_hash(Path(__file__).read_bytes(), 1)
+    assert inputs(load_task("sort_trash"), pipeline)["store function_for_content"] == here
+
+
 def test_a_changed_skill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "_components", dict(registry._components))  # other tests list the skills there are
     (tmp_path / "pause.py").write_text(PAUSE)
@@ -59,7 +99,7 @@ def test_a_changed_skill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     task = load_task(tmp_path / "mine.yaml", skill_folders=[tmp_path])
     before = inputs(task)
     (tmp_path / "pause.py").write_text(PAUSE.replace("wait(1)", "wait(2)"))
-    fingerprint._file_hash.cache_clear()  # as in another process
+    fingerprint._content.cache_clear()  # as in another process
     after = inputs(task)
     assert {name for name in before if before[name] != after[name]} == {"skill pause_for_content"}
 
@@ -76,20 +116,19 @@ def test_a_changed_robot_file_is_seen(old: str, new: str, tmp_path: Path):
     assert before.keys() == {"scene tabletop", "robot panda", "library trash"}
 
 
-def test_changed_generators_of_objects_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from nimbus.datagen.objects import library
+def test_raised_generator_version_changes_every_library(monkeypatch: pytest.MonkeyPatch):
+    before = ObjectLibrary.open("trash").content_hash
+    monkeypatch.setattr(library, "GENERATOR_VERSION", 2)
+    library._open.cache_clear()
+    after = ObjectLibrary.open("trash").content_hash
+    library._open.cache_clear()
+    assert (before[:2], after[:2]) == ("1-", "2-") and before[2:] == after[2:]
 
-    before = library.generator_hash()
-    shutil.copytree(Path(library.__file__).parent, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
-    library.generator_hash.cache_clear()
-    assert library.generator_hash() == before
-    with (tmp_path / "mass.py").open("a") as file:
-        file.write("# heavier\n")
-    library.generator_hash.cache_clear()
-    assert library.generator_hash() != before
-    monkeypatch.undo()
-    library.generator_hash.cache_clear()
+
+def test_asset_cache_folder_holds_generator_version():
+    trash = ObjectLibrary.open("trash")
+    digest = hashlib.sha256((scene_folder("objects") / "trash.yaml").read_bytes()).hexdigest()[:16]
+    assert trash.usd_path("can", 0).parent.name == f"trash-{library.GENERATOR_VERSION}-{digest}"
 
 
 def test_the_version_of_nimbus_is_known_without_an_installation():

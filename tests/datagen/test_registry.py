@@ -54,6 +54,14 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
     assert str(error.value) == "a.yaml:1:2: unknown tool 'hamer'; did you mean 'hammer'? known: hammer, saw"
 
 
+@pytest.mark.parametrize("version", [0, -1, True, "2", 1.5, None])
+def test_version_other_than_positive_int_refused(version: object):
+    component = type("Saw", (), {"version": version})
+    with pytest.raises(InputError, match="tool 'saw' in .*: version .* is not a whole number from 1"):
+        register("tool", "saw")(component)
+    assert names("tool") == []
+
+
 def test_a_kind_without_names_says_so():
     with pytest.raises(InputError, match="unknown tool 'saw'; known: none"):
         lookup("tool", "saw")

@@ -200,6 +200,20 @@ def test_a_dataset_made_with_something_else_is_refused_and_named(tmp_path: Path)
             made_with(**other)
 
 
+def test_source_hashed_dataset_is_refused_in_one_line(tmp_path: Path) -> None:
+    def made_with(**inputs: str) -> Dataset:
+        inputs = {name.replace("_", " "): value for name, value in inputs.items()} | {"nimbus-datagen": "0.1.0"}
+        return Dataset.create_or_open(tmp_path / "data", task=TASK, task_hash=TASK_HASH, seed=0, inputs=inputs)
+
+    made_with(mujoco="3.1", skill_pick="83dfdf2ca0d8c064").close()
+    with pytest.raises(InputError) as error:
+        made_with(mujoco="3.2", skill_pick="1")
+    assert str(error.value) == (
+        f"{tmp_path / 'data'}: made by Nimbus 0.1.0, whose component identity was a source hash; "
+        "continue it with that version, or choose another --out"
+    )
+
+
 def test_dataset_json_is_learned_again_from_the_episodes_when_a_killed_run_left_it_behind(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write_dataset(folder)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.version import component_version
 
 T = TypeVar("T")
 
@@ -30,9 +31,20 @@ class TakenError(ValueError):
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:
-    """Register a class or function under ``kind`` and ``name``; a name already taken is refused."""
+    """Register a class or function under ``kind`` and ``name``.
+
+    Raises:
+        InputError: Its ``version`` is not a positive whole number.
+        TakenError: The name is taken.
+    """
 
     def add(component: T) -> T:
+        try:
+            component_version(component)
+        except ValueError as error:
+            where = f"{kind} '{name}' in {getattr(component, '__module__', '')}"
+            instead = "write version: ClassVar[int] = 1, and raise it when its output changes"
+            raise InputError(str(error), where=where, instead=instead) from None
         known = _components.setdefault((kind, name), component)
         if known is not component:
             raise TakenError(kind, name, known, component)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.observation import Labels, Observation
@@ -184,6 +184,8 @@ class TimedObservations:
 class Stage(ABC, Generic[In, Out]):
     """Turns items into items, lazily: pulling one result takes no more inputs than it needs."""
 
+    version: ClassVar[int] = 1
+    """Raise it when what it makes changes: runs of another version do not continue a dataset."""
     name: str
 
     @abstractmethod

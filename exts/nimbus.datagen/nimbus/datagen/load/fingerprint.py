@@ -1,4 +1,4 @@
-"""What decides the content of episodes beside task and seed: assets, code that a task names, settings, versions."""
+"""Inputs that decide the content of episodes beside task and seed: assets, components, settings, versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.provenance import decisive_versions
-from nimbus.datagen.tasks.steps import walk
+from nimbus.datagen.tasks.steps import composites, walk
+from nimbus.datagen.version import component_version, is_built_in, versioned_hash
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.library import ObjectLibrary
@@ -36,36 +37,50 @@ def fingerprint_inputs(
     assets: Mapping[str, str],
     settings: Mapping[str, str],
     pipeline: Pipeline | None = None,
+    components: Iterable[tuple[str, str]] = (),
 ) -> dict[str, str]:
     """Everything that decides an episode's content beside its key, by name: a hash, a setting or a version.
 
+    A built-in component enters by its version number, a plug-in by its version number and the hash of its file.
+
     Args:
-        task: The task; the sources of the skills, conditions and randomizers that it names enter.
+        task: The task; the skills, conditions, composites and randomizers that it names enter.
         assets: From :func:`asset_fingerprints`.
-        settings: What was chosen on the command line.
-        pipeline: The pipeline; its settings and the sources of its components enter.
+        settings: What was chosen on the command line; the planner and the simulator in them enter.
+        pipeline: The pipeline; its settings and its components enter.
+        components: Further components, by kind and name.
     """
-    named = set(_plugged_in(task))
+    named = {*components, *_task_components(task), *_chosen_components(settings)}
     inputs = dict(assets) | dict(settings) | decisive_versions()
     if pipeline is not None:
         named |= {(component.kind, component.name) for component in pipeline.components}
         inputs[f"pipeline {pipeline.name}"] = _digest(json.dumps(pipeline.document.data, sort_keys=True).encode())
-    return inputs | {f"{kind} {name}": _source_hash(kind, name) for kind, name in sorted(named)}
+    return inputs | {f"{kind} {name}": _identity(kind, name) for kind, name in sorted(named)}
 
 
-def _plugged_in(task: Task) -> Iterator[tuple[str, str]]:
-    yield from ((step.kind, step.name) for steps in (task.steps, task.success) for step, _ in walk(steps))
+def _task_components(task: Task) -> Iterator[tuple[str, str]]:
+    names = {registry.lookup("composite", name): name for name in registry.names("composite")}
+    for steps in (task.steps, task.success):
+        yield from ((step.kind, step.name) for step, _ in walk(steps))
+        yield from (("composite", names[type(composite)]) for composite in composites(steps))
     yield from (("randomizer", name) for name in task.randomize)
 
 
-def _source_hash(kind: str, name: str) -> str:
-    return _file_hash(inspect.getfile(registry.lookup(kind, name)))
+def _chosen_components(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    chosen = {"planner": settings.get("planner", ""), "simulator": settings.get("physics") or settings.get("sim", "")}
+    yield from ((kind, name) for kind, name in chosen.items() if name in registry.names(kind))
+
+
+def _identity(kind: str, name: str) -> str:
+    component = registry.lookup(kind, name)
+    version = component_version(component)
+    return str(version) if is_built_in(component) else versioned_hash(_content(inspect.getfile(component)), version)
 
 
 @cache
-def _file_hash(path: str) -> str:
-    """Taken once: what this process has imported stays as it is."""
-    return _digest(Path(path).read_bytes())
+def _content(path: str) -> bytes:
+    """Read a file once: what this process has imported stays as it is."""
+    return Path(path).read_bytes()
 
 
 def _digest(content: bytes) -> str:

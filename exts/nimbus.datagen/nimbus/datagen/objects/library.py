@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +15,10 @@ from nimbus.datagen.objects.build import build_object
 from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.scale import scale_object
+from nimbus.datagen.version import versioned_hash
+
+GENERATOR_VERSION = 1
+"""Version of the code that makes objects and their files: raise it when any variant comes out otherwise."""
 
 _ROOM = "objects"
 _MODELS_KEPT = 512
@@ -58,7 +61,7 @@ class ObjectLibrary:
     def __init__(self, name: str, kinds: Mapping[str, Kind], classes: tuple[str, ...], content_hash: str) -> None:
         self.name = name
         self.content_hash = content_hash
-        """Of the file and of the generator: equal hashes give equal objects."""
+        """Version of the generator and hash of the file: libraries of one name with equal hashes give equal objects."""
         self._kinds, self._classes = kinds, classes
         self._model = lru_cache(maxsize=_MODELS_KEPT)(self._build)
         self._scaled = lru_cache(maxsize=_SCALED_KEPT)(self._build_scaled)
@@ -132,7 +135,7 @@ class ObjectLibrary:
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
         """The variant as a USD file, generated on first use."""
-        folder = cache_folder("objects") / f"{self.name}-{self.content_hash[:16]}"
+        folder = cache_folder("objects") / f"{self.name}-{self.content_hash}"
         path = folder / (f"{kind}-{variant:03d}.usda" if scale == 1.0 else f"{kind}-{variant:03d}-{scale!r}.usda")
         if not path.is_file():
             from nimbus.datagen.objects.usd import write_usd
@@ -158,12 +161,5 @@ def _open(path: Path) -> ObjectLibrary:
 
         return AssetLibrary(path)
     file = load(path, LibraryFile)
-    digest = hashlib.sha256(path.read_bytes() + f"\n{path.stem} {generator_hash()}".encode()).hexdigest()
-    return ObjectLibrary(path.stem, file.expanded(), file.classes, digest)
-
-
-@lru_cache
-def generator_hash() -> str:
-    """Of the code that makes objects: generated files of other code are left alone."""
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"\0".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()
+    content_hash = versioned_hash(path.read_bytes(), GENERATOR_VERSION)
+    return ObjectLibrary(path.stem, file.expanded(), file.classes, content_hash)

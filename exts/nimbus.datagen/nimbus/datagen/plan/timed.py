@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,9 @@ class TimedPlanner(ABC):
         acceleration_scale: Share of the acceleration limits.
         period: Time between commands [s].
     """
+
+    version: ClassVar[int] = 1
+    """Raise it when what it plans changes: runs of another version do not continue a dataset."""
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from nimbus.datagen.store.commit import ORPHANS, Committer, StagedEpisode
 from nimbus.datagen.store.dataset_inference import infer_dataset_info_from_file
 from nimbus.datagen.store.dataset_origin import check_folder as check_folder
 from nimbus.datagen.store.dataset_origin import refuse_foreign, refuse_other_inputs, refuse_other_task
+from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA
 from nimbus.datagen.store.failures import clear_failures
 from nimbus.datagen.store.folder import make_subfolder, open_folder, quarantine_file
 from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
@@ -89,7 +90,14 @@ class Dataset:
         folder = Path(folder).absolute()
         lock = open_folder(folder, probe=f"{INFO_NAME}.tmp")
         try:
-            wanted = DatasetInfo(task=task, task_hash=task_hash, seed=seed, robot=robot, inputs=dict(inputs or {}))
+            wanted = DatasetInfo(
+                task=task,
+                task_hash=task_hash,
+                seed=seed,
+                inputs=dict(inputs or {}),
+                field_schema=FIELD_SCHEMA,
+                robot=robot,
+            )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)
                 refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed)

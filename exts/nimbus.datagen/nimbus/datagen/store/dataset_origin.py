@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
+from nimbus.datagen.version import was_source_hash
 
 
 def check_folder(folder: Path, *, task: str, task_hash: str, seed: int) -> None:
@@ -44,15 +46,49 @@ def refuse_other_task(folder: Path, found: DatasetInfo, *, task: str, task_hash:
 
 def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> None:
     """Refuse a dataset whose content something else decided."""
-    for name in sorted({*found.inputs, *wanted.inputs}):
-        then, now = (inputs.get(name) or "none" for inputs in (found.inputs, wanted.inputs))
+    refuse_source_hashes(
+        found.inputs, wanted.inputs, where=str(folder), instead=f"continue it with that version, or {OTHER_OUT}"
+    )
+    if found.field_schema != wanted.field_schema:
+        what = f"holds a dataset of field schema {found.field_schema}, this Nimbus writes {wanted.field_schema}"
+        raise InputError(what, where=str(folder), instead=OTHER_OUT)
+    if difference := find_difference(found.inputs, wanted.inputs):
+        what = f"holds a dataset made with another {difference}"
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
+
+
+def find_difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """Return the first input that is not the same, with both values, as in ``mujoco (3.1, now 3.2)``; empty if none."""
+    for name in sorted({*found, *wanted}):
+        then, now = (inputs.get(name) or "none" for inputs in (found, wanted))
         if then != now:
-            what = f"holds a dataset made with another {name} ({_short(then)}, now {_short(now)})"
-            raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
+            return f"{name} ({_shorten(then)}, now {_shorten(now)})"
+    return ""
 
 
-def _short(content: str) -> str:
-    """The beginning of a hash, or what else is said as a whole."""
+def refuse_source_hashes(
+    found: Mapping[str, str], wanted: Mapping[str, str], *, where: str, instead: str, made_by: str = ""
+) -> None:
+    """Refuse a dataset made before components and generators had version numbers: nothing tells whether they changed.
+
+    Args:
+        found: Identities that the dataset holds, by name.
+        wanted: Those of now.
+        where: The dataset or the episode.
+        instead: The remedy.
+        made_by: Version of Nimbus that made it, where ``found`` does not hold it.
+
+    Raises:
+        InputError: An identity in ``found`` is a hash of source text.
+    """
+    if any(was_source_hash(found[name], now) for name, now in wanted.items() if name in found):
+        made_by = made_by or found.get("nimbus-datagen", "")
+        what = f"made by Nimbus {made_by}, whose component identity was a source hash"
+        raise InputError(what, where=where, instead=instead)
+
+
+def _shorten(content: str) -> str:
+    """Return the beginning of a hash, or another text as a whole."""
     return content[:16] if re.fullmatch("[0-9a-f]{32,}", content) else content
 
 

@@ -24,6 +24,8 @@ class DatasetInfo:
     seed: int
     inputs: dict[str, str] = field(default_factory=dict)
     """What else decides the content: assets, code, settings and versions by name, see ``content.content_inputs``."""
+    field_schema: int = 1
+    """Newest set of fields that its episodes hold, see ``schema.FIELD_SCHEMA``; not in files of up to Nimbus 0.1.0."""
     robot: str = ""
     rate: float = 0.0
     """[Hz]; 0 until an episode is stored, like the rest below."""

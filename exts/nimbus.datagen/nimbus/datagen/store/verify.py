@@ -16,7 +16,7 @@ from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.content_check import content_hash, is_whole_video
 from nimbus.datagen.store.episode_file.content_hash import LEVELS, combine
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.episode_file.schema import FIELDS, field_of, is_dtype, unify
+from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA, FIELDS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import stored_video
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.folder import is_in_use
@@ -25,9 +25,7 @@ from nimbus.datagen.store.ledger.consistency import attempt_name, check_consiste
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus
 
-_REQUIRED = tuple(
-    field.path for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels")
-)
+_REQUIRED = tuple(field for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +95,17 @@ def _reading(folder: Path) -> Iterator[Ledger]:
         ledger.close()
 
 
-def dataset_hashes(folder: Path) -> dict[str, str]:
+def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]:
     """One hash of a dataset by level of determinism, from reading all of its episodes.
 
+    Args:
+        folder: Of the dataset.
+        fields: Number of the field schema whose fields are hashed; that of the dataset when not given.
+
     Raises:
-        InputError: There is no dataset in the folder, or an episode in it cannot be read.
+        InputError: There is no dataset in the folder, it has no such field schema, or an episode in it cannot be read.
     """
+    schema = _field_schema(read_info(folder), fields)
     with _reading(folder) as ledger:
         stored = ledger.stored()
     hashes: dict[str, dict[str, str]] = {level: {} for level in LEVELS}
@@ -112,8 +115,20 @@ def dataset_hashes(folder: Path) -> dict[str, str]:
             if problem := next(_videos(episode, attempt), ""):
                 raise InputError(problem, where=str(episode.path), instead="see what 'nimbus verify' says")
         for level in LEVELS:
-            hashes[level][attempt.episode_id] = content.hexdigest(level)
+            hashes[level][attempt.episode_id] = content.hexdigest(level, fields=schema)
     return {level: combine(episodes) for level, episodes in hashes.items()}
+
+
+def _field_schema(info: DatasetInfo, wanted: int | None) -> int:
+    newest = min(info.field_schema, FIELD_SCHEMA)
+    if wanted is None and info.field_schema > FIELD_SCHEMA:
+        what = f"its field schema is {info.field_schema}, this Nimbus knows 1 to {FIELD_SCHEMA}"
+        raise InputError(what, where="--fields", instead=f"write --fields {newest}, or use the Nimbus that wrote it")
+    if wanted is not None and not 1 <= wanted <= newest:
+        known = "1" if newest == 1 else f"1 to {newest}"
+        what = f"the dataset has no field schema {wanted}"
+        raise InputError(what, where=f"--fields {wanted}", instead=f"write {known}")
+    return wanted or newest
 
 
 def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
@@ -201,7 +216,8 @@ def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
     found = set(episode.paths())
     images = "video" if episode.videos else "images"
     cameras = {f"observations/{group}/{name}" for group in (images, "depth", "instance") for name in info.cameras}
-    for path in sorted({*_REQUIRED, *(cameras if episode.labels else ())} - found):
+    required = {field.path for field in _REQUIRED if field.since <= info.field_schema}
+    for path in sorted({*required, *(cameras if episode.labels else ())} - found):
         yield f"{path}: missing"
     for path in sorted(found):
         field, dataset = field_of(path), episode[path]

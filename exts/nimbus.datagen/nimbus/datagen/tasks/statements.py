@@ -99,6 +99,8 @@ def each(names: str | tuple[str, ...]) -> tuple[str, ...]:
 class Statement(StrictModel, ABC):
     """One entry of ``steps:`` or ``success:``; its fields are its parameters."""
 
+    version: ClassVar[int] = 1
+    """Raise it when what it does changes: runs of another version do not continue a dataset."""
     main: ClassVar[str] = ""
     """The parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
 
@@ -165,6 +167,9 @@ class Predicate(Statement):
 
 class Randomization(StrictModel):
     """Settings of one randomizer: an entry of ``randomize:``, registered as kind ``randomizer``."""
+
+    version: ClassVar[int] = 1
+    """Raise it when what it draws changes: runs of another version do not continue a dataset."""
 
     def seen_from(self, folder: Path) -> Self:
         """The same with relative paths, which begin at the task's folder, seen from the working directory."""

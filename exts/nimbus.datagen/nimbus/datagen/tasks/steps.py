@@ -48,6 +48,8 @@ class Step:
 class Composite(ABC):
     """Steps or conditions put together; registered as kind ``composite``."""
 
+    version: ClassVar[int] = 1
+    """Raise it when what it does changes: runs of another version do not continue a dataset."""
     kinds: ClassVar[tuple[str, ...]] = ("skill",)
     """What it is made of in the file: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
     words: ClassVar[tuple[str, ...]] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import shutil
@@ -19,6 +18,10 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
 from nimbus.datagen.transforms import quat_multiply, quat_to_matrix
 from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.version import versioned_hash
+
+CONVERSION_VERSION = 1
+"""Version of the code that puts a robot together and converts it: raise it when any robot comes out otherwise."""
 
 
 def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
@@ -42,22 +45,22 @@ def robot_usd(robot: Robot) -> Path:
 
 
 def robot_hash(robot: Robot) -> str:
-    """Content hash of what the robot file says, of its URDFs and of what converts them.
+    """Version of the conversion, and hash of what the robot file says, of its URDFs and of what converts them.
 
     The meshes of a package enter by its version, those of a user's robot by their content.
     """
     said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
-    digest = hashlib.sha256(said.encode())
+    content = [said.encode()]
     for piece in robot.pieces:
         path = piece_path(piece, robot=robot.name)
-        digest.update(path.read_bytes())
+        content.append(path.read_bytes())
         if piece.package:
-            digest.update(importlib.metadata.version(piece.package).encode())
+            content.append(importlib.metadata.version(piece.package).encode())
         else:
             for mesh in _mesh_files(assemble([piece], robot=robot.name)):
-                digest.update(mesh.read_bytes())
-    digest.update(importlib.metadata.version("urdf-usd-converter").encode())
-    return digest.hexdigest()[:12]
+                content.append(mesh.read_bytes())
+    content.append(importlib.metadata.version("urdf-usd-converter").encode())
+    return versioned_hash(b"".join(content), CONVERSION_VERSION)
 
 
 def _mesh_files(root: ElementTree.Element) -> list[Path]:

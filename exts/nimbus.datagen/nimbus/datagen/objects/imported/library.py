@@ -11,16 +11,17 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.strict_yaml import load
-from nimbus.datagen.objects.imported.prepare import PreparedMesh, prepare_mesh
+from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
 from nimbus.datagen.objects.imported.read import SUFFIXES
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
-from nimbus.datagen.objects.library import ObjectLibrary, generator_hash
+from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.rest_poses import rest_poses
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import frame_at
 from nimbus.datagen.random_streams import generator
+from nimbus.datagen.version import versioned_hash
 
 _LIBRARY_FILE = "library.yaml"
 _REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
@@ -51,10 +52,10 @@ class AssetLibrary(ObjectLibrary):
             digest = _digest([path]) + referred
             self._shapes[name] = prepare_mesh(path, self._settings[name], digest=digest, said_in=self._said_in[name])
         settings = sorted((name, kind.model_dump_json()) for name, kind in self._settings.items())
-        content = f"{[_digest([path]) for path in files.values()]} {referred} {settings} {generator_hash()}"
-        name, digest = _name(folder), hashlib.sha256(content.encode()).hexdigest()
+        content = f"{[_digest([path]) for path in files.values()]} {referred} {settings}"
+        content_hash = versioned_hash(content.encode(), GENERATOR_VERSION, PREPARATION_VERSION)
         classes = tuple(dict.fromkeys(kind.object_class for kind in self._settings.values()))
-        super().__init__(name, self._settings, classes, digest)
+        super().__init__(_name(folder), self._settings, classes, content_hash)
         for kind in self.kinds:
             self.model(kind, 0)
 

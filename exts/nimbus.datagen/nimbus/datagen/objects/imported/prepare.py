@@ -23,6 +23,9 @@ from nimbus.datagen.objects.model import Float, Image, Int
 from nimbus.datagen.objects.shapes.contact import limited_hull
 from nimbus.datagen.objects.shapes.shape import Piece, smooth_normals
 
+PREPARATION_VERSION = 1
+"""Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""
+
 _MOST_FACES, _FACES_TO_CUT = 6000, 3000
 _TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
 """[m] By which a simplified surface may be off."""
@@ -61,7 +64,7 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
         InputError: The mesh cannot be a thing.
     """
     shape = f"{settings.unit} {settings.scale} {settings.up} {settings.pieces}"
-    key = hashlib.sha256(f"{digest} {shape} {_code()}".encode()).hexdigest()[:24]
+    key = hashlib.sha256(f"{digest} {shape} {PREPARATION_VERSION}".encode()).hexdigest()[:24]
     kept = cache_folder("assets") / f"{key}.npz"
     if (known := _read(kept)) is not None:
         return known
@@ -134,13 +137,6 @@ def _cut(points: Float, faces: Int, most: int) -> tuple[Piece, ...]:
     )
     hulls = [limited_hull(np.asarray(vertices, dtype=np.float64)) for vertices, _ in found if len(vertices) > 3]
     return tuple(hulls)
-
-
-def _code() -> str:
-    """Of the code that prepares: what other code left in the cache is left alone."""
-    here = Path(__file__).parent
-    sources = sorted([*here.glob("*.py"), here.parent / "contact.py", here.parent / "shape.py"])
-    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def _keep(made: PreparedMesh, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.store.episode_file.schema import TEXT, field_of
+from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA, TEXT, field_of
 
 LEVELS = {"D0": "layouts and plans", "D1": "layouts, plans and pixels"}
 """What two datasets are compared in, by level of determinism."""
@@ -41,12 +41,12 @@ class ContentHash:
         for text in encoded:
             self._digests[path].update(len(text).to_bytes(8, "little") + text)
 
-    def hexdigest(self, level: str = "D1") -> str:
-        """The hash of what ``level`` compares."""
+    def hexdigest(self, level: str = "D1", *, fields: int = FIELD_SCHEMA) -> str:
+        """Return the hash of what ``level`` compares, in the fields that field schema ``fields`` has."""
         total = hashlib.sha256()
         for path in sorted(self._digests):
             field = field_of(path)
-            if field is None or field.varying or (field.pixels and level == "D0"):
+            if field is None or field.since > fields or field.varying or (field.pixels and level == "D0"):
                 continue
             total.update(f"{path} {self._digests[path].hexdigest()}\n".encode())
         return total.hexdigest()

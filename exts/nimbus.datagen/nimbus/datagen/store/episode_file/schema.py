@@ -24,6 +24,7 @@ class Field:
         partial: NaN says that there was nothing to measure; elsewhere every number is finite.
         pixels: It follows from rendering: two runs compare equal in it only at level D1.
         varying: It is never the same twice (times, versions) and enters no content hash.
+        since: Number of the field schema that it came with.
     """
 
     path: str
@@ -34,14 +35,15 @@ class Field:
     partial: bool = False
     pixels: bool = False
     varying: bool = False
+    since: int = 1
 
 
-def _field(path: str, dims: str, dtype: str, units: str, description: str, **flags: bool) -> Field:
+def _field(path: str, dims: str, dtype: str, units: str, description: str, **flags: Any) -> Field:
     sizes = tuple(int(dim) if dim.isdigit() else dim for dim in dims.split())
     return Field(path=path, dims=sizes, dtype=dtype, units=units, description=description, **flags)
 
 
-def _image(path: str, dims: str, dtype: str, units: str, description: str, **flags: bool) -> Field:
+def _image(path: str, dims: str, dtype: str, units: str, description: str, **flags: Any) -> Field:
     return _field(f"observations/{path}/*", dims, dtype, units, description, pixels=True, **flags)
 
 
@@ -139,6 +141,9 @@ FIELDS = (
     _field("provenance", "", TEXT, "", "JSON: task text, hashes, settings and versions", varying=True),
 )
 """Every dataset, in the order in which the documentation lists them. A symbol has one size in a file."""
+
+FIELD_SCHEMA = max(field.since for field in FIELDS)
+"""Number of the newest set of fields: a field that is added gets the next number as its ``since``."""
 
 _BY_PATH = {field.path: field for field in FIELDS}
 CAMERA_FIELDS = {field.path.split("/")[1]: field for field in FIELDS if field.pixels}

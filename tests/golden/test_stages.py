@@ -1,0 +1,81 @@
+"""Golden values of physics, planner, one attempt and the renderer, within tolerances."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import numpy as np
+from golden.values import GoldenFile, sketch
+from golden.versions import GENERATOR, version_of
+from one_can import home_action, layout, make, simulation, task, thing, workcell
+from render_scene import layout as shown_layout
+from render_scene import stage_and_robot
+
+from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.random_streams import generator
+from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.transforms import make_transform
+from nimbus.skills.pick import Pick
+
+PHYSICS = version_of("simulator", "newton") | GENERATOR
+PLANNING = version_of("planner", "ompl") | PHYSICS
+
+
+@lru_cache
+def cell() -> Workcell:
+    """A can on the table, the arm at home; nothing moves in it."""
+    return workcell(thing())
+
+
+def test_physics_moves_as_its_version_says(golden: GoldenFile) -> None:
+    made = simulation(thing(z=0.03))
+    action = home_action(made)
+    action[1] += 0.05
+    for _ in range(6):
+        made.advance(action)
+    golden.check("simulator newton", sketch(made.body_positions()), PHYSICS, tolerance=1e-3)
+
+
+def test_planner_plans_as_its_version_says(golden: GoldenFile) -> None:
+    here = cell()
+    goal, rng = make_transform((0.4, 0.3, 0.2), (0.0, 1.0, 0.0, 0.0)), generator(0, "golden")
+    free = here.planner.plan_pose(here.look(), here.arm_command, [goal], rng=rng)
+    line = here.planner.plan_line(
+        here.look(), here.arm_command, here.tool_pose() @ make_transform((0, 0, 0.1), (1, 0, 0, 0))
+    )
+    value = [str(free.status), str(line.status), float(free.duration), *sketch(line.end), *sketch(free.end)]
+    golden.check("planner ompl", value, PLANNING, tolerance=0.02)
+
+
+def test_attempt_goes_as_its_version_says(golden: GoldenFile) -> None:
+    can = thing()
+    made = run_attempt(task(), simulation(can), layout(can), streams=partial(generator, 0), planner="ompl")
+    phases = [f"{segment.skill}.{segment.phase}" for segment in made.segments]
+    ends = made.body_positions[[segment.stop - 1 for segment in made.segments], made.body_names.index("panda_hand")]
+    value = [str(made.outcome.reason), " ".join(phases), *sketch(ends)]
+    golden.check("plan skills", value, version_of("plan", "skills") | PLANNING, tolerance=0.03)
+
+
+def test_picked_object_ends_where_its_version_says(golden: GoldenFile) -> None:
+    here = workcell(thing())
+    make(Pick, object="items_0").run(here)
+    versions = version_of("skill", "pick") | PLANNING
+    position = [float(value) for value in here.pose("items_0")[:3, 3]]
+    golden.check("picked object", [round(value, 4) for value in position], versions, tolerance=4e-3)
+
+
+def test_renderer_shows_as_its_version_says(golden: GoldenFile) -> None:
+    stage, robot = stage_and_robot()
+    world = NewtonSimulation(stage, robot, rate=15)
+    world.load(shown_layout().physical)
+    renderer = StackedRenderer(stage, robot, stack=1, shadows=True)
+    renderer.load(shown_layout())
+    shown = renderer.render(world.body_names, world.body_positions()[None], world.body_wxyz()[None], first_step=0)
+    for camera, frames in shown.items():
+        color = frames.rgb[0].reshape(4, 12, 4, 16, 3).mean(axis=(1, 3))
+        depth = frames.depth[0].reshape(4, 12, 4, 16).mean(axis=(1, 3))
+        seen = np.bincount(frames.instance[0].ravel(), minlength=12)[:12] / frames.instance[0].size
+        value = [*sketch(color / 255), *sketch(depth), *sketch(seen)]
+        golden.check(f"render newton {camera}", value, version_of("render", "newton") | GENERATOR, tolerance=0.03)
