@@ -105,7 +105,7 @@ class _Maker:
         if not count:
             raise InputError("its pipeline plans and renders in one step", where=attempt.path)
         head = replace(job.pipeline, components=job.pipeline.components[:count])
-        with build(head, **job.context) as chain:
+        with build(head, job.context) as chain:
             return list(run_one(chain.stages, Request(index=attempt.idx, variants=(attempt.variant,))))
 
     def _job(self, episode: EpisodeFile) -> Job:

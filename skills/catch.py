@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.tracking import Tracker, track_object, velocity
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import Grasp, Tracker, track_object, velocity
+from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _DOWN, _CLOSE, _UP = 15, 6, 10
 """Record periods for the way down, for the fingers to close, and for the lift."""
@@ -39,8 +29,6 @@ class Catch(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Look how fast it is, meet it, move with it."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         arm.begin("look")
         speed = velocity(arm, self.object)
         arm.begin("approach")
@@ -50,7 +38,7 @@ class Catch(Skill):
         for share in np.linspace(1.0, 0.0, _DOWN):
             tracker.step(_backed(grasp.object_T_tool, self.approach * float(share)))
         arm.begin("grasp")
-        arm.meter.closing_on = self.object
+        arm.expect_contact(self.object)
         for opening in np.linspace(arm.opening, arm.robot.gripper.closed, _CLOSE):
             tracker.step(grasp.object_T_tool, opening=float(opening))
         if not arm.close_on(self.object, steps=1):
@@ -60,7 +48,7 @@ class Catch(Skill):
         lifted[2, 3] += self.lift
         scene = arm.look()
         arm.follow(arm.planner.plan_line(scene, arm.arm_command, lifted))
-        if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+        if not arm.is_gripping(self.object):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         arm.carry()
 

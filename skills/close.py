@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import JointedReference, Skill
+from nimbus.datagen.execute.toolkit import JointedPart, PartManipulator
+from nimbus.datagen.plugin import Field, JointedReference, Metres, Reason, Skill, SkillFailure, Workcell, register
 
 _SHUT = 0.03
 """Share of the range at which it counts as shut."""
@@ -31,7 +24,7 @@ class Close(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Reach, push, retreat; or by the handle."""
-        part = arm.part(self.object, self.joint or "")
+        part = JointedPart(arm, self.object, self.joint or "")
         handling = PartManipulator(arm, part, approach=self.approach)
         for _ in range(2):
             try:

@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import object_center
-from nimbus.datagen.execute.motions.release import Release, ReleaseSpot, nearest_rest_pose, release_poses
-from nimbus.datagen.execute.motions.setting_down import set_down
-from nimbus.datagen.execute.motions.tilted_grasps import make_tilted_grasps
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, quat_to_matrix
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import (
+    Grasp,
+    ObjectModel,
+    Release,
+    ReleaseSpot,
+    RestPose,
+    make_tilted_grasps,
+    nearest_rest_pose,
+    object_center,
+    release_poses,
+    set_down,
+)
+from nimbus.datagen.plugin import (
+    Field,
+    Float,
+    Metres,
+    ObjectReference,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    quat_from_axis_angle,
+    quat_from_matrix,
+    quat_to_matrix,
+    register,
+)
 
 _TILT = 0.5
 """[rad] A hand that leans so far or further can roll an object over by a quarter about its approach."""
@@ -41,13 +50,12 @@ class Flip(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "empty"
     object: ObjectReference = Field(description="What to flip.")
     lift: Metres = Field(0.08, gt=0, le=0.4, description="How far it is lifted before it turns.")
 
     def run(self, arm: Workcell) -> None:
         """A quarter, and another one."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         model = arm.model(self.object)
         now = quat_to_matrix(nearest_rest_pose(model, arm.pose(self.object)[:3, :3]).wxyz)
         quarters = [quat_from_axis_angle(axis, angle) for axis in np.eye(3)[:2] for angle in (np.pi / 2, -np.pi / 2)]
@@ -75,7 +83,7 @@ class Flip(Skill):
         lifted = arm.tool_pose()
         lifted[2, 3] += self.lift
         arm.follow(arm.planner.plan_line(arm.look(), arm.arm_command, lifted))
-        if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+        if not arm.is_gripping(self.object):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         arm.carry()
         set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest)

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.execute.motions.pushing import align_hand
-from nimbus.datagen.execute.motions.tracking import Tracker, track_object, velocity
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Seconds
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.execute.toolkit import Tracker, align_hand, track_object, velocity
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Seconds, Skill, Workcell, register
 
 
 @register("skill", "follow")

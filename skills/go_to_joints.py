@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Radians
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.plugin import Field, Radians, Reason, Skill, SkillFailure, Workcell, register
 
 
 @register("skill", "go_to_joints")

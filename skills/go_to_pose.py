@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.episode.layout import Quaternion
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import Reference, Skill
-from nimbus.datagen.transforms import make_transform
+from nimbus.datagen.plugin import Field, Metres, Quaternion, Reference, Skill, Workcell, make_transform, register
 
 
 @register("skill", "go_to_pose")

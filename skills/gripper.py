@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.plugin import Field, Metres, Skill, Workcell, register
 
 
 @register("skill", "gripper")

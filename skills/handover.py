@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.handover_grasps import make_handover_grasps
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import MotionPlan, make_handover_grasps, retreat
+from nimbus.datagen.plugin import (
+    Field,
+    Float,
+    Metres,
+    ObjectReference,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    quat_from_axis_angle,
+    quat_to_matrix,
+    register,
+)
 
 _LEANS = np.radians([40, 65, 20, 0])
 """How far the giving hand leans back, so that there is room for the other."""
@@ -72,7 +73,7 @@ class Handover(Skill):
             arm.begin("reach")
             receiver.follow_all(*found)
             arm.begin("grasp")
-            giver.meter.carried = False
+            giver.end_transport()
             if not receiver.close_on(self.object):
                 raise SkillFailure(Reason.MISSED_GRASP, f"the receiver's fingers closed beside {self.object}")
             return
@@ -102,16 +103,8 @@ class Handover(Skill):
         arm.begin("release")
         giver.open(room=_ROOM)
         arm.begin("retreat")
-        pose, plan = giver.tool_pose(), MotionPlan(status=MotionStatus.NO_PATH)
-        for length in (0.10, 0.07, 0.05):
-            goal = pose.copy()
-            goal[:3, 3] -= length * pose[:3, 2]
-            scene = giver.look()
-            with scene.allow(self.object):
-                plan = giver.planner.plan_line(scene, giver.arm_command, goal)
-            if plan:
-                break
-        giver.follow(plan, opening=giver.robot.gripper.open, touching=[self.object])
+        ways = [-length * giver.tool_pose()[:3, 2] for length in (0.10, 0.07, 0.05)]
+        retreat(giver, self.object, ways=ways, among_released=False, speed=0.25)
 
 
 def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[Float]]:

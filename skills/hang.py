@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.alignment import Alignment, find_frame, make_facing_pose, shift_pose
-from nimbus.datagen.execute.motions.setting_down import retreat
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.execute.toolkit import Alignment, find_frame, make_facing_pose, retreat, shift_pose
+from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _BEFORE = 0.05
 """[m] Before the end of the hook, where the straight way begins."""
@@ -44,8 +36,6 @@ class Hang(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Before the hook, along it, let go."""
-        if arm.held != self.object:
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         hook = arm.pose(self.on) @ find_frame(arm, self.on, self.hook)
         thing = Alignment(arm, self.object, find_frame(arm, self.object, self.hole), touching=[self.on])
         outwards = hook[:3, 2]
@@ -58,7 +48,7 @@ class Hang(Skill):
         ends = [shift_pose(end, self._aside(arm, thing, end)) for end in ends]
         goal = thing.carry([shift_pose(end, _BEFORE * outwards) for end in ends[:8]], ends[:8])
         arm.begin("hang")
-        arm.meter.carried = False  # from here on the hook may push it in the hand
+        arm.end_transport()  # from here on the hook may push it in the hand
         thing.line(shift_pose(goal, -self.depth * outwards))
         arm.begin("release")
         arm.open(room=_LOOSE, steps=4)
@@ -70,7 +60,7 @@ class Hang(Skill):
         if beside > _OFF_AXIS or off @ outwards > 0.0:
             raise SkillFailure(Reason.NOT_HANGING, f"{self.object} is {beside * 100:.1f} cm off the hook")
 
-    def _aside(self, arm: Workcell, thing: Alignment, end: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _aside(self, arm: Workcell, thing: Alignment, end: Float) -> Float:
         """A shift across the hook (3,) [m] that leaves room for the finger inside the hole."""
         way = (np.linalg.inv(end) @ thing.tool_at(end))[:3, 3] * (1.0, 1.0, 0.0)
         distance = float(np.linalg.norm(way))

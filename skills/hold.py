@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Seconds
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.plugin import Field, ObjectReference, Reason, Seconds, Skill, SkillFailure, Workcell, register
 
 
 @register("skill", "hold")
@@ -20,19 +13,18 @@ class Hold(Skill):
     """
 
     main = "object"
+    needs = "held"
     object: ObjectReference = Field(description="What is held.")
     time: Seconds | None = Field(None, gt=0, le=600, description="How long; until the others are done if not given.")
 
     def run(self, arm: Workcell) -> None:
         """Wait, and look whether it is still there."""
-        if arm.held != self.object:
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         arm.begin("hold")
         periods = None if self.time is None else round(self.time * arm.simulation.rate)
         while periods is None or periods > 0:
             if periods is None and not arm.others_work:
                 return
             arm.command()
-            if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+            if not arm.is_gripping(self.object):
                 raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{self.object} slipped out of the fingers")
             periods = None if periods is None else periods - 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.plugin import Skill, Workcell, register
 
 
 @register("skill", "home")

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.alignment import Alignment, find_frame, make_facing_pose, shift_pose
-from nimbus.datagen.execute.motions.setting_down import retreat
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.execute.toolkit import Alignment, find_frame, make_facing_pose, retreat, shift_pose
+from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _ABOVE, _NEAR = 0.06, 0.003
 """[m] Above the mouth: where the straight way down begins, and where the search does."""
@@ -45,8 +37,6 @@ class Insert(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Above, search, in, let go."""
-        if arm.held != self.object:
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         mouth = arm.pose(self.into) @ find_frame(arm, self.into, self.hole)
         depth = self._depth(arm)
         peg = Alignment(arm, self.object, find_frame(arm, self.object, "tip"), touching=[self.into])
@@ -55,7 +45,7 @@ class Insert(Skill):
         ends = make_facing_pose(mouth, turns=_TURNS)
         goal = peg.carry([shift_pose(end, _ABOVE * up) for end in ends], ends)
         arm.begin("search")
-        arm.meter.carried = False  # from here on the board may push it in the hand
+        arm.end_transport()  # from here on the board may push it in the hand
         self._enter(arm, peg, goal, up)
         arm.begin("insert")
         sideways = peg.frame[:3, 3] - goal[:3, 3]
@@ -76,7 +66,7 @@ class Insert(Skill):
         low, high = arm.model(self.into).cavities[self.hole]
         return float(high[2] - low[2])
 
-    def _enter(self, arm: Workcell, peg: Alignment, goal: NDArray[np.float64], up: NDArray[np.float64]) -> None:
+    def _enter(self, arm: Workcell, peg: Alignment, goal: Float, up: Float) -> None:
         """Press gently here and there until the tip gives way."""
         reached = 0.0
         for offset in _spiral(self.search):
@@ -90,7 +80,7 @@ class Insert(Skill):
         raise SkillFailure(Reason.NOT_INSERTED, f"{self.object} did not find the hole")
 
 
-def _spiral(radius: float) -> Iterator[NDArray[np.float64]]:
+def _spiral(radius: float) -> Iterator[Float]:
     """The middle, and points ever further out (2,) [m]."""
     yield np.zeros(2)
     for share in (0.35, 0.7, 1.0):

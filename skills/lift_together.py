@@ -6,20 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.plan.ik import trace_line
-from nimbus.datagen.plan.motion import GraspPlan
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import Grasp, GraspPlan, trace_line
+from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _SPEED = 0.10
 """[m/s] Mean speed of the lift."""
@@ -105,7 +94,7 @@ class LiftTogether(Skill):
 
     def _check(self, pair: list[Workcell]) -> None:
         for one in pair:
-            if not one.meter.touching(self.object, one.robot.gripper.fingers):
+            if not one.is_gripping(self.object):
                 raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the hand of {one.name}")
         lean = float(np.arccos(np.clip(pair[0].pose(self.object)[2, 2], -1.0, 1.0)))
         if lean > _LEVEL:

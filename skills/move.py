@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Radians
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import PoseReference, Skill
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.plugin import (
+    Field,
+    PoseReference,
+    Radians,
+    Skill,
+    Workcell,
+    make_transform,
+    quat_from_axis_angle,
+    register,
+)
 
 _TURNS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _DOWN = quat_from_axis_angle((1, 0, 0), np.pi)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Ratio
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import JointedReference, Skill
+from nimbus.datagen.execute.toolkit import JointedPart, PartManipulator
+from nimbus.datagen.plugin import Field, JointedReference, Metres, Ratio, Skill, Workcell, register
 
 
 @register("skill", "open")
@@ -29,5 +24,5 @@ class Open(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Reach, grasp, pull, release, retreat."""
-        part = arm.part(self.object, self.joint or "")
+        part = JointedPart(arm, self.object, self.joint or "")
         PartManipulator(arm, part, approach=self.approach).by_handle(self.to, phase="pull")

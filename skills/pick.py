@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import set_fingers
-from nimbus.datagen.execute.motions.tilted_grasps import make_tilted_grasps
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.plan.motion import GraspPlan
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.execute.toolkit import Grasp, GraspPlan, make_tilted_grasps, retreat, set_fingers
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _THIN, _HALF_OPEN = 0.025, 0.045
 """[m] What is thinner can be taken with fingers that are so far apart."""
@@ -43,8 +34,6 @@ class Pick(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is in the air."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         failure = SkillFailure(Reason.NO_GRASP)
         tried: list[Grasp] = []
         for _ in range(self.retries + 1):
@@ -85,7 +74,7 @@ class Pick(Skill):
         if not lift:
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} sits badly in the fingers: {lift.detail}")
         arm.follow(lift)
-        if not arm.meter.touching(self.object, arm.robot.gripper.fingers):
+        if not arm.is_gripping(self.object):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         if np.linalg.norm((arm.tool_T_held() - before)[:3, 3]) > _MOVED:
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slid in the fingers")
@@ -113,9 +102,4 @@ class Pick(Skill):
         """Open and go straight up, so that the next try starts clear of everything."""
         arm.begin("back off")
         arm.open()
-        pose = arm.tool_pose()
-        pose[2, 3] += self.lift
-        scene = arm.look()
-        with scene.allow(self.object):
-            plan = arm.planner.plan_line(scene, arm.arm_command, pose)
-        arm.follow(plan, touching=[self.object])
+        retreat(arm, self.object, ways=[np.array([0.0, 0.0, self.lift])], among_released=False, speed=0.25)

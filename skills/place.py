@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.containers import releases_inside, room_inside
-from nimbus.datagen.execute.motions.release import (
+from nimbus.datagen.execute.toolkit import (
     FIRST_OPENING,
     SIDES,
     Release,
     ReleaseSpot,
+    RestPose,
     find_spots_beside,
     find_spots_inside,
     find_spots_on,
     nearest_rest_pose,
+    plan_release,
     release_poses,
+    releases_inside,
+    retreat,
+    room_inside,
+    set_down,
     similar_yaws,
 )
-from nimbus.datagen.execute.motions.setting_down import plan_release, set_down
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Radians
-from nimbus.datagen.objects.model import RestPose
-from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Skill, SupportReference
-from nimbus.datagen.transforms import quat_to_matrix
-
-Float = NDArray[np.float64]
+from nimbus.datagen.plugin import (
+    ContainerReference,
+    Field,
+    Float,
+    Metres,
+    ObjectReference,
+    PydanticCustomError,
+    Radians,
+    Reason,
+    Skill,
+    SkillFailure,
+    SupportReference,
+    Workcell,
+    model_validator,
+    quat_to_matrix,
+    register,
+)
 
 
 @register("skill", "place")
@@ -79,8 +85,6 @@ class Place(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Carry, lower, open, retreat."""
-        if arm.held != self.object:
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         if self.into is None:
             rest = self._rest(arm)
             set_down(arm, self.object, self._releases(arm, rest), rest=rest)
@@ -96,8 +100,7 @@ class Place(Skill):
         arm.begin("release")
         arm.open(room=FIRST_OPENING, steps=2)
         arm.begin("retreat")
-        plan, touched = self._leave(arm, container)
-        arm.follow(plan, opening=arm.robot.gripper.open, touching=touched)
+        retreat(arm, self.object, ways=self._ways_out(arm, container))
 
     def _rest(self, arm: Workcell) -> RestPose:
         model = arm.model(self.object)
@@ -126,21 +129,9 @@ class Place(Skill):
         sides = SIDES if self.side is None else (self.side,)
         return find_spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
-    def _leave(self, arm: Workcell, container: str) -> tuple[MotionPlan, set[str]]:
-        """Straight up to above the rim, or as far as the arm reaches, or back along the fingers.
-
-        What was just let go may be touched, and when nothing else helps, what lies in the container already.
-        """
-        pose, scene = arm.tool_pose(), arm.look()
+    def _ways_out(self, arm: Workcell, container: str) -> list[Float]:
+        """Straight up to above the rim, or as far as the arm reaches, or back along the fingers (3,) [m]."""
+        pose = arm.tool_pose()
         world_T_box, _, high = room_inside(arm, container)
         height = max(0.05, world_T_box[2, 3] + high[2] + 0.06 - pose[2, 3])
-        ways = [(0.0, 0.0, height * share) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]
-        plan = MotionPlan(status=MotionStatus.NO_PATH)
-        for touched, way in itertools.product(({self.object}, arm.released), ways):
-            goal = pose.copy()
-            goal[:3, 3] += way
-            with scene.allow(*touched):
-                plan = arm.planner.plan_line(scene, arm.arm_command, goal, speed=0.35)
-            if plan:
-                return plan, touched
-        return plan, set()
+        return [np.array([0.0, 0.0, height * share]) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Radians, Seconds
-from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ContainerReference, ObjectReference, Skill
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, PlanningScene
+from nimbus.datagen.plugin import (
+    ContainerReference,
+    Field,
+    Float,
+    Metres,
+    ObjectReference,
+    Radians,
+    Reason,
+    Seconds,
+    Skill,
+    SkillFailure,
+    Workcell,
+    quat_from_axis_angle,
+    quat_to_matrix,
+    register,
+)
 
 _YAWS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _STEP = np.radians(4.0)
@@ -40,6 +44,7 @@ class Pour(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "held"
     object: ObjectReference = Field(description="The container to pour from; it must be in the gripper.")
     into: ContainerReference = Field(description="What receives it.")
     tilt: Radians = Field(2.1, gt=0.5, le=2.8, description="How far to tilt.")
@@ -48,14 +53,12 @@ class Pour(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Above, tilt, wait, tilt back."""
-        if arm.held != self.object:
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         inside = arm.contents(self.object)
         arm.begin("carry")
         there = self._plan(arm)
         arm.begin("pour")
         # The clutch of beads shifts in the cup while it tilts: the carry begins anew afterwards.
-        arm.meter.carried = False
+        arm.end_transport()
         arm.follow(there)
         arm.wait(max(1, round(self.time * arm.simulation.rate)))
         arm.begin("upright")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Ratio
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import JointedReference, Skill
+from nimbus.datagen.execute.toolkit import JointedPart, PartManipulator
+from nimbus.datagen.plugin import (
+    Field,
+    JointedReference,
+    Metres,
+    Ratio,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _ENOUGH = 0.9
 """Share of the asked depth that counts as pressed."""
@@ -34,7 +37,7 @@ class Press(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Reach, press, retreat."""
-        part = arm.part(self.object, self.joint or "")
+        part = JointedPart(arm, self.object, self.joint or "")
         PartManipulator(arm, part, approach=self.approach).by_pressing(self.depth, phase="press")
         deepest = arm.largest_fraction(self.object, self.joint or "")
         if deepest < _ENOUGH * self.depth:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import object_center, push_object
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.execute.toolkit import object_center, push_object
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Skill, Workcell, register
 
 
 @register("skill", "pull")
@@ -24,6 +18,7 @@ class Pull(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "empty"
     object: ObjectReference = Field(description="What to pull.")
     by: Metres = Field(0.1, gt=0, le=0.6, description="How far.")
     tolerance: Metres = Field(0.015, gt=0, le=0.2, description="How far from there it may end.")
@@ -32,8 +27,6 @@ class Pull(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Strokes until it is there."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         place, base = object_center(arm, self.object), np.array(arm.stage.robot_position[:2])
         way = base - place
         target = place + self.by * way / np.linalg.norm(way)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import object_center, push_object
-from nimbus.datagen.execute.motions.release import SIDES
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, RegionReference, Skill
+from nimbus.datagen.execute.toolkit import SIDES, object_center, push_object
+from nimbus.datagen.plugin import (
+    Field,
+    Metres,
+    ObjectReference,
+    PydanticCustomError,
+    RegionReference,
+    Skill,
+    Workcell,
+    model_validator,
+    register,
+)
 
 
 @register("skill", "push")
@@ -29,6 +31,7 @@ class Push(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "empty"
     object: ObjectReference = Field(description="What to push.")
     to: RegionReference | None = Field(None, description="The region whose middle it is pushed to.")
     direction: Literal["left", "right", "front", "behind"] | None = Field(
@@ -47,8 +50,6 @@ class Push(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Strokes until it is there."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         if self.to is not None:
             target = np.array(arm.regions[self.to].center)
         else:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import object_center
-from nimbus.datagen.execute.motions.release import ReleaseSpot, nearest_rest_pose, release_poses
-from nimbus.datagen.execute.motions.setting_down import set_down
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Radians
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
-from nimbus.datagen.transforms import quat_to_matrix
+from nimbus.datagen.execute.toolkit import ReleaseSpot, nearest_rest_pose, object_center, release_poses, set_down
+from nimbus.datagen.plugin import (
+    Field,
+    ObjectReference,
+    Radians,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    quat_to_matrix,
+    register,
+)
 
 _LIFT = 0.03
 _SHARES = (1.0, 0.75, 0.5, 0.35)
@@ -33,6 +34,7 @@ class Rotate(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "empty"
     object: ObjectReference = Field(description="What to turn.")
     by: Radians = Field(np.pi / 2, ge=-2 * np.pi, le=2 * np.pi, description="Angle, counter-clockwise from above.")
     grasps: int = Field(4, ge=1, le=10, description="Grasps at most.")

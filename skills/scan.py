@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Radians
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ContainerReference, Skill
+from nimbus.datagen.plugin import (
+    ContainerReference,
+    Field,
+    Float,
+    Metres,
+    Radians,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _TURNS = np.radians([0, 90, -90, 180])
 _PAUSE = 3
@@ -51,7 +55,7 @@ class Scan(Skill):
             raise SkillFailure(Reason.NO_IK, f"{reached} of {self.views} views can be reached")
 
 
-def _looking(position: NDArray[np.float64], sight: NDArray[np.float64], turn: float) -> NDArray[np.float64]:
+def _looking(position: Float, sight: Float, turn: float) -> Float:
     """``world_T_tool`` with z along the line of sight, turned about it."""
     side = np.cross((0.0, 0.0, 1.0), sight)
     side /= np.linalg.norm(side)

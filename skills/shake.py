@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Skill
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Skill, Workcell, register
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
@@ -27,6 +21,7 @@ class Shake(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "held"
     object: ObjectReference = Field(description="What to shake; it must be in the gripper.")
     times: int = Field(3, ge=1, le=20, description="How often to and fro.")
     distance: Metres = Field(0.05, gt=0, le=0.3, description="How far to each side.")
@@ -34,8 +29,6 @@ class Shake(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Lines to both sides, in turn."""
-        if arm.held != self.object:
-            raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the gripper")
         arm.begin("shake")
         middle = arm.tool_pose()
         way = self.distance * np.eye(3)[_AXES[self.axis]]

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import object_center, plan_straight
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Radians
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, RegionReference, Skill
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.execute.toolkit import object_center, plan_straight
+from nimbus.datagen.plugin import (
+    Field,
+    Metres,
+    ObjectReference,
+    Radians,
+    Reason,
+    RegionReference,
+    Skill,
+    SkillFailure,
+    Workcell,
+    quat_from_axis_angle,
+    quat_to_matrix,
+    register,
+)
 
 _HOVER = 0.001
 """[m] The hand rises so far while it drags, so that the object does not dig in."""
@@ -30,6 +36,7 @@ class Slide(Skill):
 
     main = "object"
     hand = "keeps"
+    needs = "empty"
     object: ObjectReference = Field(description="What to slide.")
     to: RegionReference = Field(description="The region whose middle it is dragged to.")
     turn: Radians | None = Field(None, description="Turn it on the way by this angle about the vertical.")
@@ -37,8 +44,6 @@ class Slide(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Grasp, drag, let go, retreat."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         grasps = [grasp.world_T_tool for grasp in arm.grasps(self.object)]
         plan = arm.planner.plan_grasp(arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng())
         if not plan:

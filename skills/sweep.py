@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import object_center, push_object
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Ratio
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectsReference, RegionReference, Skill
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import object_center, push_object
+from nimbus.datagen.plugin import (
+    Field,
+    Float,
+    ObjectsReference,
+    Ratio,
+    Reason,
+    RegionReference,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _AGAIN = (Reason.NO_IK, Reason.NO_PATH, Reason.OFF_TARGET, Reason.TOPPLED)
 """Failures after which a thing is left for later: what fell over is swept as it lies."""
@@ -30,6 +32,7 @@ class Sweep(Skill):
 
     main = "objects"
     hand = "keeps"
+    needs = "empty"
     objects: ObjectsReference = Field(description="What to sweep: a group, or a list of objects.")
     to: RegionReference = Field(description="The region that they are swept into.")
     share: Ratio = Field(1.0, gt=0, le=1, description="So many of them must end inside.")
@@ -38,8 +41,6 @@ class Sweep(Skill):
 
     def run(self, arm: Workcell) -> None:
         """One thing after the other."""
-        if arm.held:
-            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
         names = [self.objects] if isinstance(self.objects, str) else list(self.objects)
         center = np.array(arm.regions[self.to].center)
         names.sort(key=lambda name: float(np.linalg.norm(object_center(arm, name) - center)))

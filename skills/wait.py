@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Seconds
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.plugin import Field, Seconds, Skill, Workcell, register
 
 
 @register("skill", "wait")

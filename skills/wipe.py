@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.contact_queries import is_resting_on
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.motions.pushing import plan_straight
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Metres, Ratio
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import RegionReference, Skill
-
-Float = NDArray[np.float64]
+from nimbus.datagen.execute.toolkit import is_resting_on, plan_straight
+from nimbus.datagen.plugin import (
+    Field,
+    Float,
+    Metres,
+    Ratio,
+    Reason,
+    RegionReference,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _ABOVE = 0.04
 """[m] Height at which it comes to the region."""
@@ -54,7 +55,7 @@ class Wipe(Skill):
         arm.move_to([self._tool(arm, corners[0], surface + _ABOVE, offset)])
         held = arm.tool_T_held()
         arm.begin("wipe")
-        arm.meter.carried = False  # the surface may push it in the hand
+        arm.end_transport()  # the surface may push it in the hand
         touched = []
         for corner in (corners[0], *corners):
             plan_straight(arm, self._tool(arm, corner, surface - self.press, offset), speed=self.speed, touching=[name])

@@ -6,7 +6,7 @@ from functools import partial
 
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
@@ -48,9 +48,9 @@ def simulation(item: PlacedObject) -> NewtonSimulation:
     return made
 
 
-def workcell(item: PlacedObject) -> Workcell:
+def workcell(item: PlacedObject) -> SimulatedWorkcell:
     """A settled scene that skills can work in."""
     made = simulation(item)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return Workcell(made, planner, PhysicalLayout(objects=(item,)), streams=partial(generator, 0))
+    return SimulatedWorkcell(made, planner, PhysicalLayout(objects=(item,)), streams=partial(generator, 0))

@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike
 
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task, parse_task
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.usd.stage import read_stage
@@ -98,12 +99,12 @@ def simulation(*things: PlacedObject, rate: float = 15.0) -> NewtonSimulation:
     return made
 
 
-def workcell(*things: PlacedObject, seed: int = 0) -> Workcell:
+def workcell(*things: PlacedObject, seed: int = 0) -> SimulatedWorkcell:
     """A settled scene that skills can work in."""
     made = simulation(*things)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return Workcell(made, planner, layout(*things), streams=partial(generator, seed))
+    return SimulatedWorkcell(made, planner, layout(*things), streams=partial(generator, seed))
 
 
 def put(made: NewtonSimulation, name: str, position: ArrayLike, wxyz: ArrayLike = (1, 0, 0, 0)) -> None:

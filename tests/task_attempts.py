@@ -7,11 +7,12 @@ from pathlib import Path
 
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task, load_task
 
 discover_components()

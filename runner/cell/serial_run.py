@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.stages import Request
     from nimbus.datagen.store.dataset import Dataset
 
-COUPLED = {"stack": 1, "render_failures": True, "synchronous": True}
-"""What components are given to be the coupled baseline: one world a launch, every attempt rendered before it is judged,
-each image written before the next is made."""
-
 
 class Drained(KeyboardInterrupt):
     """The run was asked to stop, and what was under way is stored."""
@@ -63,7 +59,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
             with (
                 Dashboard(progress) as dashboard,
                 Interruption() as interruption,
-                job.chain(dataset, **(COUPLED if coupled else {})) as chain,
+                job.chain(dataset, coupled=coupled) as chain,
             ):
                 if not kernels_are_compiled(spec.device):
                     dashboard.note("the first episode compiles the renderer (about half a minute, once)")

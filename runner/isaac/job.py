@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.registry import register
+from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.stages import (
     Chain,
     Planned,
@@ -60,27 +60,33 @@ class RenderAssets:
 class RenderJob(Job):
     """A job of which only the second half is made here."""
 
-    def chain(self, dataset: object, **further: object) -> Chain:
+    def chain(self, dataset: object, *, overlap: bool = False, coupled: bool = False) -> Chain:
         """The renderer's components; what comes before stands for work that others do."""
-        from nimbus.datagen.pipeline import build
-
         elsewhere = {"load": "handed over", "randomize": "elsewhere", "plan": "elsewhere"}
         components = tuple(
             replace(part, name=elsewhere[part.kind], settings={}) if part.kind in elsewhere else part
             for part in self.pipeline.components
         )
-        pipeline = replace(self.pipeline, components=components)
-        return build(pipeline, **{**self.context, "dataset": dataset, **further})
+        job = Job(
+            origin=self.origin,
+            pipeline=replace(self.pipeline, components=components),
+            context=self.context,
+            load_time=self.load_time,
+        )
+        return job.chain(dataset, overlap=overlap, coupled=coupled)
 
 
 def hand_over(job: Job, spec: CellSpec) -> str:
     """What instances are told of a loaded job, as JSON; empty where they load it themselves."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints
+    from nimbus.datagen.load.scene_loader import assets_of
     from nimbus.datagen.store.json_text import to_json
 
     if not spec.task:
         return ""
-    assets, task = job.context["assets"], job.context["task"]
+    assets, task = assets_of(job.context), job.context.need_task()
+    if assets is None:
+        raise TypeError("a job for Isaac Sim has a scene that was loaded from USD")
     told = RenderHandover(
         origin=job.origin,
         pipeline=spec.pipeline or task.pipeline,
@@ -88,7 +94,7 @@ def hand_over(job: Job, spec: CellSpec) -> str:
         robot=task.robot,
         libraries=tuple(assets.libraries),
         assets=dict(asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())),
-        run_settings=dict(job.context["run_settings"]),
+        run_settings=dict(job.context.choices),
     )
     return to_json(asdict(told))
 
@@ -118,47 +124,74 @@ def render_job(spec: CellSpec, handover: str) -> Job:
         assets=told.assets,
         settings=told.run_settings,
     )
-    context = {
-        "handed": (RenderAssets(stage=stage, robot=robot, libraries=libraries), provenance),
-        "stack": spec.stack,
-        "free_bytes": int(os.environ.get(FREE, "0")),
-    }
+    context = RunContext(
+        assets=RenderAssets(stage=stage, robot=robot, libraries=libraries),
+        provenance=provenance,
+        stack=spec.stack,
+        free_bytes=int(os.environ.get(FREE, "0")),
+        keep_failures=bool(spec.settings.get("keep_failures", False)),
+        settings=spec.settings,
+    )
     pipeline = with_isaacsim(load_pipeline(told.pipeline))
-    return RenderJob(origin=told.origin, pipeline=pipeline, context=context | spec.settings, load_time=0.0)
+    return RenderJob(origin=told.origin, pipeline=pipeline, context=context, load_time=0.0)
 
 
-@register("load", "handed over")
-class HandedOver(SceneLoader):
-    """The scene that this process was given.
+class HandedOver(SceneLoader[RenderAssets]):
+    """Scene that this process was given.
 
     Args:
-        handed: What is seen of it, and where it comes from.
+        assets: Part of it that is rendered.
+        provenance: Provenance of the scene.
     """
 
-    def __init__(self, handed: tuple[RenderAssets, Provenance]) -> None:
-        self._assets, self._provenance = handed
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        """Make the loader of an instance."""
+        if not isinstance(context.assets, RenderAssets) or context.provenance is None:
+            raise TypeError("an instance of Isaac Sim was handed no scene")
+        return cls(context.assets, context.provenance)
 
-    def process(self, item: Request) -> Iterator[Scene]:
+    def __init__(self, assets: RenderAssets, provenance: Provenance) -> None:
+        self._assets, self._provenance = assets, provenance
+
+    def process(self, item: Request) -> Iterator[Scene[RenderAssets]]:
         """One scene for one request."""
         yield Scene(request=item, assets=self._assets, provenance=self._provenance)
 
 
-@register("randomize", "elsewhere")
+register_component("load", "handed over", HandedOver, NoSettings)
+
+
 class RandomizedElsewhere(Randomizer):
     """Stands for what planners do."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        """Make the stand-in."""
+        return cls()
 
     def process(self, item: Scene) -> Iterator[Randomized]:
         """Nothing is drawn here."""
         raise _misled("randomize", item.label)
 
 
-@register("plan", "elsewhere")
+register_component("randomize", "elsewhere", RandomizedElsewhere, NoSettings)
+
+
 class PlannedElsewhere(Planner):
     """Stands for what planners do."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        """Make the stand-in."""
+        return cls()
 
     def process(self, item: Randomized) -> Iterator[Planned]:
         """Nothing is planned here."""
         raise _misled("plan", item.label)
+
+
+register_component("plan", "elsewhere", PlannedElsewhere, NoSettings)
 
 
 def _misled(stage: str, label: str) -> RuntimeError:

@@ -33,12 +33,13 @@ import numpy as np  # noqa: E402
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout  # noqa: E402
 from nimbus.datagen.episode.trajectory import Trajectory  # noqa: E402
 from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets  # noqa: E402
+from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
 from nimbus.datagen.random_streams import generator  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual  # noqa: E402
 from nimbus.datagen.render.stacked import StackedRenderer  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
 from nimbus.datagen.store.episode_file.read import EpisodeFile  # noqa: E402
+from nimbus.datagen.tasks.scene_assets import SceneAssets  # noqa: E402
 from nimbus.datagen.tasks.task import load_task  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 

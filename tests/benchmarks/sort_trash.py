@@ -31,7 +31,7 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 import numpy as np  # noqa: E402
 
 from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
-from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
+from nimbus.datagen.pipeline import RunContext, load_pipeline  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
 from nimbus.datagen.tasks.task import Task, load_task  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
@@ -46,11 +46,11 @@ def measure_plans(count: int) -> Figures:
     """Attempts of the first ``count`` episodes of seed 0."""
     from nimbus.datagen.execute.planner import SkillPlanner
     from nimbus.datagen.execute.recorder import largest_creep
-    from nimbus.datagen.load.scene_loader import UsdSceneLoader
+    from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of
     from nimbus.datagen.randomize.tabletop import TabletopRandomizer
 
     task, context = _prepare("sort_trash")
-    chain = Chain([UsdSceneLoader(task, context["assets"]), TabletopRandomizer(task, 0), SkillPlanner(task, 0)])
+    chain = Chain([UsdSceneLoader(task, assets_of(context)), TabletopRandomizer(task, 0), SkillPlanner(task, 0)])
     attempts: list[Planned] = []
     with chain:
         for attempt in chain.run(Request(index=index) for index in range(count)):
@@ -108,7 +108,7 @@ def measure_rendering(count: int) -> Figures:
         path = _changed_task(Path(folder), "count: [2, 4]", "count: 3")
         task, context = _prepare(str(path))
         with Dataset.create_or_open(Path(folder) / "data", task=task.name, task_hash=task.content_hash, seed=0) as data:
-            with build(load_pipeline(task.pipeline), dataset=data, **context) as chain:
+            with build(load_pipeline(task.pipeline), replace(context, dataset=data)) as chain:
                 clock = _Clock(chain)
                 begin = time.process_time()
                 stored = [
@@ -195,10 +195,10 @@ def measure_replay(count: int) -> Figures:
     }
 
 
-def _prepare(name: str) -> tuple[Task, Figures]:
+def _prepare(name: str) -> tuple[Task, RunContext]:
     task = load_task(name)
     prepare_libraries()
-    return task, dict(task_context(CellSpec(folder="", task=name), task, load_pipeline(task.pipeline)))
+    return task, task_context(CellSpec(folder="", task=name), task, load_pipeline(task.pipeline))
 
 
 def _changed_task(folder: Path, old: str, new: str) -> Path:

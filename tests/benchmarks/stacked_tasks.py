@@ -105,9 +105,10 @@ class _Loaded:
     """A task's scene with the objects of its first layout."""
 
     def __init__(self, task: Any) -> None:
-        from nimbus.datagen.load.scene_loader import SceneAssets, _open_libraries
+        from nimbus.datagen.load.scene_loader import _open_libraries
         from nimbus.datagen.randomize.tabletop import draw_physical
         from nimbus.datagen.robots.robot import load_robot
+        from nimbus.datagen.tasks.scene_assets import SceneAssets
         from nimbus.datagen.usd.stage import read_stage
 
         self.task, self.stage, self.robot = task, read_stage(task.scene), load_robot(task.robot)

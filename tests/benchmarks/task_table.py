@@ -29,10 +29,11 @@ from PIL import Image  # noqa: E402
 
 from nimbus.datagen.execute.planner import SkillPlanner  # noqa: E402
 from nimbus.datagen.execute.recorder import largest_creep  # noqa: E402
-from nimbus.datagen.load.scene_loader import UsdSceneLoader  # noqa: E402
+from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of  # noqa: E402
 from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
+from nimbus.datagen.tasks.scene_assets import SceneAssets  # noqa: E402
 from nimbus.datagen.tasks.steps import walk  # noqa: E402
 from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
@@ -67,10 +68,10 @@ that succeeded. Made by `tests/benchmarks/task_table.py` from [its records](../t
 """
 
 
-def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned, float]]:
+def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAssets], float]]:
     """First attempts at some layouts of seed 0, and the CPU seconds of each."""
     context = task_context(CellSpec(folder="", task=task.name), task, load_pipeline(task.pipeline))
-    loader = UsdSceneLoader(task, context["assets"])
+    loader = UsdSceneLoader(task, assets_of(context))
     with Chain([loader, TabletopRandomizer(task, 0), SkillPlanner(task, 0, attempts=1)]) as chain:
         begin = time.process_time()
         for item in chain.run(Request(index=index) for index in indices):
@@ -78,7 +79,7 @@ def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned, float]]:
             begin = time.process_time()
 
 
-def record(item: Planned, seconds: float) -> Record:
+def record(item: Planned[SceneAssets], seconds: float) -> Record:
     """What the table needs of an attempt."""
     trajectory = item.trajectory
     contacts, outcome = trajectory.contacts, trajectory.outcome
@@ -93,7 +94,7 @@ def record(item: Planned, seconds: float) -> Record:
     return {"success": outcome.success, "failure": failure} | {name: round(v, 3) for name, v in measured.items()}
 
 
-def draw(item: Planned, path: Path) -> None:
+def draw(item: Planned[SceneAssets], path: Path) -> None:
     """One moment of an episode, as the first of its cameras sees it."""
     from nimbus.datagen.render.stacked import StackedRenderer
 

@@ -35,13 +35,13 @@ Figures = dict[str, Any]
 def measure(name: str, episodes: int, *, attempts: int = 1, first: int = 0, skills: tuple[str, ...] = ()) -> Figures:
     """Attempts at the layouts ``first`` to ``first + episodes - 1`` of seed 0."""
     from nimbus.datagen.execute.planner import SkillPlanner
-    from nimbus.datagen.load.scene_loader import UsdSceneLoader
+    from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of
     from nimbus.datagen.randomize.tabletop import TabletopRandomizer
 
     task = load_task(name, skill_folders=skills)
     context = task_context(CellSpec(folder="", task=name, skills=skills), task, load_pipeline(task.pipeline))
     planner = SkillPlanner(task, 0, attempts=attempts)
-    chain = Chain([UsdSceneLoader(task, context["assets"]), TabletopRandomizer(task, 0), planner])
+    chain = Chain([UsdSceneLoader(task, assets_of(context)), TabletopRandomizer(task, 0), planner])
     tried: list[Planned] = []
     begin = time.process_time()
     with chain:

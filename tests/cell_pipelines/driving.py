@@ -12,26 +12,46 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from point_robot import Map, MapLoader, PointRobot, StartAndGoal, drive, frames
 
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import tick
-from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Planned,
     Planner,
     Randomized,
-    Randomizer,
     Rendered,
     Renderer,
-    SceneLoader,
 )
 
 
-class Events:
+class YardSettings(StrictModel):
+    """The log of all components."""
+
+    events: str
+
+
+class MapFileSettings(YardSettings):
+    """The map, and the log."""
+
+    map_file: str
+
+
+class PlanSettings(YardSettings):
+    """Episodes of which the plan is missing or comes twice, and numbers that a plan carries."""
+
+    nothing: int = -1
+    twice: int = -1
+    size: int = 0
+
+
+class Events(list[str]):
     """The log of the components, in one file for all processes; what is said there can have consequences.
 
     Args:
@@ -40,6 +60,7 @@ class Events:
     """
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self._path = Path(path)
         self._mishaps: dict[str, str] = json.loads(self._path.with_suffix(".json").read_text())
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o644)
@@ -104,24 +125,34 @@ MISHAPS = {
 }
 
 
-@register("load", "yard")
-def load(map_file: str, events: str) -> SceneLoader:
-    return MapLoader(Path(map_file), Events(events))  # pyright: ignore[reportArgumentType]
+class YardLoader:
+    """Makes the loader of the map."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: MapFileSettings) -> MapLoader:
+        return MapLoader(Path(settings.map_file), Events(settings.events))
 
 
-@register("randomize", "yard")
-def randomize(seed: int, events: str) -> Randomizer:
-    return StartAndGoal(seed, Events(events))  # pyright: ignore[reportArgumentType]
+class YardRandomizer:
+    """Makes what draws start and goal."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: YardSettings) -> StartAndGoal:
+        return StartAndGoal(context.seed, Events(settings.events))
 
 
-@register("plan+render", "yard")
+class YardRobot:
+    """Makes the robot that plans and sees in one go."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: YardSettings) -> PointRobot:
+        return PlanAndRender(Events(settings.events))
+
+
 class PlanAndRender(PointRobot):
     """The point robot, which also shows what is stored."""
 
-    def __init__(self, events: str) -> None:
-        super().__init__(Events(events))  # pyright: ignore[reportArgumentType]
-
-    def process(self, item: Randomized) -> Iterator[Rendered]:
+    def process(self, item: Randomized[Map]) -> Iterator[Rendered[Map]]:
         if (stored := item.scene.request.plan) is None:
             yield from super().process(item)
             return
@@ -134,14 +165,18 @@ class PlanAndRender(PointRobot):
             )
 
 
-@register("plan", "yard")
-class Plan(Planner):
+class Plan(Planner[Map]):
     """Finds the way; nothing, or the same way twice, for an episode that the setting names."""
 
-    def __init__(self, events: str, nothing: int = -1, twice: int = -1, size: int = 0) -> None:
-        self.log, self.nothing, self.twice, self.size = Events(events), nothing, twice, size
+    @classmethod
+    def create(cls, context: RunContext, settings: PlanSettings) -> Self:
+        return cls(settings)
 
-    def process(self, item: Randomized) -> Iterator[Planned]:
+    def __init__(self, settings: PlanSettings) -> None:
+        self.log = Events(settings.events)
+        self.nothing, self.twice, self.size = settings.nothing, settings.twice, settings.size
+
+    def process(self, item: Randomized[Map]) -> Iterator[Planned[Map]]:
         layout, stored = item.layouts[0], item.scene.request.plan
         index = layout.key.index
         if index == self.nothing:
@@ -161,14 +196,17 @@ class Plan(Planner):
             yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory)
 
 
-@register("render", "yard")
-class Render(Renderer):
+class Render(Renderer[Map]):
     """Sees the map around the robot, five steps at a time."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: YardSettings) -> Self:
+        return cls(settings.events)
 
     def __init__(self, events: str) -> None:
         self.log = Events(events)
 
-    def process(self, item: Planned) -> Iterator[Rendered]:
+    def process(self, item: Planned[Map]) -> Iterator[Rendered[Map]]:
         for layout in item.layouts:
             self.log.append(f"render {layout.key.index}")
             yield Rendered(
@@ -181,9 +219,8 @@ class Render(Renderer):
                 final=item.final,
             )
 
-    def _views(self, item: Planned, index: int) -> Iterator[Observation]:
-        world: Map = item.scene.assets
-        free, cells = set(world.free), item.trajectory.joint_positions.astype(int)
+    def _views(self, item: Planned[Map], index: int) -> Iterator[Observation]:
+        free, cells = set(item.scene.assets.free), item.trajectory.joint_positions.astype(int)
         reach = range(-4, 4)
         for start in range(0, len(cells), 5):
             self.log.append(f"view {index} {start}")
@@ -192,3 +229,10 @@ class Render(Renderer):
                 for r, c in cells[start : start + 5].tolist()
             ]
             yield Observation(start=start, cameras={"map": frames(np.array(rgb, np.uint8))})
+
+
+register_component("load", "yard", YardLoader, MapFileSettings)
+register_component("randomize", "yard", YardRandomizer, YardSettings)
+register_component("plan+render", "yard", YardRobot, YardSettings)
+register_component("plan", "yard", Plan, PlanSettings)
+register_component("render", "yard", Render, YardSettings)

@@ -6,16 +6,19 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+from pydantic import InstanceOf
 
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.observation import CameraFrames, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Randomized,
     Randomizer,
@@ -69,14 +72,43 @@ class Map:
         return cells[::-1]
 
 
-@register("load", "map_file")
-class MapLoader(SceneLoader):
+class MapSettings(StrictModel):
+    """A map, and the list in which components note what they do."""
+
+    map_path: Path
+    log: InstanceOf[list]
+
+
+class LogSettings(StrictModel):
+    """The list in which components note what they do."""
+
+    log: InstanceOf[list]
+
+
+class PointRobotSettings(LogSettings):
+    """How far the robot sees, and the episode at which it breaks."""
+
+    view: int = 1
+    break_at: int = -1
+
+
+class MemorySettings(LogSettings):
+    """The dictionary of episodes."""
+
+    episodes: InstanceOf[dict]
+
+
+class MapLoader(SceneLoader[Map]):
     """Loads and checks the map of every request."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: MapSettings) -> Self:
+        return cls(settings.map_path, settings.log)
 
     def __init__(self, map_path: Path, log: list[str]) -> None:
         self.map_path, self.log = map_path, log
 
-    def process(self, item: Request) -> Iterator[Scene]:
+    def process(self, item: Request) -> Iterator[Scene[Map]]:
         self.log.append(f"load {item.index}")
         yield Scene(request=item, assets=Map.read(self.map_path), provenance=Provenance(task_text="", task_hash="map"))
 
@@ -84,14 +116,17 @@ class MapLoader(SceneLoader):
         self.log.append("close load")
 
 
-@register("randomize", "start_and_goal")
-class StartAndGoal(Randomizer):
+class StartAndGoal(Randomizer[Map]):
     """Draws two free cells."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: LogSettings) -> Self:
+        return cls(context.seed, settings.log)
 
     def __init__(self, seed: int, log: list[str]) -> None:
         self.seed, self.log = seed, log
 
-    def process(self, item: Scene) -> Iterator[Randomized]:
+    def process(self, item: Scene[Map]) -> Iterator[Randomized[Map]]:
         index = item.request.index
         self.log.append(f"randomize {index}")
         rng = generator(self.seed, index, "physical", "cells")
@@ -115,16 +150,19 @@ class StartAndGoal(Randomizer):
         self.log.append("close randomize")
 
 
-@register("plan+render", "point_robot")
-class PointRobot(Stage[Randomized, Rendered]):
+class PointRobot(Stage[Randomized[Map], Rendered[Map]]):
     """Drives from start to goal and sees the map around it, in one go."""
 
     name = "plan+render"
 
+    @classmethod
+    def create(cls, context: RunContext, settings: PointRobotSettings) -> Self:
+        return cls(settings.log, view=settings.view, break_at=settings.break_at)
+
     def __init__(self, log: list[str], *, view: int = 1, break_at: int = -1) -> None:
         self.log, self.view, self.break_at = log, view, break_at
 
-    def process(self, item: Randomized) -> Iterator[Rendered]:
+    def process(self, item: Randomized[Map]) -> Iterator[Rendered[Map]]:
         layout = item.layouts[0]
         self.log.append(f"plan+render {layout.key.index}")
         if layout.key.index == self.break_at:
@@ -184,9 +222,12 @@ def drive(cells: list[Cell], *, arrived: bool) -> Trajectory:
     )
 
 
-@register("store", "memory")
 class MemoryWriter(Writer):
     """Keeps what it stores in a dictionary."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: MemorySettings) -> Self:
+        return cls(settings.episodes, settings.log)
 
     def __init__(self, episodes: dict[str, list[Observation]], log: list[str]) -> None:
         self.episodes, self.log = episodes, log
@@ -203,3 +244,9 @@ class MemoryWriter(Writer):
 
     def close(self) -> None:
         self.log.append("close store")
+
+
+register_component("load", "map_file", MapLoader, MapSettings)
+register_component("randomize", "start_and_goal", StartAndGoal, LogSettings)
+register_component("plan+render", "point_robot", PointRobot, PointRobotSettings)
+register_component("store", "memory", MemoryWriter, MemorySettings)

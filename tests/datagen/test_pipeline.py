@@ -3,14 +3,14 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_names
-from nimbus.datagen.pipeline import STAGES, build, load_pipeline, parse_pipeline
-from nimbus.datagen.registry import register
+from nimbus.datagen.pipeline import STAGES, RunContext, build, load_pipeline, parse_pipeline
+from nimbus.datagen.registry import forget, register
 
 PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot: {view: 1}}\nstore: memory\n"
 
 
-def context(tmp_path) -> dict:
-    return {"map_path": tmp_path / "yard.txt", "log": [], "episodes": {}, "seed": 0}
+def context(tmp_path, **settings: object) -> RunContext:
+    return RunContext(settings={"map_path": tmp_path / "yard.txt", "log": [], "episodes": {}} | settings)
 
 
 def test_components_stand_in_the_stages_order_however_the_file_lists_them():
@@ -72,24 +72,40 @@ UNKNOWN = [
 @pytest.mark.parametrize(("old", "new", "expected"), UNKNOWN)
 def test_unknown_components_and_settings_are_answered_with_the_known_ones(old: str, new: str, expected: str, tmp_path):
     with pytest.raises(InputError) as caught:
-        build(parse_pipeline(PIPELINE.replace(old, new), name="p"), **context(tmp_path))
+        build(parse_pipeline(PIPELINE.replace(old, new), name="p"), context(tmp_path))
     assert expected in str(caught.value)
 
 
 def test_what_the_run_offers_is_no_setting(tmp_path):
     text = PIPELINE.replace("view: 1", "view: 2")
-    built = build(parse_pipeline(text), **context(tmp_path)).stages[2]
+    built = build(parse_pipeline(text), context(tmp_path)).stages[2]
     assert isinstance(built, point_robot.PointRobot) and built.view == 2
-    offered = context(tmp_path) | {"view": 5}
+    offered = context(tmp_path, view=5)
     with pytest.raises(InputError, match="unknown key 'view'; known: break_at"):
-        build(parse_pipeline(text), **offered)
+        build(parse_pipeline(text), offered)
+
+
+def test_a_component_without_settings_model_is_refused(tmp_path):
+    register("store", "bare")(point_robot.MemoryWriter)
+    try:
+        with pytest.raises(
+            InputError, match="'bare' is registered without settings; register it with register_component"
+        ):
+            build(parse_pipeline(PIPELINE.replace("memory", "bare")), context(tmp_path))
+    finally:
+        forget([("store", "bare")])
+
+
+def test_a_component_that_needs_a_task_says_so():
+    with pytest.raises(InputError, match="--task: this pipeline needs a task"):
+        RunContext().need_task()
 
 
 def test_components_already_made_are_closed_when_a_later_one_is_refused(tmp_path):
     offered = context(tmp_path)
     with pytest.raises(InputError):
-        build(parse_pipeline(PIPELINE.replace("memory", "memry")), **offered)
-    assert offered["log"] == ["close plan+render", "close randomize", "close load"]
+        build(parse_pipeline(PIPELINE.replace("memory", "memry")), offered)
+    assert offered.settings["log"] == ["close plan+render", "close randomize", "close load"]
 
 
 def test_an_unknown_pipeline_is_answered_with_the_known_ones():

@@ -6,7 +6,7 @@ import point_robot
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.pipeline import build, parse_pipeline
+from nimbus.datagen.pipeline import RunContext, build, parse_pipeline
 from nimbus.datagen.stages import Chain, Request, Stage
 
 PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot: {view: 1}}\nstore: memory\n"
@@ -21,7 +21,10 @@ class Drive:
         path = folder / "yard.txt"
         path.write_text(rows)
         parsed = parse_pipeline(pipeline)
-        self.chain = build(parsed, map_path=path, log=self.log, episodes=self.episodes, seed=seed, unused=None)
+        self.chain = build(
+            parsed,
+            RunContext(seed=seed, settings={"map_path": path, "log": self.log, "episodes": self.episodes, "unused": 0}),
+        )
 
 
 def requests(count: int, log: list[str] | None = None, variants: tuple[int, ...] = (0,)) -> Iterator[Request]:

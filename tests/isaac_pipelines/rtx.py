@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
 from point_robot import frames
 
 from nimbus.datagen.episode.observation import Observation
-from nimbus.datagen.registry import register
+from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 
 
-@register("render", "rtx")
 class Rtx(Renderer):
     """Five steps at a time, each a frame of Isaac Sim's."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        return cls()
 
     def process(self, item: Planned) -> Iterator[Rendered]:
         for layout in item.layouts:
@@ -36,3 +40,6 @@ class Rtx(Renderer):
             rep.orchestrator.step(rt_subframes=1, pause_timeline=False, delta_time=0.0)
             shown = np.full((min(5, count - start), 8, 8, 3), start % 256, np.uint8)
             yield Observation(start=start, cameras={"map": frames(shown)})
+
+
+register_component("render", "rtx", Rtx, NoSettings)

@@ -8,8 +8,8 @@ from one_can import make, thing, workcell
 from pydantic import ValidationError
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.skills.go_to_joints import GoToJoints
 from nimbus.skills.go_to_pose import GoToPose
 from nimbus.skills.gripper import SetGripper
@@ -21,41 +21,41 @@ from nimbus.skills.wait import Wait
 
 
 @pytest.fixture(scope="module")
-def cell() -> Workcell:
+def cell() -> SimulatedWorkcell:
     """A can on the table, shared: each test begins where the one before left the arm."""
     return workcell(thing())
 
 
-def rows(cell: Workcell) -> int:
+def rows(cell: SimulatedWorkcell) -> int:
     return len(cell.finish(Outcome(success=True)).time)
 
 
-def test_wait_takes_the_time_that_is_asked_for(cell: Workcell):
+def test_wait_takes_the_time_that_is_asked_for(cell: SimulatedWorkcell):
     before = rows(cell)
     make(Wait, time=0.4).run(cell)
     assert rows(cell) - before == round(0.4 * cell.simulation.rate)
 
 
 @pytest.mark.parametrize(("to", "width"), [("closed", 0.0), (0.03, 0.03), ("open", 0.08)])
-def test_the_gripper_comes_to_the_distance_that_is_asked_for(cell: Workcell, to: object, width: float):
+def test_the_gripper_comes_to_the_distance_that_is_asked_for(cell: SimulatedWorkcell, to: object, width: float):
     make(SetGripper, to=to).run(cell)
     cell.wait(6)
     assert cell.simulation.joint_positions()[-2:].sum() == pytest.approx(width, abs=2e-3)
 
 
-def test_go_to_joints_ends_in_the_posture(cell: Workcell):
+def test_go_to_joints_ends_in_the_posture(cell: SimulatedWorkcell):
     posture = (0.3, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8)
     make(GoToJoints, posture=posture).run(cell)
     cell.wait(4)
     assert np.abs(cell.simulation.joint_positions()[:7] - posture).max() < 2e-3
 
 
-def test_go_to_joints_refuses_a_posture_of_another_arm(cell: Workcell):
+def test_go_to_joints_refuses_a_posture_of_another_arm(cell: SimulatedWorkcell):
     with pytest.raises(SkillFailure, match="6 joint values for an arm of 7"):
         make(GoToJoints, posture=(0.0,) * 6).run(cell)
 
 
-def test_go_to_pose_brings_the_tool_to_a_place_in_the_frame_of_a_thing(cell: Workcell):
+def test_go_to_pose_brings_the_tool_to_a_place_in_the_frame_of_a_thing(cell: SimulatedWorkcell):
     make(GoToPose, position=(0.0, 0.0, 0.2), of="items_0").run(cell)
     cell.wait(4)
     above = np.linalg.inv(cell.pose("items_0")) @ cell.tool_pose()
@@ -63,7 +63,7 @@ def test_go_to_pose_brings_the_tool_to_a_place_in_the_frame_of_a_thing(cell: Wor
     np.testing.assert_allclose(above[:3, 2], (0.0, 0.0, -1.0), atol=5e-3)
 
 
-def test_shake_without_the_object_in_the_hand_says_so(cell: Workcell):
+def test_shake_without_the_object_in_the_hand_says_so(cell: SimulatedWorkcell):
     with pytest.raises(SkillFailure) as failure:
         make(Shake, object="items_0").run(cell)
     assert failure.value.reason == Reason.MISSED_GRASP

@@ -8,15 +8,15 @@ from furniture import piece, workcell
 from one_can import make
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.skills.close import Close
 from nimbus.skills.open import Open
 from nimbus.skills.press import Press
 from nimbus.skills.turn import Turn
 
 
-def believable(cell: Workcell) -> bool:
+def believable(cell: SimulatedWorkcell) -> bool:
     extremes = cell.contact_extremes()
     return extremes["held_penetration"] < 0.002 and extremes["table_penetration"] < 0.001
 

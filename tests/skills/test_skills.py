@@ -10,34 +10,36 @@ import pytest
 from one_can import assets, make, thing, workcell
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.success.inside import contains
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.success.placement import contains
+from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.datagen.transforms import make_transform
 from nimbus.skills.home import Home
 from nimbus.skills.move import Move
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
+from nimbus.skills.push import Push
+from nimbus.skills.shake import Shake
 
 DONE = Outcome(success=True)
 
 
 @pytest.fixture(scope="module")
-def holding() -> tuple[Workcell, float]:
+def holding() -> tuple[SimulatedWorkcell, float]:
     """A can just picked up, and how high it was lifted [m]; read it."""
     cell = workcell(thing(), thing("items_1", kind="pear", x=0.6, y=-0.2))
     make(Pick, object="items_0").run(cell)
     return cell, cell.pose("items_0")[2, 3] - cell.start_poses["items_0"][2, 3]
 
 
-def tool_error(cell: Workcell, to: tuple[float, float, float]) -> tuple[float, float]:
+def tool_error(cell: SimulatedWorkcell, to: tuple[float, float, float]) -> tuple[float, float]:
     """How far the tool is from a point [m], and how far from pointing down [rad]."""
     cell.wait(4)
     tool = cell.tool_pose()
     return float(np.linalg.norm(tool[:3, 3] - to)), math.acos(min(1.0, -tool[2, 2]))
 
 
-def test_pick_lifts_the_object_and_nothing_else(holding: tuple[Workcell, float]):
+def test_pick_lifts_the_object_and_nothing_else(holding: tuple[SimulatedWorkcell, float]):
     cell, lifted = holding
     assert cell.held == "items_0"
     assert lifted == pytest.approx(0.07, abs=0.005)
@@ -45,13 +47,13 @@ def test_pick_lifts_the_object_and_nothing_else(holding: tuple[Workcell, float])
     assert np.linalg.norm((cell.pose("items_1") - cell.start_poses["items_1"])[:3, 3]) < 1e-4
 
 
-def test_pick_holds_the_object_as_it_stood(holding: tuple[Workcell, float]):
+def test_pick_holds_the_object_as_it_stood(holding: tuple[SimulatedWorkcell, float]):
     cell, _ = holding
     turned = cell.start_poses["items_0"][:3, :3].T @ cell.pose("items_0")[:3, :3]
     assert math.acos(min(1.0, (np.trace(turned) - 1) / 2)) < math.radians(8)
 
 
-def test_fingers_that_hold_something_stay_together(holding: tuple[Workcell, float]):
+def test_fingers_that_hold_something_stay_together(holding: tuple[SimulatedWorkcell, float]):
     cell, _ = holding
     left, right = cell.simulation.joint_positions()[-2:]
     assert abs(left - right) < 2e-4 and left > 0.02
@@ -115,11 +117,25 @@ def test_place_puts_the_object_into_the_fixture_that_is_named(into: str):
     assert cell.tool_pose()[2, 3] > rim
 
 
-def test_place_without_holding_the_object_says_so():
+@pytest.mark.parametrize(
+    ("skill", "held", "expected"),
+    [
+        (make(Place, object="items_0", into="recycling"), None, (Reason.MISSED_GRASP, "items_0 is not in the gripper")),
+        (make(Place, object="items_0", into="recycling"), "items_0", None),
+        (make(Pick, object="items_0"), "items_1", (Reason.GRIPPER_NOT_CLEAR, "items_1 is still in the gripper")),
+        (make(Push, object="items_0", direction="left", by=0.1), "items_1", (Reason.GRIPPER_NOT_CLEAR, "items_1 is")),
+        (make(Shake, object="items_0"), None, (Reason.MISSED_GRASP, "items_0 is not in the gripper")),
+        (make(Home), "items_1", None),
+    ],
+)
+def test_skills_need_their_gripper_state(skill: Skill, held: str | None, expected: tuple[Reason, str] | None):
     cell = workcell(thing())
+    cell.meter.held = held
+    if expected is None:
+        return skill.check_gripper(cell)
     with pytest.raises(SkillFailure) as failure:
-        make(Place, object="items_0", into="recycling").run(cell)
-    assert (failure.value.reason, failure.value.detail) == (Reason.MISSED_GRASP, "items_0 is not in the gripper")
+        skill.check_gripper(cell)
+    assert failure.value.reason == expected[0] and failure.value.detail.startswith(expected[1])
 
 
 def test_home_ends_at_home():

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
-    from nimbus.datagen.pipeline import Pipeline
+    from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.tasks.task import Task
-
-
-OFFERED = ("dataset", "overlap", "synchronous", "render_failures", "keep_failures")
-"""What only the way of running decides: no pipeline file may set it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +22,25 @@ class Job:
 
     origin: Origin
     pipeline: Pipeline
-    context: Mapping[str, Any]
+    context: RunContext
     load_time: float
     """[s] CPU"""
 
-    def chain(self, dataset: object, **further: object) -> Chain:
+    def chain(self, dataset: object, *, overlap: bool = False, coupled: bool = False) -> Chain:
         """The pipeline's components, made for one process.
 
         Args:
-            dataset: Where the writer puts what is made.
-            further: More of what components may ask for, by parameter name.
+            dataset: Destination of the writer.
+            overlap: The end of an episode may be stored while the next one is made.
+            coupled: The coupled baseline: one world a launch, every attempt rendered before it is judged, each image
+                written before the next is made.
         """
         from nimbus.datagen.pipeline import build
 
-        return build(self.pipeline, **{**self.context, "dataset": dataset, **further})
+        context = replace(self.context, dataset=dataset, overlap=overlap)
+        if coupled:
+            context = replace(context, stack=1, render_failures=True, synchronous=True)
+        return build(self.pipeline, context)
 
 
 def load_job(spec: CellSpec) -> Job:
@@ -79,12 +79,12 @@ def job_of(spec: CellSpec, task: Task) -> Job:
     begin = time.thread_time()
     context = task_context(spec, task, pipeline)
     load_time = time.thread_time() - begin
-    check_components(pipeline, offered=(*context, *OFFERED))
+    check_components(pipeline, context)
     origin = Origin(
         task=task.name,
         task_hash=task.content_hash,
         seed=spec.seed,
-        robot=context["robot"].name if "robot" in context else task.robot,
+        robot=_robot(task, context),
         inputs=_inputs(task, pipeline, context),
         task_text=task.text,
         reach=_reach(task, context),
@@ -97,7 +97,7 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
 
     Simulator and renderer are loaded only when a component is not the folders' own: they take seconds.
     """
-    from nimbus.datagen.pipeline import check_components, load_pipeline
+    from nimbus.datagen.pipeline import RunContext, check_components, load_pipeline
     from nimbus.datagen.registry import names
     from nimbus.datagen.store import writer as writer  # the writer is everybody's
     from nimbus.datagen.store.json_text import to_json
@@ -108,49 +108,73 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
     pipeline = load_pipeline(spec.pipeline)
     if any(component.name not in names(component.kind) for component in pipeline.components):
         prepare_libraries(device=spec.device)
-    context = {"seed": spec.seed, "device": spec.device, "stack": spec.stack} | spec.settings
-    check_components(pipeline, offered=(*context, *OFFERED))
+    context = RunContext(
+        seed=spec.seed,
+        device=spec.device,
+        stack=spec.stack,
+        keep_failures=bool(spec.settings.get("keep_failures", False)),
+        settings=spec.settings,
+    )
+    check_components(pipeline, context)
     content = to_json([pipeline.document.data, {name: str(value) for name, value in spec.settings.items()}])
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     origin = Origin(task=pipeline.name, task_hash=digest, seed=spec.seed)
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=0.0)
 
 
-def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> dict[str, Any]:
-    """What components of a pipeline may ask for, by parameter name."""
+def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
+    """Values for the components of a pipeline, with the scene that it loads.
+
+    Raises:
+        InputError: Something is missing, or does not fit together.
+    """
     from nimbus.datagen.doctor.examine import refuse_hopeless
     from nimbus.datagen.load.scene_loader import load_assets
-    from nimbus.datagen.randomize.room import check_room
+    from nimbus.datagen.pipeline import RunContext
+    from nimbus.datagen.randomize.objects import check_room
     from nimbus.datagen.store.episode_file.videos import check_cameras, image_settings
 
-    context: dict[str, Any] = {
-        "task": task,
-        "seed": spec.seed,
-        "device": spec.device,
-        "stack": spec.stack,
-        "planner": spec.planner,
-        "run_settings": {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
-        | ({"physics": "newton"} if spec.simulator == "isaacsim" else {})
-        | image_settings(spec.settings.get("images", "lossless")),
-    }
+    choices = {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
+    choices |= {"physics": "newton"} if spec.simulator == "isaacsim" else {}
+    choices |= image_settings(spec.settings.get("images", "lossless"))
     if "images" in spec.settings:
         check_cameras(task)
+    assets = None
     if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
         assets = load_assets(task)
         check_room(task, assets, seed=spec.seed)
         refuse_hopeless(task, assets)
-        context |= {"assets": assets, "stage": assets.stage, "robot": assets.robot}
-    return context | spec.settings
+    return RunContext(
+        seed=spec.seed,
+        task=task,
+        device=spec.device,
+        stack=spec.stack,
+        planner=spec.planner,
+        choices=choices,
+        assets=assets,
+        keep_failures=bool(spec.settings.get("keep_failures", False)),
+        settings=spec.settings,
+    )
 
 
-def _reach(task: Task, context: Mapping[str, Any]) -> dict[str, Any]:
-    maps = context["assets"].reach if "assets" in context else {}
-    return {name: found.to_plain(task.regions[name].size) for name, found in maps.items()}
+def _robot(task: Task, context: RunContext) -> str:
+    from nimbus.datagen.load.scene_loader import assets_of
+
+    assets = assets_of(context)
+    return task.robot if assets is None else assets.robot.name
 
 
-def _inputs(task: Task, pipeline: Pipeline, context: Mapping[str, Any]) -> dict[str, str]:
+def _reach(task: Task, context: RunContext) -> dict[str, Any]:
+    from nimbus.datagen.load.scene_loader import assets_of
+
+    assets = assets_of(context)
+    return {name: found.to_plain(task.regions[name].size) for name, found in assets.reach.items()} if assets else {}
+
+
+def _inputs(task: Task, pipeline: Pipeline, context: RunContext) -> dict[str, str]:
     from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
+    from nimbus.datagen.load.scene_loader import assets_of
 
-    assets = context.get("assets")
+    assets = assets_of(context)
     hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) if assets else {}
-    return fingerprint_inputs(task, assets=hashes, settings=context["run_settings"], pipeline=pipeline)
+    return fingerprint_inputs(task, assets=hashes, settings=context.choices, pipeline=pipeline)

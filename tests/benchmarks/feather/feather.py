@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
-from nimbus.datagen.registry import register
+from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.stages import Rendered, Stored, Writer
 from nimbus.datagen.store.commit import StagedEpisode
+from nimbus.datagen.store.episode_sink import EpisodeSink, shelf_of
 from nimbus.datagen.store.ledger.attempt import WrittenFiles, attempt_of
 
 
-@register("store", "feather")
 class FeatherWriter(Writer):
     """Stages, syncs and commits as the real writer does; only the content is missing."""
 
-    def __init__(self, dataset: Any) -> None:
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        return cls(shelf_of(context))
+
+    def __init__(self, dataset: EpisodeSink) -> None:
         self._dataset = dataset
 
     def process(self, item: Rendered) -> Iterator[Stored]:
@@ -37,3 +41,6 @@ class FeatherWriter(Writer):
         lease = self._dataset.lease_of(key.index, key.variant)
         self._dataset.commit([StagedEpisode(attempt=attempt, path=path, lease=lease)])
         yield from ()
+
+
+register_component("store", "feather", FeatherWriter, NoSettings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from chaos.trouble import strike
@@ -17,8 +17,9 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, Phy
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.registry import register
 from nimbus.datagen.stages import (
     Planned,
     Planner,
@@ -31,6 +32,7 @@ from nimbus.datagen.stages import (
     SceneLoader,
     Stored,
 )
+from nimbus.datagen.store.episode_sink import shelf_of
 from nimbus.datagen.store.writer import Hdf5Writer
 
 STEPS, CHUNK, SIZE = 16, 8, 8
@@ -45,18 +47,37 @@ def work(seconds: float) -> None:
         pass
 
 
-@register("load", "light")
+class LightPlannerSettings(StrictModel):
+    """Settings of :class:`LightPlanner`."""
+
+    plan_seconds: float = 0.0
+    fails: bool = True
+
+
+class LightRendererSettings(StrictModel):
+    """Settings of :class:`LightRenderer`."""
+
+    render_seconds: float = 0.0
+
+
 class LightLoader(SceneLoader):
     """Loads nothing."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        return cls()
 
     def process(self, item: Request) -> Iterator[Scene]:
         strike("load", item.index)
         yield Scene(request=item, assets=None, provenance=PROVENANCE)
 
 
-@register("randomize", "light")
 class LightRandomizer(Randomizer):
     """Draws a goal, and a colour for each variant."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        return cls(context.seed)
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -79,7 +100,6 @@ class LightRandomizer(Randomizer):
         )
 
 
-@register("plan", "light")
 class LightPlanner(Planner):
     """Walks to the goal.
 
@@ -87,6 +107,10 @@ class LightPlanner(Planner):
         plan_seconds: [s CPU] an attempt.
         fails: Some attempts come to nothing.
     """
+
+    @classmethod
+    def create(cls, context: RunContext, settings: LightPlannerSettings) -> Self:
+        return cls(settings.plan_seconds, settings.fails)
 
     def __init__(self, plan_seconds: float = 0.0, fails: bool = True) -> None:
         self._seconds, self._fails = plan_seconds, fails
@@ -132,13 +156,16 @@ def walk(random: np.random.Generator, goal: Any, outcome: Outcome) -> Trajectory
     )
 
 
-@register("render", "light")
 class LightRenderer(Renderer):
     """Noise, in the light's colour.
 
     Args:
         render_seconds: [s CPU] a variant.
     """
+
+    @classmethod
+    def create(cls, context: RunContext, settings: LightRendererSettings) -> Self:
+        return cls(settings.render_seconds)
 
     def __init__(self, render_seconds: float = 0.0) -> None:
         self._seconds = render_seconds
@@ -192,7 +219,14 @@ LABELS = Labels(
 )
 
 
-@register("store", "light")
+class LightWriterComponent:
+    """Makes the writer."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> LightWriter:
+        return LightWriter(shelf_of(context), overlap=context.overlap)
+
+
 class LightWriter(Hdf5Writer):
     """The real writer, which can be struck while the end of an episode is still being written."""
 
@@ -203,3 +237,10 @@ class LightWriter(Hdf5Writer):
         yield from super().process(item)
         if item.trajectory.outcome.success:
             strike("store", item.layout.key.index)
+
+
+register_component("load", "light", LightLoader, NoSettings)
+register_component("randomize", "light", LightRandomizer, NoSettings)
+register_component("plan", "light", LightPlanner, LightPlannerSettings)
+register_component("render", "light", LightRenderer, LightRendererSettings)
+register_component("store", "light", LightWriterComponent, NoSettings)

@@ -13,17 +13,16 @@ from pydantic import Field
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, PlacedObject
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.interpreter import Performer, performer
+from nimbus.datagen.execute.interpreter import TaskPerformer, performer
 from nimbus.datagen.execute.planner import make_motion_planner, run_attempt, settle
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover
-from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
@@ -40,7 +39,7 @@ class Stumble(Skill):
     main = "reason"
     reason: str = Field(description="Why.")
 
-    def run(self, arm: Workcell) -> None:
+    def run(self, arm: SimulatedWorkcell) -> None:
         raise SkillFailure(Reason(self.reason), "stumbled")
 
 
@@ -217,10 +216,10 @@ def test_what_was_lost_on_the_way_is_fetched_again():
     assert cell.held == "items_0" and skills(cell.finish(Outcome(success=True)))[-1] == "pick items_0"
 
 
-def working(chosen: Task, *things: PlacedObject) -> tuple[Workcell, Performer]:
+def working(chosen: Task, *things: PlacedObject) -> tuple[SimulatedWorkcell, TaskPerformer]:
     placed = things or (thing(),)
     made = simulation(*placed)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    cell = Workcell(made, planner, layout(*placed), streams=partial(generator, 0), regions=chosen.regions)
+    cell = SimulatedWorkcell(made, planner, layout(*placed), streams=partial(generator, 0), regions=chosen.regions)
     return cell, performer(chosen, cell, layout(*placed))

@@ -16,7 +16,7 @@ from nimbus.datagen.execute.motions.release import (
     similar_yaws,
 )
 from nimbus.datagen.execute.support_heights import measure_support_heights
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.skills.pick import Pick
@@ -26,19 +26,19 @@ ANGLES = st.floats(-np.pi, np.pi)
 
 
 @pytest.fixture(scope="module")
-def cell() -> Workcell:
+def cell() -> SimulatedWorkcell:
     """A can on the table; read it."""
     return workcell(thing(), thing("items_1", kind="sponge", x=0.6, y=-0.2, rest="lying"))
 
 
-def test_a_plumb_line_meets_the_table_beside_a_can_and_the_top_of_the_can_over_it(cell: Workcell):
+def test_a_plumb_line_meets_the_table_beside_a_can_and_the_top_of_the_can_over_it(cell: SimulatedWorkcell):
     top = cell.bounds("items_0")[1][2]
     beside, over = measure_support_heights(cell, np.array([[0.5, 0.2], [0.5, 0.0]]), top=0.5)
     assert beside == pytest.approx(0.0, abs=1e-3)
     assert over == pytest.approx(top, abs=2e-3)
 
 
-def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: Workcell):
+def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: SimulatedWorkcell):
     assert measure_support_heights(cell, np.array([[0.5, 0.0]]), top=0.5, ignored=["items_0"])[0] == pytest.approx(
         0, abs=1e-3
     )

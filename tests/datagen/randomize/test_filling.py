@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.randomize.filling import fill
-from nimbus.datagen.randomize.placement import NoRoomError
+from nimbus.datagen.randomize.placement import NoRoomError, fill
 
 CAVITY = np.array([[-0.03, -0.03, -0.02], [0.03, 0.03, 0.05]])
 

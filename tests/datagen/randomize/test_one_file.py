@@ -21,7 +21,7 @@ import dataclasses
 from pydantic import Field
 
 from nimbus.datagen.files.quantities import Metres, Range
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.registry import register
 from nimbus.datagen.random_streams import Streams
 

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from one_can import make, thing
 
 from nimbus.datagen.episode.layout import Camera, SurfaceLook
-from nimbus.datagen.lighting import make_light, nominal_light
 from nimbus.datagen.random_streams import Streams, generator
+from nimbus.datagen.randomize.appearance import MaterialRandomization
+from nimbus.datagen.randomize.base import Draft
 from nimbus.datagen.randomize.camera import CameraRandomization
-from nimbus.datagen.randomize.draft import Draft
-from nimbus.datagen.randomize.friction import FrictionRandomization
-from nimbus.datagen.randomize.light import LightRandomization
-from nimbus.datagen.randomize.mass import MassRandomization
-from nimbus.datagen.randomize.material import MaterialRandomization
+from nimbus.datagen.randomize.light_sources import make_light, nominal_light
+from nimbus.datagen.randomize.lighting import LightRandomization
+from nimbus.datagen.randomize.physics import FrictionRandomization, MassRandomization
 from nimbus.datagen.transforms import look_at, quat_multiply, quat_to_matrix
 
 seeds = st.integers(0, 2**32)

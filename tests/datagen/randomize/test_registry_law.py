@@ -13,7 +13,7 @@ from one_can import TEXT, assets, task
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, VisualLayout
-from nimbus.datagen.randomize.draft import LayoutRandomization
+from nimbus.datagen.randomize.base import LayoutRandomization
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.plugins import discover
 

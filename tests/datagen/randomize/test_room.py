@@ -7,12 +7,12 @@ from task_text import changed
 
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.randomize.objects import CLEARANCE
+from nimbus.datagen.randomize.objects import CLEARANCE, check_room
 from nimbus.datagen.randomize.placement import Float, PlacementPose, footprint, gap, moved
-from nimbus.datagen.randomize.room import check_room
 from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import parse_task
 
 GROUP = "kinds: [can, pear], count: [2, 4], region: start"

@@ -18,9 +18,8 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.camera import CameraRandomization
-from nimbus.datagen.randomize.objects import CLEARANCE
+from nimbus.datagen.randomize.objects import CLEARANCE, check_room
 from nimbus.datagen.randomize.placement import footprint, gap, rectangle
-from nimbus.datagen.randomize.room import check_room
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Request, Scene
 from nimbus.datagen.tasks.task import load_task

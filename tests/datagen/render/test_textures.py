@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.randomize.material import BACKDROP, FLOOR, TABLE
+from nimbus.datagen.randomize.appearance import BACKDROP, FLOOR, TABLE
 from nimbus.datagen.textures.procedural import picture_hash, procedural_texture, read_picture, texture_names
 
 

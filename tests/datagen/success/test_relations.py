@@ -14,25 +14,14 @@ from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.contact_queries import WORLD, is_resting_on, measure_gap
 from nimbus.datagen.execute.planner import make_motion_planner, settle
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.success.aligned import Aligned
-from nimbus.datagen.success.at_pose import AtPose
-from nimbus.datagen.success.beside import Beside
-from nimbus.datagen.success.closed import Closed
-from nimbus.datagen.success.held import Held
-from nimbus.datagen.success.inside import Inside
-from nimbus.datagen.success.moved_by import MovedBy
-from nimbus.datagen.success.near import Near
-from nimbus.datagen.success.not_moved import NotMoved
-from nimbus.datagen.success.on import On
-from nimbus.datagen.success.open_by import OpenBy
-from nimbus.datagen.success.poured_fraction import PouredFraction
-from nimbus.datagen.success.stacked import Stacked
-from nimbus.datagen.success.turned_by import TurnedBy
-from nimbus.datagen.success.upright import Upright
-from nimbus.datagen.success.wiped import Wiped
+from nimbus.datagen.success.articulation import Closed, OpenBy
+from nimbus.datagen.success.coverage import PouredFraction, Wiped
+from nimbus.datagen.success.gripper import Held
+from nimbus.datagen.success.motion import MovedBy, NotMoved, TurnedBy
+from nimbus.datagen.success.placement import Aligned, AtPose, Beside, Inside, Near, On, Stacked, Upright
 from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
@@ -40,15 +29,17 @@ from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, qu
 START = Region(on="table", center=(0.5, 0.0), size=(0.4, 0.5))
 
 
-def cell_of(*things: PlacedObject, rate: float = 15.0) -> Workcell:
+def cell_of(*things: PlacedObject, rate: float = 15.0) -> SimulatedWorkcell:
     made = simulation(*things, rate=rate)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return Workcell(made, planner, layout(*things), streams=lambda *way: generator(0, *way), regions={"start": START})
+    return SimulatedWorkcell(
+        made, planner, layout(*things), streams=lambda *way: generator(0, *way), regions={"start": START}
+    )
 
 
 @pytest.fixture(scope="module")
-def shared() -> Workcell:
+def shared() -> SimulatedWorkcell:
     """Two cartons, one on the other, and a can and a pear beside."""
     low = thing("low", kind="carton", x=0.45, y=0.0)
     height = 2 * low.position[2]
@@ -57,13 +48,13 @@ def shared() -> Workcell:
 
 
 @pytest.fixture
-def cell(shared: Workcell):
+def cell(shared: SimulatedWorkcell):
     state = shared.simulation.state()
     yield shared
     shared.simulation.restore(state)
 
 
-def reason(cell: Workcell, condition: Predicate) -> Reason:
+def reason(cell: SimulatedWorkcell, condition: Predicate) -> Reason:
     failure = condition.failure(cell)
     if failure is None:
         return Reason.NONE
@@ -71,19 +62,19 @@ def reason(cell: Workcell, condition: Predicate) -> Reason:
     return failure.reason
 
 
-def lift(cell: Workcell, name: str, way: Sequence[float], turn: Sequence[float] = (1, 0, 0, 0)) -> None:
+def lift(cell: SimulatedWorkcell, name: str, way: Sequence[float], turn: Sequence[float] = (1, 0, 0, 0)) -> None:
     """Move something by force, at rest."""
     put(cell.simulation, name, np.add(cell.pose(name)[:3, 3], way), turn)
 
 
-def test_what_rests_on_what_is_seen_also_while_physics_sleeps(cell: Workcell):
+def test_what_rests_on_what_is_seen_also_while_physics_sleeps(cell: SimulatedWorkcell):
     cell.wait(10)
     assert is_resting_on(cell, "high") == {"low"} and is_resting_on(cell, "low") == {WORLD}
     assert reason(cell, make(On, object="high", support="low")) == Reason.NONE
     assert reason(cell, make(Stacked, objects=("low", "high"))) == Reason.NONE
 
 
-def test_what_is_lifted_rests_on_nothing(cell: Workcell):
+def test_what_is_lifted_rests_on_nothing(cell: SimulatedWorkcell):
     lift(cell, "high", (0, 0, 0.01))
     assert is_resting_on(cell, "high") == set()
     failure = make(On, object="high", support="low").failure(cell)
@@ -91,13 +82,13 @@ def test_what_is_lifted_rests_on_nothing(cell: Workcell):
     assert reason(cell, make(Stacked, objects=("low", "high"))) == Reason.NOT_ON
 
 
-def test_a_stack_has_an_order_unless_it_does_not_matter(cell: Workcell):
+def test_a_stack_has_an_order_unless_it_does_not_matter(cell: SimulatedWorkcell):
     assert reason(cell, make(Stacked, objects=("high", "low"))) == Reason.NOT_ON
     assert reason(cell, make(Stacked, objects=("high", "low"), order="any")) == Reason.NONE
     assert reason(cell, make(Stacked, objects=("high", "low", "can"), order="any")) == Reason.NOT_ON
 
 
-def test_on_a_region_means_on_its_surface_within_its_edges(cell: Workcell):
+def test_on_a_region_means_on_its_surface_within_its_edges(cell: SimulatedWorkcell):
     on_start = make(On, object=("low", "can", "pear"), support="start")
     assert reason(cell, on_start) == Reason.NONE
     assert reason(cell, make(On, object="high", support="start")) == Reason.NOT_ON
@@ -107,14 +98,14 @@ def test_on_a_region_means_on_its_surface_within_its_edges(cell: Workcell):
     assert reason(cell, on_start) == Reason.ON_FLOOR
 
 
-def test_upright_is_within_a_tolerance(cell: Workcell):
+def test_upright_is_within_a_tolerance(cell: SimulatedWorkcell):
     assert reason(cell, make(Upright, object=("can", "low"))) == Reason.NONE
     lift(cell, "can", (0, 0, 0.01), quat_from_axis_angle((1, 0, 0), 0.4))
     assert reason(cell, make(Upright, object=("can", "low"))) == Reason.TOPPLED
     assert reason(cell, make(Upright, object="can", tolerance=0.5)) == Reason.NONE
 
 
-def test_near_counts_from_surface_to_surface(cell: Workcell):
+def test_near_counts_from_surface_to_surface(cell: SimulatedWorkcell):
     assert measure_gap(cell, "high", "low", most=1.0) < 1e-3
     distance = measure_gap(cell, "can", "low", most=1.0)
     assert 0.02 < distance < 0.15
@@ -134,18 +125,20 @@ def test_near_counts_from_surface_to_surface(cell: Workcell):
         ((0.0, 0.30), None, Reason.OFF_TARGET),
     ],
 )
-def test_beside_knows_the_sides_as_the_robot_sees_them(way: Sequence[float], side: Any, why: Reason, cell: Workcell):
+def test_beside_knows_the_sides_as_the_robot_sees_them(
+    way: Sequence[float], side: Any, why: Reason, cell: SimulatedWorkcell
+):
     x, y, _ = cell.pose("low")[:3, 3]
     put(cell.simulation, "high", (0.45, 0.45, 0.1))
     put(cell.simulation, "can", (x + way[0], y + way[1], cell.pose("can")[2, 3]))
     assert reason(cell, make(Beside, object="can", of="low", side=side)) == why
 
 
-def test_on_top_is_not_beside(cell: Workcell):
+def test_on_top_is_not_beside(cell: SimulatedWorkcell):
     assert reason(cell, make(Beside, object="high", of="low")) == Reason.OFF_TARGET
 
 
-def test_headings_are_compared_up_to_the_turns_that_do_not_show(cell: Workcell):
+def test_headings_are_compared_up_to_the_turns_that_do_not_show(cell: SimulatedWorkcell):
     lift(cell, "can", (0, 0, 0), quat_from_axis_angle((0, 0, 1), np.pi / 2 + 0.1))
     assert reason(cell, make(Aligned, object="can", every=np.pi / 2)) == Reason.NONE
     assert reason(cell, make(Aligned, object="can")) == Reason.NOT_ALIGNED
@@ -155,7 +148,7 @@ def test_headings_are_compared_up_to_the_turns_that_do_not_show(cell: Workcell):
     assert reason(cell, make(Aligned, object="can", to="low")) == Reason.NONE
 
 
-def test_axes_are_compared_in_either_sense(cell: Workcell):
+def test_axes_are_compared_in_either_sense(cell: SimulatedWorkcell):
     assert reason(cell, make(Aligned, object="can", axis="z")) == Reason.NONE
     lift(cell, "can", (0, 0, 0.05), quat_from_axis_angle((1, 0, 0), np.pi))
     assert reason(cell, make(Aligned, object="can", axis="z")) == Reason.NONE
@@ -163,7 +156,7 @@ def test_axes_are_compared_in_either_sense(cell: Workcell):
     assert reason(cell, make(Aligned, object="can", axis="z")) == Reason.NOT_ALIGNED
 
 
-def test_what_moved_and_what_did_not(cell: Workcell):
+def test_what_moved_and_what_did_not(cell: SimulatedWorkcell):
     everything = ("low", "high", "can", "pear")
     still, gone = make(NotMoved, object=everything), make(MovedBy, object="pear", distance=0.1, along=(2, 0, 0))
     assert (reason(cell, still), reason(cell, gone)) == (Reason.NONE, Reason.NOT_MOVED)
@@ -174,7 +167,7 @@ def test_what_moved_and_what_did_not(cell: Workcell):
     assert reason(cell, make(MovedBy, object="pear", distance=0.1)) == Reason.NONE
 
 
-def test_a_share_of_what_was_poured_is_enough(cell: Workcell):
+def test_a_share_of_what_was_poured_is_enough(cell: SimulatedWorkcell):
     items = ("low", "can", "pear")
     poured = make(PouredFraction, objects=items, container="recycling", at_least=0.6)
     assert reason(cell, poured) == Reason.SPILLED
@@ -185,7 +178,7 @@ def test_a_share_of_what_was_poured_is_enough(cell: Workcell):
     assert reason(cell, make(Inside, object=items, container="recycling")) == Reason.NOT_IN_BIN
 
 
-def test_held_is_touched_by_both_fingers_and_lies_on_nothing(cell: Workcell):
+def test_held_is_touched_by_both_fingers_and_lies_on_nothing(cell: SimulatedWorkcell):
     assert reason(cell, make(Held, object="can")) == Reason.NOT_HELD
     width = float(np.ptp(cell.model("can").vertices[:, 1])) / 2
     put(cell.simulation, "can", cell.tool_pose()[:3, 3], quat_from_axis_angle((1, 0, 0), np.pi))
@@ -196,7 +189,7 @@ def test_held_is_touched_by_both_fingers_and_lies_on_nothing(cell: Workcell):
     assert reason(cell, make(Held, object="can", arm="third")) == Reason.NOT_HELD
 
 
-def test_at_a_point_counts_the_axes_that_are_named(cell: Workcell):
+def test_at_a_point_counts_the_axes_that_are_named(cell: SimulatedWorkcell):
     x, y, z = (np.add(*cell.bounds("can")) / 2).tolist()
     assert reason(cell, make(AtPose, object="can", at=(x, y, z + 0.01))) == Reason.NONE
     assert reason(cell, make(AtPose, object="can", at=(x, y, z + 0.1))) == Reason.OFF_TARGET

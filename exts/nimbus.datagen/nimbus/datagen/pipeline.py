@@ -10,19 +10,22 @@ store: {hdf5: {compression: 1}} # settings
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pydantic import ConfigDict, create_model
+from pydantic import create_model
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import suggest
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
 from nimbus.datagen.stages import Chain, Stage
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 
@@ -48,10 +51,99 @@ class Pipeline:
     document: Document = field(repr=False)
 
 
-class _Settings(StrictModel):
-    """Base of the settings that a component's parameters are."""
+S = TypeVar("S", bound=StrictModel)
+S_contra = TypeVar("S_contra", bound=StrictModel, contravariant=True)
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """Values that a run offers to the components of its pipeline."""
+
+    seed: int = 0
+    task: Task | None = None
+    """None in a run without a task file."""
+    device: str = "cpu"
+    """``cpu`` or ``cuda``, for rendering."""
+    stack: int | None = None
+    """Steps to render together; None: the renderer chooses."""
+    free_bytes: int = 0
+    """Free memory of the GPU [bytes]; 0: not known."""
+    planner: str = "ompl"
+    """Registered name of the motion planner."""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """Choices of the command line that enter the provenance: ``sim``, ``physics``, ``planner``, ``device``, …"""
+    assets: object | None = None
+    """Scene that is loaded already, of the type that the load component makes."""
+    provenance: Provenance | None = None
+    """Provenance of a scene that another process loaded."""
+    dataset: object | None = None
+    """Destination of the writer, see :func:`nimbus.datagen.store.episode_sink.shelf_of`."""
+    overlap: bool = False
+    """The end of an episode may be stored while the next one is made."""
+    synchronous: bool = False
+    """Nothing is stored in another thread."""
+    render_failures: bool = False
+    """Failed attempts are rendered too."""
+    keep_failures: bool = False
+    """Failed attempts are stored too."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings that the run chooses, by name: for every component that has them, in place of its pipeline file."""
+
+    def need_task(self) -> Task:
+        """The task.
+
+        Raises:
+            InputError: The run has none.
+        """
+        if self.task is None:
+            raise InputError(
+                "this pipeline needs a task", where="--task", instead="give the name or path of a task file"
+            )
+        return self.task
+
+
+class NoSettings(StrictModel):
+    """Settings of a component that has none."""
+
+
+class StageComponent(Protocol[S_contra]):
+    """Class whose ``create`` makes a component from the run and from its settings."""
+
+    @property
+    def create(self) -> Callable[[RunContext, S_contra], Stage[Any, Any]]:
+        """Class method that makes the component."""
+        ...
+
+
+_settings_models: dict[tuple[str, str], type[StrictModel]] = {}
+"""Models of settings by kind and name of the component."""
+
+
+def register_component(kind: str, name: str, component: StageComponent[S], settings: type[S]) -> None:
+    """Register a class as the component of a stage, or of several stages in a row.
+
+    ```python
+    class MySettings(StrictModel):
+        shadows: bool = True
+
+
+    class MyRenderer(Renderer[VisibleAssets]):
+        @classmethod
+        def create(cls, context: RunContext, settings: MySettings) -> Self:
+            return cls(device=context.device, shadows=settings.shadows)
+
+
+    register_component("render", "mine", MyRenderer, MySettings)
+    ```
+
+    Args:
+        kind: The stage, ``render``, or stages, ``plan+render``.
+        name: Name in pipeline files.
+        component: The class; another object with such a method will do.
+        settings: Model of the settings that a pipeline file may give.
+    """
+    registry.register(kind, name)(component)
+    _settings_models[kind, name] = settings
 
 
 def load_pipeline(name_or_path: str | Path, *, where: str = "") -> Pipeline:
@@ -73,16 +165,12 @@ def parse_pipeline(text: str, *, name: str = "pipeline") -> Pipeline:
     return _pipeline(parse(text, f"{name}.yaml"), name)
 
 
-def build(pipeline: Pipeline, **context: Any) -> Chain:
+def build(pipeline: Pipeline, context: RunContext) -> Chain:
     """Make the components of a pipeline and chain them.
 
-    A component is a class (or function) registered under its stage's name, for example ``@register("store", "hdf5")``.
-    It is called with those entries of the context that its parameters name. Its other parameters that have a default
-    are its settings: the file may give them, and their annotations say what they take.
-
     Args:
-        pipeline: Which components.
-        context: What a run has to offer: the task, the seed, the folder, …
+        pipeline: Names of components and their settings.
+        context: The run's values.
 
     Raises:
         InputError: An unknown component or setting. Components already made are closed.
@@ -90,52 +178,54 @@ def build(pipeline: Pipeline, **context: Any) -> Chain:
     chain = Chain([])
     try:
         for component in pipeline.components:
-            chain.stages.append(_make(pipeline, component, context))
+            made, settings = _settings(pipeline, component, context)
+            chain.stages.append(made.create(context, settings))
     except BaseException:
         chain.close()
         raise
     return chain
 
 
-def check_components(pipeline: Pipeline, *, offered: Collection[str]) -> None:
+def check_components(pipeline: Pipeline, context: RunContext) -> None:
     """Check the names and the settings of a pipeline's components, and make none.
 
     Args:
-        pipeline: Which components.
-        offered: Names of what :func:`build` will be given.
+        pipeline: Names of components and their settings.
+        context: The run's values, as :func:`build` will be given them.
 
     Raises:
         InputError: An unknown component or setting.
     """
     for component in pipeline.components:
-        _checked(pipeline, component, offered)
+        _settings(pipeline, component, context)
 
 
-def _make(pipeline: Pipeline, component: Component, context: dict[str, Any]) -> Stage[Any, Any]:
-    make, given = _checked(pipeline, component, context)
-    wanted = inspect.signature(make).parameters
-    return make(**{name: value for name, value in context.items() if name in wanted}, **given)
-
-
-def _checked(pipeline: Pipeline, component: Component, offered: Collection[str]) -> tuple[Any, dict[str, Any]]:
-    """What makes a component, and the settings that the file gives it."""
+def _settings(
+    pipeline: Pipeline, component: Component, context: RunContext
+) -> tuple[StageComponent[StrictModel], StrictModel]:
+    """Class of a component, and its settings: those of the run, then those of the file."""
     document, known = pipeline.document, registry.names(component.kind)
     if component.name not in known:
         what = f"unknown component '{component.name}' for {component.kind}"
         raise document.error(component.keys, what, instead=suggest(component.name, known), at_key=True)
-    make = registry.lookup(component.kind, component.name)
-    settings = document.validate(_settings_model(make, offered), data=component.settings, at=component.keys)
-    return make, {name: getattr(settings, name) for name in settings.model_fields_set}
+    made = registry.lookup(component.kind, component.name)
+    if (model := _settings_models.get((component.kind, component.name))) is None:
+        what = f"component '{component.name}' is registered without settings"
+        raise document.error(component.keys, what, instead="register it with register_component", at_key=True)
+    data = component.settings
+    chosen = {name: value for name, value in context.settings.items() if name in model.model_fields}
+    if chosen:
+        document.validate(_without(model, chosen), data=data, at=component.keys)
+        data = data | chosen
+    return made, document.validate(model, data=data, at=component.keys)
 
 
-def _settings_model(make: Any, offered: Collection[str]) -> type[_Settings]:
-    types = get_type_hints(make.__init__ if inspect.isclass(make) else make, include_extras=True)
+def _without(model: type[StrictModel], names: Collection[str]) -> type[StrictModel]:
+    """Model of the settings that a file may give, where the run chooses some."""
     fields: dict[str, Any] = {
-        name: (types.get(name, Any), parameter.default)
-        for name, parameter in inspect.signature(make).parameters.items()
-        if name not in offered and parameter.default is not parameter.empty
+        name: (field.annotation, field) for name, field in model.model_fields.items() if name not in names
     }
-    return create_model("Settings", __base__=_Settings, **fields)
+    return create_model(model.__name__, __base__=StrictModel, **fields)
 
 
 def _pipeline(document: Document, name: str) -> Pipeline:

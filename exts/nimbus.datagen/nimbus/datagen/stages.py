@@ -11,13 +11,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
 
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.observation import Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
 from nimbus.datagen.progress import tick
+
+Assets = TypeVar("Assets", default=object)
+"""Scene that a load component makes, and the stages after it use."""
+Assets_co = TypeVar("Assets_co", default=object, covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +38,14 @@ class Item:
 
     @property
     def label(self) -> str:
-        """How errors name it."""
+        """Name in error messages: the episode's id, or its index while it has none."""
+        match self:
+            case Request(index=index) | Scene(request=Request(index=index)):
+                return f"episode {index}"
+            case Randomized(layouts=(layout, *_)) | Planned(layouts=(layout, *_)) | Rendered(layout=layout):
+                return layout.key.id
+            case Stored(episode_id=episode_id):
+                return episode_id
         return "an item"
 
 
@@ -58,72 +71,47 @@ class Request(Item):
     plan: StoredPlan | None = None
     """To be shown instead of planning, where another variant of this episode is stored."""
 
-    @property
-    def label(self) -> str:
-        """How errors name it before it has an id."""
-        return f"episode {self.index}"
-
 
 @dataclass(frozen=True, kw_only=True)
-class Scene(Item):
-    """A loaded and validated scene, ready for layouts; ``assets`` belongs to the component that made it."""
+class Scene(Item, Generic[Assets_co]):
+    """A loaded and validated scene, ready for layouts; ``assets`` is of the type that the load component makes."""
 
     request: Request
-    assets: Any
+    assets: Assets_co
     provenance: Provenance
 
-    @property
-    def label(self) -> str:
-        """How errors name it."""
-        return self.request.label
-
 
 @dataclass(frozen=True, kw_only=True)
-class Randomized(Item):
+class Randomized(Item, Generic[Assets_co]):
     """A scene with its layouts: one physical part, a visual part for each variant."""
 
-    scene: Scene
+    scene: Scene[Assets_co]
     layouts: tuple[Layout, ...]
-
-    @property
-    def label(self) -> str:
-        """How errors name it."""
-        return self.layouts[0].key.id
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned(Item):
+class Planned(Item, Generic[Assets_co]):
     """One executed attempt at a layout, successful or not."""
 
-    scene: Scene
+    scene: Scene[Assets_co]
     layouts: tuple[Layout, ...]
     trajectory: Trajectory
     attempt: int = 0
     final: bool = True
     """No further attempt follows for this layout."""
 
-    @property
-    def label(self) -> str:
-        """How errors name it."""
-        return self.layouts[0].key.id
-
 
 @dataclass(frozen=True, kw_only=True)
-class Rendered(Item):
+class Rendered(Item, Generic[Assets_co]):
     """One visual variant of a plan. ``observations`` is lazy, take it through :class:`TimedObservations`."""
 
-    scene: Scene
+    scene: Scene[Assets_co]
     layout: Layout
     trajectory: Trajectory
     labels: Labels | None
     observations: Iterator[Observation]
     attempt: int = 0
     final: bool = True
-
-    @property
-    def label(self) -> str:
-        """How errors name it."""
-        return self.layout.key.id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +129,6 @@ class Stored(Item):
     """File of the stored episode, relative to the dataset; empty for a failed attempt."""
     step_count: int = 0
     byte_count: int = 0
-
-    @property
-    def label(self) -> str:
-        """How errors name it."""
-        return self.episode_id
 
 
 @contextmanager
@@ -225,25 +208,25 @@ class Stage(ABC, Generic[In, Out]):
         return None
 
 
-class SceneLoader(Stage[Request, Scene]):
+class SceneLoader(Stage[Request, Scene[Assets]], Generic[Assets]):
     """Loads and validates what an episode needs."""
 
     name = "load"
 
 
-class Randomizer(Stage[Scene, Randomized]):
+class Randomizer(Stage[Scene[Assets], Randomized[Assets]], Generic[Assets]):
     """Draws layouts."""
 
     name = "randomize"
 
 
-class Planner(Stage[Randomized, Planned]):
+class Planner(Stage[Randomized[Assets], Planned[Assets]], Generic[Assets]):
     """Plans and executes attempts."""
 
     name = "plan"
 
 
-class Renderer(Stage[Planned, Rendered]):
+class Renderer(Stage[Planned[Assets], Rendered[Assets]], Generic[Assets]):
     """Replays trajectories in front of cameras."""
 
     name = "render"

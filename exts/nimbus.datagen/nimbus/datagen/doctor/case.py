@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from nimbus.datagen.episode.layout import PhysicalLayout
-from nimbus.datagen.load.scene_loader import SceneAssets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -20,6 +19,7 @@ from nimbus.datagen.tasks.references import (
     names_in,
     parse_reference,
 )
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import Composite, Step, walk
 from nimbus.datagen.tasks.task import Task

@@ -21,8 +21,9 @@ from nimbus.datagen.doctor.reach import check_regions, check_targets
 from nimbus.datagen.doctor.start import check_start
 from nimbus.datagen.doctor.trivial_success import check_trivial_success
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
-from nimbus.datagen.randomize.room import check_room
+from nimbus.datagen.load.scene_loader import load_assets
+from nimbus.datagen.randomize.objects import check_room
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task, load_task
 
 Check = Callable[[Case], Iterator[Finding]]

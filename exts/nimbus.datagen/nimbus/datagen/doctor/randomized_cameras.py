@@ -14,8 +14,8 @@ from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
 from nimbus.datagen.random_streams import generator
+from nimbus.datagen.randomize.base import Draft
 from nimbus.datagen.randomize.camera import CameraRandomization
-from nimbus.datagen.randomize.draft import Draft
 
 _POSES = 16
 """Of each camera, as the first episodes of a run have them."""

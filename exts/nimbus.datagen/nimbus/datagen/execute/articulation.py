@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import part_label
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import Handle, MovingPart, Pressing
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.scene_state import SceneState
+    from nimbus.datagen.tasks.workcell_interface import SceneState
 
 Float = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import World
 
 Float = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class ContactQuery:
     """Vertical part of the unit normal that points to the thing: 1 where it lies on the other."""
 
 
-def is_touching(world: Workcell, name: str) -> list[ContactQuery]:
+def is_touching(world: World, name: str) -> list[ContactQuery]:
     """All contacts of an object or a fixture, its moving parts included."""
     model, scratch = world.simulation.model, mujoco.MjData(world.simulation.model)
     scratch.qpos[:] = world.simulation.data.qpos
@@ -57,12 +57,12 @@ def thing_of(body: str) -> str:
     return body.split(".")[0]
 
 
-def is_resting_on(world: Workcell, name: str) -> set[str]:
+def is_resting_on(world: World, name: str) -> set[str]:
     """Names of what a thing rests on; ``world`` for the table and the floor."""
     return {touch.other for touch in is_touching(world, name) if touch.upward > _UPWARD}
 
 
-def measure_gap(world: Workcell, name: str, other: str, *, most: float) -> float:
+def measure_gap(world: World, name: str, other: str, *, most: float) -> float:
     """Distance between the surfaces of two things [m], 0 where they touch; ``most`` when it is larger."""
     model, data = world.simulation.model, world.simulation.data
     one_geoms, other_geoms = _geoms(model, name), _geoms(model, other)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.execute.failures import GivenUp, SkillFailure
 from nimbus.datagen.execute.named_points import resolve_point
 from nimbus.datagen.tasks.points import parse_pose
 from nimbus.datagen.tasks.references import GroupRef, build_environment, evaluate, resolve, single
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.statements import Statement
+from nimbus.datagen.tasks.statements import GivenUp, SkillFailure, Statement
 from nimbus.datagen.tasks.steps import Step, Steps
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import PhysicalLayout
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.execute.workcell import SimulatedWorkcell
     from nimbus.datagen.tasks.task import Task
 
 S = TypeVar("S", bound=Statement)
@@ -27,7 +26,7 @@ _FINAL = (Reason.PLAN_REJECTED, Reason.UNSTABLE)
 """Failures that no recovery hides: a mistake of the planner or of physics."""
 
 
-class Performer:
+class TaskPerformer:
     """One attempt at a task's steps.
 
     Args:
@@ -35,7 +34,7 @@ class Performer:
         scope: What the names of the task stand for.
     """
 
-    def __init__(self, cell: Workcell, scope: Scope) -> None:
+    def __init__(self, cell: SimulatedWorkcell, scope: Scope) -> None:
         self.cell, self.scope = cell, scope
 
     def do(self, steps: Steps, scope: Scope) -> None:
@@ -48,6 +47,7 @@ class Performer:
             if isinstance(step, Step):
                 skill = self.resolved(step.statement, scope)
                 with self.cell.step(step.name, _target(skill)):
+                    skill.check_gripper(self.cell)
                     skill.run(self.cell)
             else:
                 step.perform(self, scope)
@@ -63,6 +63,10 @@ class Performer:
                 raise
             return failure
         return None
+
+    def regain(self) -> None:
+        """Make the arm ready to go on from where a failure left it."""
+        self.cell.regain()
 
     def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
         """The first condition that does not hold, with what it is about in ``phase``; None when all hold."""
@@ -84,7 +88,7 @@ class Performer:
             SkillFailure: Of the first arm that fails; the others end there.
         """
         self.cell.together(
-            {arm: partial(Performer(self.cell.arms[arm], scope).do, body, scope) for arm, body in bodies.items()}
+            {arm: partial(TaskPerformer(self.cell.arms[arm], scope).do, body, scope) for arm, body in bodies.items()}
         )
 
     def resolved(self, statement: S, scope: Scope) -> S:
@@ -104,7 +108,7 @@ class Performer:
         return statement.model_copy(update=found)
 
 
-def performer(task: Task, cell: Workcell, layout: PhysicalLayout) -> Performer:
+def performer(task: Task, cell: SimulatedWorkcell, layout: PhysicalLayout) -> TaskPerformer:
     """A performer of a task's steps and conditions.
 
     Args:
@@ -113,7 +117,7 @@ def performer(task: Task, cell: Workcell, layout: PhysicalLayout) -> Performer:
         layout: The physical layout: it says what was drawn.
     """
     names = build_environment(objects=layout.objects, fixtures=cell.stage.fixtures.values(), regions=task.regions)
-    return Performer(cell, Scope(names, layout.drawn.get("choices", {})))
+    return TaskPerformer(cell, Scope(names, layout.drawn.get("choices", {})))
 
 
 def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from nimbus.datagen.tasks.points import is_tool
 from nimbus.datagen.tasks.references import Expression, RegionRef, resolve
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import Field
@@ -14,16 +14,20 @@ from pydantic import Field
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.interpreter import Performer, performer
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.interpreter import TaskPerformer, performer
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.plan.motion import MotionPlanner
 from nimbus.datagen.random_streams import Streams, generator
-from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import Task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _SETTLE_PERIODS = 8
 """Record periods in which objects come to rest before the recording starts."""
@@ -35,11 +39,13 @@ _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_cree
 """Contact that an expert would believe: depths [m], and the mean speed of a carried object in the hand [m/s]."""
 
 
-Attempts = Annotated[int, Field(ge=1, le=100)]
+class SkillPlannerSettings(StrictModel):
+    """Settings of :class:`SkillPlanner`."""
+
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
 
 
-@register("plan", "skills")
-class SkillPlanner(Planner):
+class SkillPlanner(Planner["SceneAssets"]):
     """Plans and executes a task's steps, several times over when an attempt fails.
 
     Attempt ``n`` of a layout draws from streams of its own, so that a layout's outcome depends on nothing but its key.
@@ -51,13 +57,16 @@ class SkillPlanner(Planner):
         attempts: Attempts at one layout at most.
     """
 
-    def __init__(
-        self, task: Task, seed: int, planner: str = "ompl", attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    ) -> None:
+    @classmethod
+    def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
+        """Make the planner of a run."""
+        return cls(context.need_task(), context.seed, context.planner, settings.attempts)
+
+    def __init__(self, task: Task, seed: int, planner: str = "ompl", attempts: int = 3) -> None:
         self._task, self._seed, self._planner, self._attempts = task, seed, planner, attempts
         self._simulation: NewtonSimulation | None = None
 
-    def process(self, item: Randomized) -> Iterator[Planned]:
+    def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
         """Attempts until one succeeds, or the plan that is stored already."""
         if (plan := item.scene.request.plan) is not None:
             layouts = tuple(replace(layout, physical=plan.physical) for layout in item.layouts)
@@ -80,6 +89,9 @@ class SkillPlanner(Planner):
             )
             if final:
                 return
+
+
+register_component("plan", "skills", SkillPlanner, SkillPlannerSettings)
 
 
 def make_motion_planner(name: str, robot: Robot, *, rate: float, pace: float = 1.0) -> MotionPlanner:
@@ -126,7 +138,7 @@ def begin_attempt(
     streams: Streams,
     planner: str,
     pace: float = 1.0,
-) -> Performer:
+) -> TaskPerformer:
     """Load a layout and let it come to rest; who will do the task's steps there."""
     simulation.load(layout)
     settle(simulation)
@@ -134,7 +146,7 @@ def begin_attempt(
         arm: make_motion_planner(planner, simulation.robot.with_arm(arm), rate=simulation.rate, pace=pace)
         for arm in simulation.robot.arm_names
     }
-    cell = Workcell(simulation, planners, layout, streams=streams, regions=task.regions)
+    cell = SimulatedWorkcell(simulation, planners, layout, streams=streams, regions=task.regions)
     return performer(task, cell, layout)
 
 
@@ -147,7 +159,7 @@ def settle(simulation: NewtonSimulation) -> None:
     simulation.restore(simulation.state())
 
 
-def wait_for_rest(cell: Workcell, *, patience: int) -> None:
+def wait_for_rest(cell: SimulatedWorkcell, *, patience: int) -> None:
     """Wait a little when something still rolls, so that the end can be judged."""
     with cell.step("wait", ""):
         cell.begin("settle")
@@ -157,7 +169,7 @@ def wait_for_rest(cell: Workcell, *, patience: int) -> None:
             cell.wait(1)
 
 
-def evaluate_success(task: Task, doing: Performer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:
+def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:
     """The first condition of success that does not hold, or success.
 
     Args:

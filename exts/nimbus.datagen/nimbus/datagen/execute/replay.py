@@ -6,13 +6,13 @@ from functools import partial
 
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
@@ -29,7 +29,7 @@ def replay_actions(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Tr
     simulation.load(layout)
     simulation.restore(stored.start)
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
-    cell = Workcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
+    cell = SimulatedWorkcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
     try:
         for action in stored.actions:
             cell.repeat(action)

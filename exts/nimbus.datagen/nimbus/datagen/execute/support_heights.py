@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.grasps import grasp_axes
 from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
 from nimbus.datagen.execute.multi_arm.path_conflicts import paths_conflict
@@ -28,6 +27,7 @@ from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.progress import tick
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.transforms import make_transform
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _PATIENCE = 300
 """Record periods that an arm waits at most for another one that is in its way."""
 
 
-class Workcell(SceneState):
+class SimulatedWorkcell(SceneState):
     """One attempt at one physical layout, seen by one arm.
 
     A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.
@@ -79,7 +79,7 @@ class Workcell(SceneState):
         self._recorder = Recorder(simulation, self._meters)
         self._labels: dict[str, tuple[str, str, str]] = {}
         self._action = simulation.present_action()
-        self.arms: dict[str, Workcell] = {}
+        self.arms: dict[str, SimulatedWorkcell] = {}
         planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
         for name in simulation.robot.arm_names:
             view = copy.copy(self) if self.arms else self
@@ -336,7 +336,7 @@ class Workcell(SceneState):
                 break
             self.command()
         self._command[:-1] = self.simulation.joint_positions()[self.arm_joints]
-        if not self.meter.touching(name, self.robot.gripper.fingers):
+        if not self.is_gripping(name):
             return False
         self.meter.held = name
         return True
@@ -344,6 +344,18 @@ class Workcell(SceneState):
     def _finger_positions(self) -> Float:
         """Where each joint of the gripper is, as the first joint counts [m, rad]."""
         return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
+
+    def is_gripping(self, name: str) -> bool:
+        """All fingers touch an object."""
+        return self.meter.touching(name, self.robot.gripper.fingers)
+
+    def expect_contact(self, name: str | None) -> None:
+        """Measure contact with this body as with a held object, from now on; None ends that."""
+        self.meter.closing_on = name
+
+    def touched_by_gripper(self) -> set[str]:
+        """Names of the bodies that the gripper touches, ``world`` for what stands still; not the robot itself."""
+        return self.meter.touched_by_gripper()
 
     def finger_gap(self) -> float:
         """How far a finger of any arm is at most from its open position [m]."""
@@ -355,7 +367,7 @@ class Workcell(SceneState):
 
     # Several arms
 
-    def arm(self, name: str) -> Workcell:
+    def arm(self, name: str) -> SimulatedWorkcell:
         """The view of the arm of that name.
 
         Raises:
@@ -411,10 +423,14 @@ class Workcell(SceneState):
         self.meter.carried = True
         self._carried_at = self.tool_T_held()
 
+    def end_transport(self) -> None:
+        """End transport: from now on something may push the held object in the hand."""
+        self.meter.carried = False
+
     def regain(self) -> None:
         """After a failure: the posture of the arm becomes its command, and what has slipped away is not held."""
         self._command[:-1] = self.simulation.joint_positions()[self.arm_joints]
-        if self.held is not None and not self.meter.touching(self.held, self.robot.gripper.fingers):
+        if self.held is not None and not self.is_gripping(self.held):
             self.meter.held = self.meter.closing_on = None
             self.meter.carried = False
         elif self.meter.carried:

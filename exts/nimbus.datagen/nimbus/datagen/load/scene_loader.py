@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
@@ -13,57 +12,25 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.load.fingerprint import asset_fingerprints
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
+from nimbus.datagen.tasks.scene_assets import REACH_CELL, ReachMap, SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
-_CELL = 0.05
-"""[m] Resolution of the reach map."""
 _HEIGHT = 0.04
 """[m] Height of the tool above the surface at which reach is asked."""
 _YAWS = np.radians([0, 90, 45, -45])
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 
 
-@dataclass(frozen=True)
-class ReachMap:
-    """Cells of a region over which the robot can point its tool down."""
-
-    origin: tuple[float, float]
-    cells: np.ndarray
-    """(X, Y) bool"""
-
-    def __call__(self, x: float, y: float) -> bool:
-        """Whether the cell of a point is within reach."""
-        i, j = (int((value - low) // _CELL) for value, low in zip((x, y), self.origin, strict=True))
-        return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
-
-    def to_plain(self, size: tuple[float, float]) -> dict[str, Any]:
-        """For a report; ``size`` is the region's [m]."""
-        rows = ["".join("1" if cell else "0" for cell in row) for row in self.cells]
-        return {"origin": list(self.origin), "size": list(size), "cell": _CELL, "reached": rows}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SceneAssets:
-    """What the stages of the default pipeline need of a loaded scene."""
-
-    task: Task
-    stage: StageInfo
-    robot: Robot
-    libraries: Mapping[str, ObjectLibrary]
-    reach: Mapping[str, ReachMap]
-
-
-@register("load", "usd")
-class UsdSceneLoader(SceneLoader):
+class UsdSceneLoader(SceneLoader[SceneAssets]):
     """Loads the task's scene once; every request shares it.
 
     Args:
@@ -72,12 +39,17 @@ class UsdSceneLoader(SceneLoader):
         run_settings: What was chosen on the command line, for the provenance.
     """
 
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        """Make the loader of a run."""
+        return cls(context.need_task(), assets_of(context), context.choices)
+
     def __init__(
         self, task: Task, assets: SceneAssets | None = None, run_settings: Mapping[str, str] | None = None
     ) -> None:
         self._task, self._assets, self._run_settings = task, assets, dict(run_settings or {})
 
-    def process(self, item: Request) -> Iterator[Scene]:
+    def process(self, item: Request) -> Iterator[Scene[SceneAssets]]:
         """One scene for one request."""
         if self._assets is None:
             self._assets = load_assets(self._task)
@@ -88,6 +60,14 @@ class UsdSceneLoader(SceneLoader):
             task_text=task.text, task_hash=task.content_hash, assets=hashes, settings=self._run_settings
         )
         yield Scene(request=item, assets=assets, provenance=provenance)
+
+
+register_component("load", "usd", UsdSceneLoader, NoSettings)
+
+
+def assets_of(context: RunContext) -> SceneAssets | None:
+    """Assets that a run has loaded already with :func:`load_assets`; None where it has not."""
+    return context.assets if isinstance(context.assets, SceneAssets) else None
 
 
 def load_assets(task: Task) -> SceneAssets:
@@ -135,10 +115,10 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
     for name, region in task.regions.items():
         height = stage.surfaces[region.on].upper[2] + _HEIGHT
         low = np.subtract(region.center, np.divide(region.size, 2))
-        shape = np.maximum(1, np.ceil(np.divide(region.size, _CELL) - 1e-9).astype(int))
+        shape = np.maximum(1, np.ceil(np.divide(region.size, REACH_CELL) - 1e-9).astype(int))
         cells = np.zeros(shape, dtype=bool)
         for i, j in np.ndindex(*shape):
-            x, y = low + (np.array([i, j]) + 0.5) * _CELL
+            x, y = low + (np.array([i, j]) + 0.5) * REACH_CELL
             cells[i, j] = reaches(float(x), float(y), height, generator(0, "reach", name, int(i), int(j)))
         if not cells.any():
             raise task.error(

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.plan.scene import PlanningScene
 
 Float = NDArray[np.float64]
@@ -30,6 +31,18 @@ class MotionStatus(StrEnum):
     """Something is in the way of a straight line, or the arm cannot follow it."""
     REJECTED = "rejected"
     """A path was found, but no timing of it is free of collision."""
+
+
+_REASONS = {
+    MotionStatus.SUCCESS: Reason.NONE,
+    MotionStatus.NO_IK: Reason.NO_IK,
+    MotionStatus.NO_PATH: Reason.NO_PATH,
+    MotionStatus.START_IN_COLLISION: Reason.COLLISION_AT_START,
+    MotionStatus.GOAL_IN_COLLISION: Reason.NO_IK,
+    MotionStatus.OUT_OF_LIMITS: Reason.NO_IK,
+    MotionStatus.LINE_BLOCKED: Reason.NO_PATH,
+    MotionStatus.REJECTED: Reason.PLAN_REJECTED,
+}
 
 
 def _none(*shape: int) -> Float:
@@ -60,6 +73,11 @@ class MotionPlan:
     def __bool__(self) -> bool:
         """Whether it succeeded."""
         return self.status is MotionStatus.SUCCESS
+
+    @property
+    def reason(self) -> Reason:
+        """Reason with which an attempt fails that has no other motion; ``NONE`` of a success."""
+        return _REASONS[self.status]
 
     @property
     def duration(self) -> float:

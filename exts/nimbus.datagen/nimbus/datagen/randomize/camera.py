@@ -1,18 +1,28 @@
-"""Cameras: where each stands, where it looks, how wide."""
+"""Randomizers of cameras: pose, lens, sensor, depth and latency."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from nimbus.datagen.files.quantities import Metres, Radians
-from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
-from nimbus.datagen.registry import register
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
+from nimbus.datagen.plugin import (
+    Field,
+    Metres,
+    Radians,
+    Range,
+    Ratio,
+    Seconds,
+    Streams,
+    quat_from_axis_angle,
+    quat_multiply,
+    register,
+)
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
+
+_Bend = Annotated[float, Field(ge=-0.12, le=0.3)]
 
 
 @register("randomizer", "camera")
@@ -46,3 +56,79 @@ class CameraRandomization(LayoutRandomization):
             )
             drawn[camera.name] = {"shift": shift.tolist(), "turn_wxyz": list(turn), "fov_change": zoom}
         return drawn
+
+
+@register("randomizer", "lens")
+class LensRandomization(LayoutRandomization):
+    """Bends every camera's picture and labels: a barrel below 0, a cushion above."""
+
+    part = "visual"
+    bend: Range[_Bend] = Field((-0.06, 0.02), description="shift of the picture's corners, a share of their distance")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a bend for each camera; k1 follows from where its corners are."""
+        drawn: Draws = {}
+        for place, camera in enumerate(draft.cameras):
+            bend = float(streams(camera.name).uniform(*self.bend))
+            tangent = math.tan(0.5 * camera.vertical_fov)
+            corner = tangent * math.hypot(1.0, camera.width / camera.height)
+            draft.cameras[place] = dataclasses.replace(camera, distortion=(bend / corner**2, 0.0))
+            drawn[camera.name] = {"bend": bend}
+        return drawn
+
+
+@register("randomizer", "sensor")
+class SensorRandomization(LayoutRandomization):
+    """Exposes, blurs and roughens every camera's colour pictures."""
+
+    part = "visual"
+    exposure: Range[Annotated[float, Field(ge=-4, le=4)]] = Field((-0.4, 0.4), description="stops")
+    blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field((0.0, 0.6), description="of a Gaussian [px]")
+    grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.015), description="noise, share of full scale")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw each property for each camera."""
+        drawn: Draws = {}
+        for place, camera in enumerate(draft.cameras):
+            rng = streams(camera.name)
+            values = {name: float(rng.uniform(*getattr(self, name))) for name in ("exposure", "blur", "grain")}
+            seed = int(rng.integers(2**31 - 1))
+            draft.cameras[place] = dataclasses.replace(
+                camera, sensor=dataclasses.replace(camera.sensor, seed=seed, **values)
+            )
+            drawn[camera.name] = values
+        return drawn
+
+
+@register("randomizer", "depth")
+class DepthRandomization(LayoutRandomization):
+    """Adds noise to every camera's depth, and loses some of it."""
+
+    part = "visual"
+    noise: Range[Annotated[Metres, Field(ge=0, le=0.1)]] = Field((0.0, 0.003), description="at a depth of 1 m")
+    holes: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.03), description="share without a depth")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw both for each camera."""
+        drawn: Draws = {}
+        for place, camera in enumerate(draft.cameras):
+            rng = streams(camera.name)
+            noise, holes = float(rng.uniform(*self.noise)), float(rng.uniform(*self.holes))
+            seed = int(rng.integers(2**31 - 1))
+            sensor = dataclasses.replace(camera.sensor, depth_noise=noise, depth_holes=holes, depth_seed=seed)
+            draft.cameras[place] = dataclasses.replace(camera, sensor=sensor)
+            drawn[camera.name] = {"noise": noise, "holes": holes}
+        return drawn
+
+
+@register("randomizer", "latency")
+class LatencyRandomization(LayoutRandomization):
+    """Lets all cameras show what was a moment ago, as exposure, transfer and decoding do."""
+
+    part = "visual"
+    cameras: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.05), description="age of every picture")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw the age of the episode's pictures."""
+        draft.latency = float(streams("cameras").uniform(*self.cameras))
+        return {"cameras": draft.latency}

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Annotated, Literal
 
 from nimbus.datagen.episode.layout import PlacedObject
-from nimbus.datagen.errors import suggest
-from nimbus.datagen.files.quantities import Range
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
+from nimbus.datagen.plugin import Field, Range, Streams, quat_from_axis_angle, quat_multiply, register, suggest
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.randomize.placement import (
     Float,
     NoRoomError,
@@ -24,8 +20,6 @@ from nimbus.datagen.randomize.placement import (
     moved,
     rectangle,
 )
-from nimbus.datagen.registry import register
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 
 GROUP = "distractors"
 _CLEARANCE = 0.03
@@ -49,7 +43,9 @@ class DistractorRandomization(LayoutRandomization):
         """What is to be opened."""
         return (self.library,)
 
-    def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    def complaint(
+        self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
+    ) -> tuple[str, str, str] | None:
         """A region or kinds that are not there."""
         if self.region not in regions:
             return "region", f"unknown region '{self.region}'", suggest(self.region, regions)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
-
-from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
-from nimbus.datagen.registry import register
+from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Ratio, Streams, register
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.wording import wording_fields
 
 FRAMES = (

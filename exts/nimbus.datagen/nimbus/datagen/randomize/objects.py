@@ -1,11 +1,12 @@
-"""Which objects there are, how they rest and where: the physical layout before masses and frictions vary."""
+"""Objects of a physical layout, their rest poses and positions, before masses and frictions vary."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,19 +14,23 @@ from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.randomize.draft import Draws
-from nimbus.datagen.randomize.filling import fill
-from nimbus.datagen.randomize.placement import Float, NoRoomError, find_places, footprint, moved, rectangle
+from nimbus.datagen.random_streams import Streams, generator
+from nimbus.datagen.randomize.base import Draws
+from nimbus.datagen.randomize.placement import Float, NoRoomError, fill, find_places, footprint, moved, rectangle
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import ObjectGroup
 from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_multiply
 from nimbus.datagen.usd.stage import StageInfo
 
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
+
+
 CLEARANCE = 0.03
 """[m] Between objects at the start: room for a finger and what it may be off by."""
 _ABOVE = 0.0005
 """[m] Objects start so far above the surface, and settle."""
+_DRAWS = 3
 
 
 def draw_objects(
@@ -212,3 +217,20 @@ class _GroupDrawing:
         lies = bool(self.streams(item, "rest").uniform() < self.group.lying)
         rest = model.rest_pose("lying" if lies else "upright") or model.rest_poses[0]
         return model, rest
+
+
+def check_room(task: Task, assets: SceneAssets, *, seed: int) -> None:
+    """Draw the first layouts of a run with as many objects as the task allows.
+
+    Args:
+        task: The task.
+        assets: What it names.
+        seed: The run's seed.
+
+    Raises:
+        InputError: A region is too small for its objects, with its place in the file.
+    """
+    fullest = {name: group.model_copy(update={"count": (group.count[1],) * 2}) for name, group in task.objects.items()}
+    for index in range(_DRAWS):
+        streams = partial(generator, seed, index, "physical", "objects")
+        draw_objects(replace(task, objects=fullest), assets.stage, streams, reachable=assets.reach)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
+from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.random_streams import Streams, generator
+from nimbus.datagen.randomize.base import Draft, LayoutRandomization
 from nimbus.datagen.randomize.choices import draw_choices
-from nimbus.datagen.randomize.draft import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
-from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
 from nimbus.datagen.tasks.control_flow.choose_one import chosen_names
@@ -21,15 +21,14 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
-    from nimbus.datagen.load.scene_loader import SceneAssets
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _BARE = {"table": "wood", "floor": "tiles", "backdrop": "paint"}
 """Textures of a task that does not randomize materials."""
 _DEFAULT = "newton"
 
 
-@register("randomize", "tabletop")
-class TabletopRandomizer(Randomizer):
+class TabletopRandomizer(Randomizer["SceneAssets"]):
     """Draws objects and their places, then what the task asks to randomize.
 
     The physical and the visual part have streams of their own, and so has every randomizer in them, so that a further
@@ -41,13 +40,18 @@ class TabletopRandomizer(Randomizer):
         run_settings: What was chosen on the command line: which simulator shows the layouts, and which moves them.
     """
 
+    @classmethod
+    def create(cls, context: RunContext, settings: NoSettings) -> Self:
+        """Make the randomizer of a run."""
+        return cls(context.need_task(), context.seed, context.choices)
+
     def __init__(self, task: Task, seed: int, run_settings: Mapping[str, str] | None = None) -> None:
         self._task, self._seed = task, seed
         settings = run_settings or {}
         self._shown_by = settings.get("sim", _DEFAULT)
         self._moved_by = settings.get("physics", self._shown_by)
 
-    def process(self, item: Scene) -> Iterator[Randomized]:
+    def process(self, item: Scene[SceneAssets]) -> Iterator[Randomized[SceneAssets]]:
         """All layouts of one request."""
         assets, index = item.assets, item.request.index
         physical = draw_physical(self._task, assets, seed=self._seed, index=index, simulator=self._moved_by)
@@ -59,6 +63,9 @@ class TabletopRandomizer(Randomizer):
             visual = draw_visual(self._task, assets.stage, assets.robot, physical, key=key, simulator=self._shown_by)
             layouts.append(Layout(key=key, physical=physical, visual=visual))
         yield Randomized(scene=item, layouts=tuple(layouts))
+
+
+register_component("randomize", "tabletop", TabletopRandomizer, NoSettings)
 
 
 def draw_physical(

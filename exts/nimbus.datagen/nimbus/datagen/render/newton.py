@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING, Self
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Labels, Observation
 from nimbus.datagen.episode.trajectory import Trajectory
-from nimbus.datagen.registry import register
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.render.stacked import StackedRenderer, find_device
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.scene_assets import VisibleAssets
 
-@register("render", "newton")
-class NewtonRenderer(Renderer):
+
+class NewtonRendererSettings(StrictModel):
+    """Settings of :class:`NewtonRenderer`."""
+
+    shadows: bool = True
+
+
+class NewtonRenderer(Renderer["VisibleAssets"]):
     """Replays trajectories and renders them in chunks of K steps, as the writer asks for them.
 
     Args:
@@ -28,6 +38,17 @@ class NewtonRenderer(Renderer):
     Raises:
         InputError: The device is not there.
     """
+
+    @classmethod
+    def create(cls, context: RunContext, settings: NewtonRendererSettings) -> Self:
+        """Make the renderer of a run."""
+        return cls(
+            stack=context.stack,
+            device=context.device,
+            shadows=settings.shadows,
+            render_failures=context.render_failures,
+            keep_failures=context.keep_failures,
+        )
 
     def __init__(
         self,
@@ -43,7 +64,7 @@ class NewtonRenderer(Renderer):
         self._renderer: StackedRenderer | None = None
         self._loaded: Layout | None = None
 
-    def process(self, item: Planned) -> Iterator[Rendered]:
+    def process(self, item: Planned[VisibleAssets]) -> Iterator[Rendered[VisibleAssets]]:
         """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
         if self._renderer is None:
             assets = item.scene.assets
@@ -79,3 +100,6 @@ class NewtonRenderer(Renderer):
             renderer.load(layout)
             self._loaded = layout
         return renderer.labels
+
+
+register_component("render", "newton", NewtonRenderer, NewtonRendererSettings)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt
+
+if TYPE_CHECKING:
+    from nimbus.datagen.pipeline import RunContext
 
 
 class EpisodeSink(Protocol):
@@ -35,3 +38,14 @@ class EpisodeSink(Protocol):
     def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
         """Take episodes whose files are staged and synced; returns those that are taken, not refused as stale."""
         ...
+
+
+def shelf_of(context: RunContext) -> EpisodeSink:
+    """Destination of a run's writer.
+
+    Raises:
+        TypeError: The run has none.
+    """
+    if context.dataset is None:
+        raise TypeError("a writer needs the dataset of the run")
+    return cast(EpisodeSink, context.dataset)

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Self
 
 from nimbus.datagen.episode.trajectory import Trajectory
-from nimbus.datagen.registry import register
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.stages import Rendered, Stored, TimedObservations, Writer
 from nimbus.datagen.store.background import AtOnce, Background
 from nimbus.datagen.store.episode_file.jobs import EpisodeJobs, Images
-from nimbus.datagen.store.episode_sink import EpisodeSink
+from nimbus.datagen.store.episode_sink import EpisodeSink, shelf_of
 from nimbus.datagen.store.failures import keep_failure
 from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure, attempt_of
 
 
-@register("store", "hdf5")
+class Hdf5Settings(StrictModel):
+    """Settings of :class:`Hdf5Writer`."""
+
+    compression: int = 1
+    queue_length: int = 2
+    images: Images = "lossless"
+
+
 class Hdf5Writer(Writer):
     """Stages successful attempts, has them committed, and records the failed ones.
 
@@ -29,6 +38,19 @@ class Hdf5Writer(Writer):
         synchronous: Encode each chunk before the next one is rendered, without a thread.
         keep_failures: Store failed attempts too, apart from the episodes.
     """
+
+    @classmethod
+    def create(cls, context: RunContext, settings: Hdf5Settings) -> Self:
+        """Make the writer of a run."""
+        return cls(
+            shelf_of(context),
+            compression=settings.compression,
+            queue_length=settings.queue_length,
+            overlap=context.overlap,
+            images=settings.images,
+            synchronous=context.synchronous,
+            keep_failures=context.keep_failures,
+        )
 
     def __init__(
         self,
@@ -117,6 +139,9 @@ class Hdf5Writer(Writer):
         )
         self.dataset.record([attempt])
         return [attempt]
+
+
+register_component("store", "hdf5", Hdf5Writer, Hdf5Settings)
 
 
 def _stored(item: Rendered, attempt: Attempt) -> Stored:

@@ -1,1 +1,1 @@
-"""Conditions of success: one a file, judged from physics at the end of an attempt."""
+"""Conditions of success by subject, judged from physics at the end of an attempt."""

@@ -1,1 +1,1 @@
-"""The task language: task files, steps, references, plug-ins."""
+"""The task language: statements, references, and the files they stand in."""

@@ -11,7 +11,7 @@ class Pick(Skill):
     object: ObjectReference = Field(description="What to pick.")
     lift: Metres = Field(0.1, description="How far to lift it.")
 
-    def run(self, arm: Arm) -> None: ...
+    def run(self, arm: Workcell) -> None: ...
 ```
 
 Loader, JSON Schema, documentation and editor read the parameters from the class.
@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator
 
@@ -32,14 +32,31 @@ from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.tasks.points import normal_form
+from nimbus.datagen.tasks.workcell_interface import Workcell, World
 
-Arm: TypeAlias = Any
-"""What a skill moves."""
-World: TypeAlias = Any
-"""What a condition judges: the state of physics at the end of an attempt."""
+if TYPE_CHECKING:
+    from nimbus.datagen.plan.motion import MotionPlan
+
 Mark = TypeVar("Mark")
 
 _HANDS = ("keeps", "takes", "puts", "")
+
+
+class SkillFailure(Exception):
+    """A skill cannot be done here; the attempt ends with this reason."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}" if detail else str(reason))
+
+    @classmethod
+    def of_plan(cls, plan: MotionPlan) -> Self:
+        """The failure of a skill for which there is no motion."""
+        return cls(plan.reason, plan.detail)
+
+
+class GivenUp(SkillFailure):
+    """The steps end the attempt here; no recovery follows."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,10 @@ class Skill(Statement):
     """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
     which must be in it. Empty: nobody knows. Steps that contradict each other are found by this before a run."""
 
+    needs: ClassVar[Literal["empty", "held", ""]] = ""
+    """State of the gripper before the skill: empty, or holding the main object. Left out: empty for a skill that takes,
+    holding for one that puts, and any for others."""
+
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
         """Refuse a class that says something else of the gripper."""
@@ -152,9 +173,28 @@ class Skill(Statement):
         if cls.hand not in _HANDS:
             raise TypeError(f"{cls.__name__}.hand is {cls.hand!r}; write {', '.join(filter(None, _HANDS))} or ''")
 
+    def check_gripper(self, arm: Workcell) -> None:
+        """Check the state of the gripper that the skill needs; called before :meth:`run`.
+
+        Raises:
+            SkillFailure: It is not empty, or does not hold the main object.
+        """
+        needs = self.needs or {"takes": "empty", "puts": "held"}.get(self.hand, "")
+        if needs == "empty" and arm.held:
+            raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
+        if needs == "held" and arm.held != (wanted := getattr(self, self.main)):
+            raise SkillFailure(Reason.MISSED_GRASP, f"{wanted} is not in the gripper")
+
     @abstractmethod
-    def run(self, arm: Arm) -> None:
-        """Do it, in physics."""
+    def run(self, arm: Workcell) -> None:
+        """Do it, in physics.
+
+        Args:
+            arm: The arm that does it, in its scene.
+
+        Raises:
+            SkillFailure: It cannot be done here.
+        """
 
 
 class Predicate(Statement):
@@ -162,7 +202,7 @@ class Predicate(Statement):
 
     @abstractmethod
     def failure(self, world: World) -> Outcome | None:
-        """Why the condition does not hold, or None when it does."""
+        """Reason and detail with which the condition does not hold, or None when it does."""
 
 
 class Randomization(StrictModel):

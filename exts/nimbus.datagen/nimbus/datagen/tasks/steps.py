@@ -6,19 +6,16 @@ A composite is one file in ``composites/``: what its keys mean, and how it is ca
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.strict_yaml import Document, Keys
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.statements import Statement
-
-if TYPE_CHECKING:
-    from nimbus.datagen.execute.interpreter import Performer
+from nimbus.datagen.tasks.statements import SkillFailure, Statement
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,38 @@ class Step:
         """Plain data, the same for every way of writing it."""
         # A parameter that a later version of Nimbus adds has None as its default, and changes no task that lacks it.
         return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
+
+
+class Performer(Protocol):
+    """Interface through which composites carry out the steps and conditions inside them."""
+
+    def do(self, steps: Steps, scope: Scope) -> None:
+        """Do steps one after another.
+
+        Raises:
+            SkillFailure: One cannot be done.
+        """
+        ...
+
+    def attempt(self, steps: Steps, scope: Scope) -> SkillFailure | None:
+        """Do steps, and return the failure that a recovery may follow."""
+        ...
+
+    def regain(self) -> None:
+        """Make the arm ready to go on from where a failure left it."""
+        ...
+
+    def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
+        """The first condition that does not hold; None when all hold."""
+        ...
+
+    def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
+        """Let several arms, by name, do their steps at the same time.
+
+        Raises:
+            SkillFailure: Of the first arm that fails; the others end there.
+        """
+        ...
 
 
 class Composite(ABC):

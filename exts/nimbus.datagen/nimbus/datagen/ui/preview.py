@@ -16,13 +16,14 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, PhysicalLa
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.planner import run_attempt, settle
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.render.render_parts import RenderPart, build_object_parts, build_scene_parts
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.document.draft import Problem
 from nimbus.datagen.usd.stage import read_stage

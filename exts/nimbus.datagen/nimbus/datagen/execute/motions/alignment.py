@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.pushing import plan_straight
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import SceneState, Workcell
 
 Float = NDArray[np.float64]
 
 
-def find_frame(cell: Workcell, name: str, frame: str) -> Float:
+def find_frame(cell: SceneState, name: str, frame: str) -> Float:
     """``object_T_frame`` (4, 4) of a named frame of an object.
 
     Raises:

@@ -13,7 +13,7 @@ from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.motions.release import Release
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from nimbus.datagen.plan.grasp import GraspAxes
 from nimbus.datagen.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.articulation import JointedPart, PartGrasp
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.plan.curve import trace_curve
 from nimbus.datagen.plan.ik import solve_ik, trace_line
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 
@@ -129,10 +129,10 @@ class PartManipulator:
         stroke = self._choose(part.presses(), part.position_at(fraction))
         cell.follow_all(*stroke.way)
         cell.begin(phase)
-        cell.meter.closing_on = part.label
+        cell.expect_contact(part.label)
         self._touch(stroke)
         self._move(stroke, beyond=beyond)
-        cell.meter.closing_on = None
+        cell.expect_contact(None)
         cell.begin("retreat")
         self._retreat()
 

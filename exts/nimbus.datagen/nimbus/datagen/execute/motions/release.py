@@ -15,7 +15,7 @@ from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 Release = tuple[Float, Float]

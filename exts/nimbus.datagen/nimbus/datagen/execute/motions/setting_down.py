@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.execute.motions.release import FIRST_OPENING, Release
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 
 _BATCH = 4
+_BACK = 0.08
+"""[m] Way of the hand after it let go."""
 _OFF = 0.03
 """[m] An object that ends so far from where it was let go, was not put down."""
 _TILTED = 0.3
@@ -79,27 +81,41 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
         raise SkillFailure(Reason.TOPPLED, f"{name} leans by {tilt:.2f} rad")
 
 
-def retreat(cell: Workcell, name: str, *, distance: float = 0.08, touching: Iterable[str] = ()) -> None:
-    """Back along the fingers, or straight up, and open; what was just let go may be touched.
+def retreat(
+    cell: Workcell,
+    name: str,
+    *,
+    ways: Sequence[Float] | None = None,
+    touching: Iterable[str] = (),
+    among_released: bool = True,
+    speed: float = 0.35,
+) -> None:
+    """Go the first straight way that is free, and open the fingers; the object just let go may be touched.
 
     Args:
         cell: The scene.
-        name: What was let go.
-        distance: How far [m].
-        touching: What else may be touched.
+        name: The object just let go.
+        ways: Displacements (3,) of the tool in the world [m], the best first: 8 cm back along the fingers, straight up
+            or half of either, when not given.
+        touching: Further bodies that may be touched.
+        among_released: When no way is free, all objects that were let go in this attempt may be touched.
+        speed: Largest speed of the tool [m/s].
 
     Raises:
         SkillFailure: There is no way back.
     """
     pose, scene = cell.tool_pose(), cell.look()
-    back, up = -distance * pose[:3, 2], np.array([0.0, 0.0, distance])
+    if ways is None:
+        back, up = -_BACK * pose[:3, 2], np.array([0.0, 0.0, _BACK])
+        ways = (back, up, 0.6 * up, 0.5 * back)
     plan = MotionPlan(status=MotionStatus.NO_PATH)
     touched: set[str] = set()
-    for touched, way in itertools.product(({name, *touching}, cell.released), (back, up, 0.6 * up, 0.5 * back)):
+    bodies = ({name, *touching}, cell.released) if among_released else ({name, *touching},)
+    for touched, way in itertools.product(bodies, ways):
         goal = pose.copy()
         goal[:3, 3] += way
         with scene.allow(*touched):
-            plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=0.35)
+            plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=speed)
         if plan:
             break
     cell.follow(plan, opening=cell.robot.gripper.open, touching=touched)

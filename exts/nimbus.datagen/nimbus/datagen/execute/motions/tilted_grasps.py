@@ -12,7 +12,7 @@ from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes,
 from nimbus.datagen.random_streams import generator
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 _TURNS = (0.6, -0.6, 0.9, -0.9, 1.2, -1.2, 1.4, -1.4, 1.57, -1.57)
 """[rad] Turns of the hand from straight down that are looked at."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.failures import SkillFailure
+from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Float = NDArray[np.float64]
 

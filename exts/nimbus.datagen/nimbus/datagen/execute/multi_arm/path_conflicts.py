@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.transforms import quat_from_matrix
 
 if TYPE_CHECKING:
-    from nimbus.datagen.execute.workcell import Workcell
+    from nimbus.datagen.execute.workcell import SimulatedWorkcell
 
 Float = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ _BETWEEN_ARMS = 0.02
 _LOOKS = 4
 
 
-def paths_conflict(one: Workcell, positions: Float, other: Workcell) -> bool:
+def paths_conflict(one: SimulatedWorkcell, positions: Float, other: SimulatedWorkcell) -> bool:
     """Whether a plan that one arm begins now comes near the rest of the plan that another one follows."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
@@ -43,7 +43,7 @@ def paths_conflict(one: Workcell, positions: Float, other: Workcell) -> bool:
     return False
 
 
-def _put(cell: Workcell, qpos: Float, name: str, world_T_object: Float) -> None:
+def _put(cell: SimulatedWorkcell, qpos: Float, name: str, world_T_object: Float) -> None:
     """Write where a free body is into a position vector."""
     address = cell.position_address(name)
     qpos[address : address + 3] = world_T_object[:3, 3]

@@ -11,18 +11,22 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from nimbus.datagen.episode.layout import Camera, Layout
 from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import allow, tick
-from nimbus.datagen.registry import register
 from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.render.camera_model.sensor import SensorModel
 from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
 from nimbus.datagen.simulate.kit_app import progress_by_update
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.usd.stack_layout import most_in_memory
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.scene_assets import VisibleAssets
 
 _STACK, _MOST = 16, 64
 """K where nothing is known of the GPU's memory, and the largest that is taken unasked."""
@@ -33,8 +37,15 @@ _PATIENCE = 600.0
 logger = logging.getLogger("nimbus.isaacsim")
 
 
-@register("render", "isaacsim")
-class IsaacSimRenderer(Renderer):
+class IsaacSimRendererSettings(StrictModel):
+    """Settings of :class:`IsaacSimRenderer`."""
+
+    warm_up: int = 16
+    settle: int = 4
+    flow: bool = False
+
+
+class IsaacSimRenderer(Renderer["VisibleAssets"]):
     """Renders trajectories in chunks of K steps, as the writer asks for them.
 
     Args:
@@ -47,6 +58,17 @@ class IsaacSimRenderer(Renderer):
 
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
     """Randomizers that this renderer does not honour: its floor lies where the scene's file says."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: IsaacSimRendererSettings) -> Self:
+        """Make the renderer of a run."""
+        return cls(
+            stack=context.stack,
+            free_bytes=context.free_bytes,
+            warm_up=settings.warm_up,
+            settle=settings.settle,
+            flow=settings.flow,
+        )
 
     def __init__(
         self,
@@ -65,7 +87,7 @@ class IsaacSimRenderer(Renderer):
         self._count = 0
         self._has_rendered = False
 
-    def process(self, item: Planned) -> Iterator[Rendered]:
+    def process(self, item: Planned[VisibleAssets]) -> Iterator[Rendered[VisibleAssets]]:
         """Yield one result for each layout; a failed attempt has no observations."""
         for layout in item.layouts:
             failed = not item.trajectory.outcome.success
@@ -84,7 +106,7 @@ class IsaacSimRenderer(Renderer):
         self._leave()
         self._folder.cleanup()
 
-    def _observe(self, item: Planned, layout: Layout) -> Iterator[Observation]:
+    def _observe(self, item: Planned[VisibleAssets], layout: Layout) -> Iterator[Observation]:
         trajectory, start = item.trajectory, 0
         motion = trajectory.body_positions, trajectory.body_wxyz
         shown_positions, shown_wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
@@ -103,7 +125,7 @@ class IsaacSimRenderer(Renderer):
             yield Observation(start=start, cameras=taken)
             start += len(positions)
 
-    def _load(self, item: Planned, layout: Layout) -> RegionRenderer:
+    def _load(self, item: Planned[VisibleAssets], layout: Layout) -> RegionRenderer:
         """Prepare a layout, unless it is the one that was shown last."""
         if self._shown is None or self._shown[0] is not layout:
             self._count += 1
@@ -138,6 +160,9 @@ class IsaacSimRenderer(Renderer):
         if self._shown is not None:
             self._shown[1].close()
             self._shown = None
+
+
+register_component("render", "isaacsim", IsaacSimRenderer, IsaacSimRendererSettings)
 
 
 def stack_in_memory(cameras: Sequence[Camera], *, free_bytes: int) -> int:

@@ -7,11 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
 
 _ROUNDED = 1e-7
 _WEIGHT = r"(\d+(?:\.\d+)?)\s*(%?)"

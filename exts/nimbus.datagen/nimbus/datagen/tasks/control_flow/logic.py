@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Step, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Performer, Step, StepParser, Steps
 
 
 @dataclass(frozen=True)

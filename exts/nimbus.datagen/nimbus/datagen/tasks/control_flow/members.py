@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.episode.trajectory import Outcome
-from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
 
 
 @dataclass(frozen=True)

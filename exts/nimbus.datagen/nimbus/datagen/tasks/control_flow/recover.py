@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Self
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import suggest
-from nimbus.datagen.execute.failures import GivenUp, SkillFailure
-from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
+from nimbus.datagen.tasks.statements import GivenUp, SkillFailure
+from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
 
 _REASONS = [str(reason) for reason in Reason if reason is not Reason.NONE]
 
@@ -115,7 +114,7 @@ class Try(Composite):
             if not fit:
                 break
             turn = self.recoveries.index(fit[0]) + 1
-            performer.cell.regain()
+            performer.regain()
             failure = performer.attempt(fit[0].steps, replace(scope, tried=self.body, reason=failure))
         if failure is not None:
             raise failure

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.interpreter import Performer
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, StepParser, Steps
+from nimbus.datagen.tasks.statements import SkillFailure
+from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
 
 _AT_MOST = 10
 

@@ -1,18 +1,21 @@
-"""A layout in the making: nominal values first, then each randomizer changes its own part."""
+"""Draft of a layout that randomizers change, and the base class of their settings."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from nimbus.datagen.episode.layout import Camera, Dome, Light, PlacedObject, RobotSetup, SurfaceLook
-from nimbus.datagen.lighting import nominal_light
 from nimbus.datagen.random_streams import Streams
+from nimbus.datagen.randomize.light_sources import nominal_light
 from nimbus.datagen.tasks.statements import Randomization
-from nimbus.datagen.tasks.task_file import Region
-from nimbus.datagen.usd.stage import StageInfo
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.tasks.task_file import Region
+    from nimbus.datagen.usd.stage import StageInfo
 
 Draws: TypeAlias = dict[str, Any]
 
@@ -46,7 +49,9 @@ class LayoutRandomization(Randomization):
 
     part: ClassVar[Literal["physical", "visual"]]
 
-    def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    def complaint(
+        self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
+    ) -> tuple[str, str, str] | None:
         """The field that names what the task has not, what is wrong with it, and what to write instead."""
         return None
 

@@ -1,4 +1,4 @@
-"""A sun and a sky from a few numbers that people use: direction, intensity, colour temperature."""
+"""Light sources from direction, intensity and color temperature."""
 
 from __future__ import annotations
 

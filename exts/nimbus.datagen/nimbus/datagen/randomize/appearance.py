@@ -1,26 +1,79 @@
-"""Textures: what things, or whole surfaces, are covered with; procedural ones, or pictures from a folder."""
+"""Randomizers of appearance: materials, textures and the height of the table in the room."""
 
 from __future__ import annotations
 
+import colorsys
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
 
 from nimbus.datagen.episode.layout import SurfaceLook
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.files.scene_files import resolve_from
-from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.randomize.draft import Draft, Draws, LayoutRandomization
-from nimbus.datagen.registry import register
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.plugin import (
+    AfterValidator,
+    Field,
+    InputError,
+    Metres,
+    PydanticCustomError,
+    Ratio,
+    Streams,
+    register,
+    suggest,
+)
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 
+TABLE = ("wood", "laminate", "concrete", "fabric", "marble", "paint")
+FLOOR = ("tiles", "wood", "concrete", "paint")
+BACKDROP = ("paint", "plaster", "concrete", "tiles")
 _ROOM = ("table", "floor", "backdrop")
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"})
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    from nimbus.datagen.textures.procedural import texture_names
+
+    for name in names:
+        if name not in texture_names():
+            context = {"name": name, "instead": suggest(name, texture_names())}
+            raise PydanticCustomError("texture", "unknown texture '{name}'", context)
+    return names
+
+
+Textures = Annotated[tuple[str, ...], AfterValidator(_known)]
+
+
+@register("randomizer", "materials")
+class MaterialRandomization(LayoutRandomization):
+    """Procedural textures for table, floor and backdrop, and a tint for objects and fixtures."""
+
+    part = "visual"
+    table: Textures = Field(TABLE, min_length=1, description="procedural textures to choose from")
+    floor: Textures = Field(FLOOR, min_length=1, description="procedural textures to choose from")
+    backdrop: Textures = Field(BACKDROP, min_length=1, description="procedural textures to choose from")
+    tint: Ratio = Field(0.25, ge=0, le=1, description="how far objects' and fixtures' colours stray, 0 to 1")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a texture and a tint for each surface, a tint for each thing."""
+        for name in draft.surfaces:
+            rng = streams(name)
+            choices = getattr(self, name, None)
+            texture = str(rng.choice(choices)) if choices else ""
+            seed = int(rng.integers(2**31 - 1)) if choices else 0
+            draft.surfaces[name] = SurfaceLook(color=_tint(rng, self.tint), texture=texture, texture_seed=seed)
+        return {
+            name: {"color": list(surface.color), "texture": surface.texture, "texture_seed": surface.texture_seed}
+            for name, surface in draft.surfaces.items()
+        }
+
+
+def _tint(rng: np.random.Generator, strength: float) -> tuple[float, float, float]:
+    hue, saturation, darkening = rng.uniform(size=3)
+    return colorsys.hsv_to_rgb(hue, strength * saturation, 1.0 - 0.5 * strength * darkening)
 
 
 @register("randomizer", "textures")
@@ -43,7 +96,9 @@ class TexturesRandomization(LayoutRandomization):
             update={"folder": resolve_from(folder, f"{self.folder.rstrip('/')}/")} if self.folder else {}
         )
 
-    def complaint(self, regions: Collection[str], libraries: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    def complaint(
+        self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
+    ) -> tuple[str, str, str] | None:
         """A folder that is not there or empty, or the first picture that cannot be read."""
         if not self.folder:
             return None
@@ -100,3 +155,24 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
     for path, content in found:
         read_picture(Path(path), content)
     return found
+
+
+@register("randomizer", "table_height")
+class TableHeightRandomization(LayoutRandomization):
+    """Raises or lowers the table between the floor and the cameras that stand in the room.
+
+    The robot is bolted to the table; how high it stands above its top is ``height`` of ``robot_base``.
+    """
+
+    part = "visual"
+    height: Metres = Field(0.03, ge=0, le=0.3, description="largest rise or sinking, either way")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a rise; seen from the table's top the room sinks by as much."""
+        rise = float(streams("height").uniform(-self.height, self.height))
+        draft.table_rise = rise
+        for place, camera in enumerate(draft.cameras):
+            if not camera.mount:
+                x, y, z = camera.position
+                draft.cameras[place] = dataclasses.replace(camera, position=(x, y, z - rise))
+        return {"height": rise}

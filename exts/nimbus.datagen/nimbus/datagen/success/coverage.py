@@ -1,4 +1,4 @@
-"""Wiped: an object went over a region, touching it."""
+"""Conditions on a fraction: of a region that is wiped, of a group that is inside a container."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ import itertools
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.files.quantities import Ratio
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Predicate, RegionReference
+from nimbus.datagen.plugin import (
+    ContainerReference,
+    Field,
+    Float,
+    ObjectReference,
+    ObjectsReference,
+    Outcome,
+    Predicate,
+    Ratio,
+    Reason,
+    RegionReference,
+    World,
+    each,
+    register,
+)
+from nimbus.datagen.success.placement import contains
 
 _TOUCH = 0.002
 """[m] What is so near to the surface touches it."""
@@ -32,7 +42,7 @@ class Wiped(Predicate):
     object: ObjectReference = Field(description="The sponge, cloth or the like.")
     at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the region.")
 
-    def failure(self, world: Workcell) -> Outcome | None:
+    def failure(self, world: World) -> Outcome | None:
         """Too much of it was left out."""
         region = world.regions[self.region]
         surface = world.stage.surfaces[region.on].upper[2]
@@ -52,7 +62,7 @@ class Wiped(Predicate):
         return Outcome(success=False, reason=Reason.NOT_WIPED, detail=detail)
 
 
-def _under(vertices: NDArray[np.float64], surface: float, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _under(vertices: Float, surface: float, points: Float) -> NDArray[np.bool_]:
     """Which points (N, 2) of a surface are under an object that touches it."""
     lowest = vertices[:, 2].min()
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]
@@ -60,3 +70,22 @@ def _under(vertices: NDArray[np.float64], surface: float, points: NDArray[np.flo
         return np.zeros(len(points), dtype=bool)
     sides = ConvexHull(base).equations
     return np.asarray((points @ sides[:, :2].T + sides[:, 2] <= 0.0).all(axis=1))
+
+
+@register("predicate", "poured_fraction")
+class PouredFraction(Predicate):
+    """At least 80 % of the objects have their centres of mass within the container."""
+
+    main = "objects"
+    objects: ObjectsReference = Field(description="What was poured: a group, such as beads.")
+    container: ContainerReference = Field(description="The object or fixture that must contain them.")
+    at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the objects.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Too few."""
+        names = each(self.objects)
+        inside = sum(contains(world, self.container, name) for name in names)
+        if names and inside >= self.at_least * len(names) - 1e-9:
+            return None
+        detail = f"{inside} of {len(names)} are in {self.container}"
+        return Outcome(success=False, reason=Reason.SPILLED, detail=detail)

@@ -1,14 +1,22 @@
-"""Held: an object is in a gripper."""
+"""Conditions on the grippers and what they hold."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from nimbus.datagen.execute.toolkit import is_touching
+from nimbus.datagen.plugin import Field, ObjectReference, Outcome, Predicate, Reason, World, register
 
-from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.contact_queries import is_touching
-from nimbus.datagen.execute.workcell import Workcell
-from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.statements import ObjectReference, Predicate
+
+@register("predicate", "gripper_clear")
+class GripperClear(Predicate):
+    """The gripper is open, holds nothing and touches nothing."""
+
+    def failure(self, world: World) -> Outcome | None:
+        """Not open, or something sticks to it."""
+        if world.finger_gap() > 0.005:
+            return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail="the fingers are not open")
+        for name in sorted(world.touched_by_gripper()):
+            return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail=f"the hand touches {name}")
+        return None
 
 
 @register("predicate", "held")
@@ -19,10 +27,10 @@ class Held(Predicate):
     object: ObjectReference = Field(description="What must be held.")
     arm: str | None = Field(None, description="Name of the arm; any when not given.")
 
-    def failure(self, world: Workcell) -> Outcome | None:
+    def failure(self, world: World) -> Outcome | None:
         """In no hand, or lying on something as well."""
         arms = [arm for name, arm in world.arms.items() if self.arm in (None, name)]
-        if not any(arm.meter.touching(self.object, arm.robot.gripper.fingers) for arm in arms):
+        if not any(arm.is_gripping(self.object) for arm in arms):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
         links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
         if others := sorted({touch.other for touch in is_touching(world, self.object)} - links):

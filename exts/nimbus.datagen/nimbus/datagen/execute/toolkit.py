@@ -1,0 +1,111 @@
+"""Building blocks of skills and conditions: grasps, releases, pushes, tracking, joints, contacts."""
+
+from __future__ import annotations
+
+from nimbus.datagen.execute.articulation import JointedPart
+from nimbus.datagen.execute.contact_queries import (
+    WORLD,
+    is_resting_on,
+    is_touching,
+    measure_gap,
+)
+from nimbus.datagen.execute.motions.alignment import (
+    Alignment,
+    find_frame,
+    make_facing_pose,
+    shift_pose,
+)
+from nimbus.datagen.execute.motions.containers import (
+    releases_inside,
+    room_inside,
+)
+from nimbus.datagen.execute.motions.handover_grasps import make_handover_grasps
+from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
+from nimbus.datagen.execute.motions.pushing import (
+    align_hand,
+    object_center,
+    plan_straight,
+    push_object,
+    set_fingers,
+)
+from nimbus.datagen.execute.motions.release import (
+    FIRST_OPENING,
+    SIDES,
+    Release,
+    ReleaseSpot,
+    find_spots_beside,
+    find_spots_inside,
+    find_spots_on,
+    nearest_rest_pose,
+    release_poses,
+    similar_yaws,
+)
+from nimbus.datagen.execute.motions.setting_down import (
+    plan_release,
+    retreat,
+    set_down,
+)
+from nimbus.datagen.execute.motions.tilted_grasps import make_tilted_grasps
+from nimbus.datagen.execute.motions.tracking import (
+    Tracker,
+    track_object,
+    velocity,
+)
+from nimbus.datagen.objects.model import (
+    ObjectModel,
+    RestPose,
+)
+from nimbus.datagen.plan.grasp import Grasp
+from nimbus.datagen.plan.ik import trace_line
+from nimbus.datagen.plan.motion import (
+    GraspPlan,
+    MotionPlan,
+    MotionStatus,
+)
+from nimbus.datagen.plan.scene import PlanningScene
+
+__all__ = [
+    "FIRST_OPENING",
+    "SIDES",
+    "WORLD",
+    "Grasp",
+    "GraspPlan",
+    "PartManipulator",
+    "Alignment",
+    "MotionPlan",
+    "MotionStatus",
+    "ObjectModel",
+    "JointedPart",
+    "PlanningScene",
+    "Release",
+    "RestPose",
+    "ReleaseSpot",
+    "Tracker",
+    "track_object",
+    "make_facing_pose",
+    "find_frame",
+    "measure_gap",
+    "make_handover_grasps",
+    "align_hand",
+    "object_center",
+    "nearest_rest_pose",
+    "plan_release",
+    "push_object",
+    "release_poses",
+    "releases_inside",
+    "is_resting_on",
+    "retreat",
+    "room_inside",
+    "set_down",
+    "set_fingers",
+    "shift_pose",
+    "make_tilted_grasps",
+    "find_spots_beside",
+    "find_spots_inside",
+    "find_spots_on",
+    "plan_straight",
+    "is_touching",
+    "trace_line",
+    "velocity",
+    "similar_yaws",
+]

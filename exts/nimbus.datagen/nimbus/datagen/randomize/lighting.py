@@ -1,0 +1,131 @@
+"""Randomizers of light: the sun, further lamps, and the sky from an environment map."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+
+from nimbus.datagen.episode.layout import Dome, Vector
+from nimbus.datagen.files.scene_files import resolve_from
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.plugin import Field, InputError, Kelvin, Radians, Range, Ratio, Streams, register
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
+from nimbus.datagen.randomize.light_sources import make_lamp, make_light
+from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
+
+_Brightness = Annotated[Ratio, Field(ge=0, le=10)]
+_Elevation = Annotated[Radians, Field(gt=0, le=math.pi / 2)]
+_Temperature = Annotated[Kelvin, Field(ge=1667, le=25000)]
+_PROPERTIES = ("azimuth", "elevation", "intensity", "temperature")
+
+
+@register("randomizer", "light")
+class LightRandomization(LayoutRandomization):
+    """Direction, intensity, colour temperature and ambient share of the light."""
+
+    part = "visual"
+    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where the light stands, about the vertical")
+    elevation: Range[_Elevation] = Field((0.7, 1.4), description="how high it stands")
+    intensity: Range[_Brightness] = Field((0.6, 1.2), description="brightness of the direct light")
+    temperature: Range[_Temperature] = Field((3200.0, 8000.0), description="colour temperature")
+    ambient: Range[_Brightness] = Field((0.3, 0.6), description="light that comes from everywhere")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw each property from its own range."""
+        names = ("azimuth", "elevation", "intensity", "temperature", "ambient")
+        drawn = {name: float(streams(name).uniform(*getattr(self, name))) for name in names}
+        draft.light = make_light(**drawn)
+        return drawn
+
+
+@register("randomizer", "lights")
+class LightsRandomization(LayoutRandomization):
+    """Adds lights: lamps and windows from other sides, which fill the shadows of the first one."""
+
+    part = "visual"
+    count: Range[Annotated[int, Field(ge=0, le=8)]] = Field((0, 2), description="how many are added")
+    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where each stands, about the vertical")
+    elevation: Range[Annotated[Radians, Field(gt=0, le=math.pi / 2)]] = Field(
+        (0.4, 1.3), description="how high each stands"
+    )
+    intensity: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.5), description="brightness of each")
+    temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
+        (2700.0, 9000.0), description="colour temperature of each"
+    )
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw how many, and each property of each from its own range."""
+        low, high = self.count
+        count = int(streams("count").integers(low, high + 1))
+        lamps = {
+            f"lamp_{place}": {
+                name: float(streams(str(place), name).uniform(*getattr(self, name))) for name in _PROPERTIES
+            }
+            for place in range(count)
+        }
+        made = tuple(make_lamp(**values) for values in lamps.values())
+        draft.light = dataclasses.replace(draft.light, lamps=made)
+        return {"count": count, **lamps}
+
+
+@register("randomizer", "dome")
+class DomeRandomization(LayoutRandomization):
+    """Lights the scene with a picture of a sky or a room; the default renderer takes its mean colours.
+
+    The direct light is that of ``light``, as without a dome.
+    """
+
+    part = "visual"
+    textures: tuple[str, ...] = Field(min_length=1, description="pictures (.hdr), by paths from the task's folder")
+    intensity: Range[_Brightness] = Field((1.0, 1.0), description="brightness of the picture")
+    turn: Range[Radians] = Field((-math.pi, math.pi), description="about the vertical")
+
+    def seen_from(self, folder: Path) -> Self:
+        """The same with the pictures' paths seen from the working directory."""
+        return self.model_copy(update={"textures": tuple(resolve_from(folder, name) for name in self.textures)})
+
+    def complaint(
+        self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
+    ) -> tuple[str, str, str] | None:
+        """A picture that cannot be read."""
+        for texture in self.textures:
+            try:
+                _picture(texture)
+            except InputError as error:
+                return "textures", f"{texture}: {error.what}", error.instead or "name a picture that is there"
+        return None
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw a picture, how bright it is and how it is turned."""
+        texture = str(streams("texture").choice(self.textures))
+        intensity, turn = (float(streams(name).uniform(*getattr(self, name))) for name in ("intensity", "turn"))
+        digest, above, below = _picture(texture)
+        draft.dome = Dome(
+            texture=str(Path(texture).absolute()),
+            content=digest,
+            intensity=intensity,
+            turn=turn,
+            sky=_times(above, intensity),
+            ground=_times(below, intensity),
+        )
+        return {"texture": texture, "content": digest, "intensity": intensity, "turn": turn}
+
+
+@lru_cache(maxsize=64)
+def _picture(texture: str) -> tuple[str, Vector, Vector]:
+    """Hash of a picture's file, and its mean light from above and from below."""
+    above, below = hemispheres(read_radiance(Path(texture)))
+    digest = hashlib.sha256(Path(texture).read_bytes()).hexdigest()[:16]
+    return digest, _times(above, 1.0), _times(below, 1.0)
+
+
+def _times(color: Any, factor: float) -> Vector:
+    x, y, z = (float(value) for value in np.asarray(color) * factor)
+    return x, y, z

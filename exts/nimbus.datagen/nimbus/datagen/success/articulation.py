@@ -1,0 +1,61 @@
+"""Conditions on the joints of doors, drawers, lids, knobs and buttons."""
+
+from __future__ import annotations
+
+from nimbus.datagen.plugin import Field, JointedReference, Outcome, Predicate, Ratio, Reason, World, register
+
+
+@register("predicate", "open_by")
+class OpenBy(Predicate):
+    """A joint of the object is at 80 % of its way or further; 0 % is closed, 100 % is as far as it goes."""
+
+    main = "object"
+    object: JointedReference = Field(description="What must be open.")
+    joint: str | None = Field(None, description="Which of its joints, such as drawer_0; its only one when not given.")
+    at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the joint's way.")
+    at_most: Ratio = Field(1.0, gt=0, le=1, description="Share of the joint's way.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Not far enough, or too far."""
+        share = world.joint_fraction(self.object, self.joint or "")
+        if self.at_least <= share and (share <= self.at_most or self.at_most == 1.0):
+            return None
+        name = f"{self.object}.{self.joint}" if self.joint else self.object
+        return Outcome(success=False, reason=Reason.NOT_OPEN, detail=f"{name} is open by {share:.0%}")
+
+
+@register("predicate", "closed")
+class Closed(Predicate):
+    """A joint of the object is within 5 % of its way from closed; without a name, every joint."""
+
+    main = "object"
+    object: JointedReference = Field(description="What must be closed.")
+    joint: str | None = Field(None, description="Which of its joints, such as drawer_0; all of them when not given.")
+    within: Ratio = Field(0.05, gt=0, le=1, description="Share of the joint's way that may be left.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first joint that is open."""
+        for joint in [self.joint] if self.joint else [part.name for part in world.model(self.object).parts]:
+            share = world.joint_fraction(self.object, joint)
+            if share > self.within:
+                detail = f"{self.object}.{joint} is open by {share:.0%}"
+                return Outcome(success=False, reason=Reason.NOT_CLOSED, detail=detail)
+        return None
+
+
+@register("predicate", "pressed")
+class Pressed(Predicate):
+    """A joint of the object has been at 90 % of its way or further, at any instant of the attempt."""
+
+    main = "object"
+    object: JointedReference = Field(description="What must have been pressed.")
+    joint: str | None = Field(None, description="Which of its joints, such as start; its first one when not given.")
+    at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the joint's way.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Never far enough."""
+        share = world.largest_fraction(self.object, self.joint or "")
+        if share >= self.at_least:
+            return None
+        detail = f"{self.object} was pressed by {share:.0%} at most"
+        return Outcome(success=False, reason=Reason.NOT_MOVED, detail=detail)

@@ -1,0 +1,145 @@
+"""Conditions on the displacement of things since the start, and on their speed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nimbus.datagen.plugin import (
+    Field,
+    Float,
+    Metres,
+    ObjectReference,
+    ObjectsReference,
+    Outcome,
+    Predicate,
+    Radians,
+    Reason,
+    World,
+    each,
+    register,
+)
+
+
+def moved(world: World, name: str) -> tuple[Float, float]:
+    """The way (3,) [m] that a thing has come since the start, in the world frame, and the angle of its turn [rad]."""
+    start, now = world.start_poses[name], world.pose(name)
+    turn = start[:3, :3].T @ now[:3, :3]
+    return now[:3, 3] - start[:3, 3], float(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1)))
+
+
+@register("predicate", "moved_by")
+class MovedBy(Predicate):
+    """The objects are so far from their start or further, in any direction or within 30 degrees of one."""
+
+    main = "object"
+    object: ObjectsReference = Field(description="What must have moved; a group means each of its objects.")
+    distance: Metres = Field(0.05, gt=0, description="Least distance from the start.")
+    along: tuple[float, float, float] | None = Field(None, description="Direction in the world frame, of any length.")
+    tolerance: Radians = Field(math.radians(30), gt=0, le=math.pi, description="How far the direction may be off.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that did not come far enough, or went elsewhere."""
+        for name in each(self.object):
+            way, _ = moved(world, name)
+            distance = float(np.linalg.norm(way))
+            if distance < self.distance or not self._follows(way / distance):
+                shown = ", ".join(f"{part * 100:.1f}" for part in way)
+                detail = f"{name} moved {distance * 100:.1f} cm: by [{shown}] cm"
+                return Outcome(success=False, reason=Reason.NOT_MOVED, detail=detail)
+        return None
+
+    def _follows(self, way: Float) -> bool:
+        if self.along is None:
+            return True
+        return float(way @ np.array(self.along)) >= float(np.linalg.norm(self.along)) * math.cos(self.tolerance)
+
+
+@register("predicate", "not_moved")
+class NotMoved(Predicate):
+    """The objects are within 2 cm and 0.2 rad of where they were at the start."""
+
+    main = "object"
+    object: ObjectsReference = Field(description="What must stay; a group means each of its objects.")
+    tolerance: Metres = Field(0.02, gt=0, description="How far it may have moved.")
+    turn: Radians = Field(0.2, gt=0, description="How far it may have turned or tipped.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that moved."""
+        for name in each(self.object):
+            way, turn = moved(world, name)
+            distance = float((way @ way) ** 0.5)
+            if distance > self.tolerance or turn > self.turn:
+                detail = f"{name} moved {distance * 100:.1f} cm and turned {turn:.2f} rad"
+                return Outcome(success=False, reason=Reason.KNOCKED_OVER, detail=detail)
+        return None
+
+
+@register("predicate", "turned_by")
+class TurnedBy(Predicate):
+    """The angle between the object's orientation and that at the start is within 15 degrees of what is asked.
+
+    About whatever axis: upside down is 180 degrees, on a side is 90.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What must be turned.")
+    by: Radians = Field(math.pi, gt=0, le=math.pi, description="The angle.")
+    tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi, description="How far it may be off.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Not turned, or otherwise."""
+        _, turn = moved(world, self.object)
+        if abs(turn - self.by) <= self.tolerance:
+            return None
+        detail = f"{self.object} is turned by {math.degrees(turn):.0f} of {math.degrees(self.by):.0f} deg"
+        return Outcome(success=False, reason=Reason.NOT_MOVED, detail=detail)
+
+
+@register("predicate", "fixtures_unmoved")
+class FixturesUnmoved(Predicate):
+    """No fixture was pushed away or tipped."""
+
+    tolerance: Metres = Field(0.01, gt=0, description="How far a fixture may have moved.")
+    turn: Radians = Field(0.1, gt=0, description="How far it may have turned or tipped.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first fixture that moved."""
+        for name in world.stage.fixtures:
+            change = np.linalg.inv(world.start_poses[name]) @ world.pose(name)
+            distance = float(np.linalg.norm(change[:3, 3]))
+            tilt = float(np.arccos(np.clip((np.trace(change[:3, :3]) - 1) / 2, -1, 1)))
+            if distance > self.tolerance or tilt > self.turn:
+                detail = f"{name} moved {distance * 100:.1f} cm and turned {tilt:.2f} rad"
+                return Outcome(success=False, reason=Reason.FIXTURE_MOVED, detail=detail)
+        return None
+
+
+@register("predicate", "at_rest")
+class AtRest(Predicate):
+    """The objects are slower than 2 cm/s and turn slower than 0.5 rad/s; without a name, all objects."""
+
+    main = "object"
+    object: ObjectsReference | None = Field(None, description="What must be at rest; everything when not given.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first that still moves."""
+        for name in world.objects if self.object is None else each(self.object):
+            if not world.is_at_rest(name):
+                linear, angular = world.simulation.body_speed(name)
+                detail = f"{name} moves at {linear:.3f} m/s and {angular:.2f} rad/s"
+                return Outcome(success=False, reason=Reason.NOT_AT_REST, detail=detail)
+        return None
+
+
+@register("predicate", "nothing_on_floor")
+class NothingOnFloor(Predicate):
+    """No object fell off the table."""
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that lies deeper than it did."""
+        for name in world.objects:
+            if world.has_fallen(name):
+                return Outcome(success=False, reason=Reason.ON_FLOOR, detail=f"{name} fell")
+        return None

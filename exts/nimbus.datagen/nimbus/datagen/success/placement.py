@@ -1,0 +1,308 @@
+"""Conditions on the position of objects relative to other things, regions and the world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from nimbus.datagen.execute.toolkit import WORLD, find_frame, is_resting_on, measure_gap
+from nimbus.datagen.plugin import (
+    ContainerReference,
+    Field,
+    Float,
+    Metres,
+    ObjectReference,
+    ObjectsReference,
+    Outcome,
+    PoseReference,
+    Predicate,
+    PydanticCustomError,
+    Radians,
+    Ratio,
+    Reason,
+    SupportReference,
+    World,
+    each,
+    model_validator,
+    quat_to_matrix,
+    register,
+)
+
+_HEIGHT = 0.005
+"""[m] So near to the surface of a region its lowest point must be."""
+_WAYS = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "behind": (1, 0)}
+"""x, y of each side in the frame of the robot, which looks along x."""
+
+
+def contains(world: World, container: str, name: str, *, cavity: str | None = None) -> bool:
+    """Whether an object's centre of mass lies within a container's walls and below its rim.
+
+    Args:
+        world: The scene.
+        container: A fixture, or an object with cavities.
+        name: The object.
+        cavity: Only this cavity, or those of this part; any when not given.
+    """
+    center = world.pose(name) @ np.append(world.model(name).center_of_mass, 1.0)
+    places = (((np.linalg.inv(frame) @ center)[:3], low, high) for frame, low, high in _rooms(world, container, cavity))
+    return any(bool(np.all(place > low) and np.all(place < high)) for place, low, high in places)
+
+
+def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[Float, Float, Float]]:
+    """The rooms inside a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
+    if container not in world.objects:
+        low, high = world.fixture(container).bounds
+        yield world.pose(container), np.array(low), np.array(high)
+        return
+    model = world.model(container)
+    frames = {container: model.cavities} | {f"{container}.{part.name}": part.cavities for part in model.parts}
+    for body, cavities in frames.items():
+        for name, (low, high) in cavities.items():
+            if cavity in (None, name, body.removeprefix(f"{container}.")):
+                yield world.pose(body), low, high
+
+
+@register("predicate", "inside")
+class Inside(Predicate):
+    """The objects' centres of mass are within the container's walls and below its rim."""
+
+    main = "object"
+    object: ObjectsReference = Field(description="What must be inside; a group means each of its objects.")
+    container: ContainerReference = Field(description="The fixture or object that must contain it.")
+    cavity: str | None = Field(None, description="Name of a part or cavity, such as drawer_0; any when not given.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Wrong bin, on the floor, or just not inside."""
+        outside = (name for name in each(self.object) if not contains(world, self.container, name, cavity=self.cavity))
+        return next((self._why(world, name) for name in outside), None)
+
+    def _why(self, world: World, name: str) -> Outcome:
+        for fixture in world.stage.fixtures:
+            if fixture != self.container and contains(world, fixture, name):
+                detail = f"{name} is in {fixture}, not in {self.container}"
+                return Outcome(success=False, reason=Reason.WRONG_BIN, detail=detail)
+        if world.has_fallen(name):
+            return Outcome(success=False, reason=Reason.ON_FLOOR, detail=f"{name} fell")
+        return Outcome(success=False, reason=Reason.NOT_IN_BIN, detail=f"{name} is not in {self.container}")
+
+
+@register("predicate", "on")
+class On(Predicate):
+    """The objects touch the support from above; a region: its surface, their middle within its edges."""
+
+    main = "object"
+    object: ObjectsReference = Field(description="What must rest on it; a group means each of its objects.")
+    support: SupportReference = Field(description="The object, fixture or region that it must rest on.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that lies elsewhere."""
+        for name in each(self.object):
+            why = self._off_region(world, name) if self.support in world.regions else self._off_thing(world, name)
+            if why:
+                reason = Reason.ON_FLOOR if world.has_fallen(name) else Reason.NOT_ON
+                return Outcome(success=False, reason=reason, detail=why)
+        return None
+
+    def _off_thing(self, world: World, name: str) -> str:
+        supports = is_resting_on(world, name)
+        return "" if self.support in supports else f"{name} rests on {_listed(supports)}, not on {self.support}"
+
+    def _off_region(self, world: World, name: str) -> str:
+        region = world.regions[self.support]
+        low, high = world.bounds(name)
+        off = np.abs((low + high)[:2] / 2 - region.center) - np.array(region.size) / 2
+        height = low[2] - world.stage.surfaces[region.on].upper[2]
+        if off.max() > 0 or abs(height) > _HEIGHT:
+            return (
+                f"{name} is {max(0.0, float(off.max())) * 100:.1f} cm off {self.support}, {height * 100:.1f} cm above"
+            )
+        supports = is_resting_on(world, name)
+        return "" if WORLD in supports else f"{name} rests on {_listed(supports)}, not on {region.on}"
+
+
+def _listed(supports: set[str]) -> str:
+    return ", ".join(sorted(supports)) or "nothing"
+
+
+@register("predicate", "stacked")
+class Stacked(Predicate):
+    """Every object but the first rests on the one before it, touching it from above."""
+
+    main = "objects"
+    objects: ObjectsReference = Field(description="A group, or a list from the lowest to the highest.")
+    order: Literal["given", "any"] = Field("given", description="Whether the order of the list matters.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that does not rest on its neighbour."""
+        names = each(self.objects)
+        if self.order == "any":
+            names = sorted(names, key=world.lowest_point)
+        for below, above in pairwise(names):
+            if below not in (supports := is_resting_on(world, above)):
+                detail = f"{above} rests on {', '.join(sorted(supports)) or 'nothing'}, not on {below}"
+                return Outcome(success=False, reason=Reason.NOT_ON, detail=detail)
+        return None
+
+
+@register("predicate", "beside")
+class Beside(Predicate):
+    """The object is within 8 cm of the other one, neither rests on the other, and it is on the side that is named.
+
+    A side is as the robot sees it: within 45 degrees of that way, from the middle of the other one; front is nearer to
+    the robot.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What must stand there.")
+    of: ContainerReference = Field(description="The object or fixture that it must stand next to.")
+    within: Metres = Field(0.08, gt=0, le=1, description="Largest distance between the two surfaces.")
+    side: Literal["left", "right", "front", "behind"] | None = Field(None, description="Any when not given.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Too far, on top, or on another side."""
+        if why := self._why(world):
+            return Outcome(success=False, reason=Reason.OFF_TARGET, detail=f"{self.object} {why} {self.of}")
+        return None
+
+    def _why(self, world: World) -> str:
+        distance = measure_gap(world, self.object, self.of, most=2 * self.within)
+        if distance > self.within:
+            return f"is {distance * 100:.1f} cm or more from"
+        if self.of in is_resting_on(world, self.object) or self.object in is_resting_on(world, self.of):
+            return "is not beside, but on or below"
+        if self.side is None:
+            return ""
+        one, other = (np.add(*world.bounds(name)) / 2 for name in (self.object, self.of))
+        ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ (one - other)
+        way = np.array(_WAYS[self.side]) @ (ahead, left)
+        return "" if way >= np.hypot(ahead, left) * np.cos(np.pi / 4) else f"is not on the {self.side} side of"
+
+
+@register("predicate", "near")
+class Near(Predicate):
+    """The surfaces of the objects are within 5 cm of the other thing's, in any direction; touching is near."""
+
+    main = "object"
+    object: ObjectsReference = Field(description="What must be near; a group means each of its objects.")
+    to: ContainerReference = Field(description="The object or fixture that it must be near to.")
+    within: Metres = Field(0.05, gt=0, le=2, description="Largest distance between the two surfaces.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that is too far."""
+        for name in each(self.object):
+            distance = measure_gap(world, name, self.to, most=2 * self.within)
+            if distance > self.within:
+                more = "more than " if distance >= 2 * self.within else ""
+                detail = f"{name} is {more}{distance * 100:.1f} cm from {self.to}"
+                return Outcome(success=False, reason=Reason.OFF_TARGET, detail=detail)
+        return None
+
+
+@register("predicate", "inserted")
+class Inserted(Predicate):
+    """The peg's frame ``tip`` is inside the hole, at least as deep as a share of it."""
+
+    main = "object"
+    object: ObjectReference = Field(description="The peg.")
+    into: ObjectReference = Field(description="What has the hole.")
+    hole: str = Field("hole", description="Name of the hole.")
+    depth: Ratio = Field(0.6, gt=0, le=1, description="Least share of the hole's depth.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Beside the hole, or not deep enough."""
+        low, high = world.model(self.into).cavities[self.hole]
+        tip = world.pose(self.object) @ find_frame(world, self.object, "tip")[:, 3]
+        place = (np.linalg.inv(world.pose(self.into)) @ tip)[:3]
+        depth = float((high[2] - place[2]) / (high[2] - low[2]))
+        if np.all(place[:2] > low[:2]) and np.all(place[:2] < high[:2]) and depth >= self.depth:
+            return None
+        detail = f"the tip of {self.object} is {depth:.0%} deep in {self.hole} of {self.into}"
+        return Outcome(success=False, reason=Reason.NOT_INSERTED, detail=detail)
+
+
+@register("predicate", "at_pose")
+class AtPose(Predicate):
+    """The middle of the object's bounds, or the robot's tool, is within 2 cm of a point."""
+
+    main = "at"
+    object: ObjectReference | None = Field(None, description="What must be there; the tool when not given.")
+    at: PoseReference = Field(description="The point: [x, y, z] in the world frame [m], or in words: start.center.")
+    within: Metres = Field(0.02, gt=0, description="Largest distance.")
+    axes: Literal["xyz", "xy", "z"] = Field("xyz", description="Which axes of the world count.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """Elsewhere."""
+        here = world.tool_pose()[:3, 3] if self.object is None else np.add(*world.bounds(self.object)) / 2
+        away = (here - np.asarray(self.at, dtype=float))[["xyz".index(axis) for axis in self.axes]]
+        distance = float(np.linalg.norm(away))
+        if distance <= self.within:
+            return None
+        detail = f"{self.object or 'the tool'} is {distance * 100:.1f} cm away"
+        return Outcome(success=False, reason=Reason.OFF_TARGET, detail=detail)
+
+
+@register("predicate", "aligned")
+class Aligned(Predicate):
+    """The object's heading, or one of its axes, is within 10 degrees of another thing's or the world's.
+
+    Without ``axis`` headings are compared, and ``every`` says after which turn the object looks the same: 90 deg for a
+    block, 180 deg for a book. With ``axis`` that axis of both is compared, and its sense does not matter.
+    """
+
+    main = "object"
+    object: ObjectReference = Field(description="What must be aligned.")
+    to: ContainerReference | None = Field(None, description="With what; the axes of the world when not given.")
+    yaw: Radians = Field(0.0, description="Heading that it should have to the other.")
+    every: Radians = Field(2 * math.pi, gt=0, le=2 * math.pi, description="Turns of so much make no difference.")
+    axis: Literal["x", "y", "z"] | None = Field(None, description="Compare this axis of both, not the heading.")
+    tolerance: Radians = Field(math.radians(10), gt=0, le=math.pi / 2, description="How far it may be off.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Aligned:
+        if self.axis is not None and self.yaw != 0.0:
+            raise PydanticCustomError("aligned", "yaw and axis do not go together", {"instead": "give one of them"})
+        return self
+
+    def failure(self, world: World) -> Outcome | None:
+        """Turned away."""
+        turn = world.pose(self.object)[:3, :3]
+        other = np.eye(3) if self.to is None else world.pose(self.to)[:3, :3]
+        off = self._between_axes(turn, other) if self.axis else self._between_headings(turn, other)
+        if off <= self.tolerance:
+            return None
+        detail = f"{self.object} is turned by {math.degrees(off):.0f} deg from {self.to or 'the world'}"
+        return Outcome(success=False, reason=Reason.NOT_ALIGNED, detail=detail)
+
+    def _between_axes(self, turn: np.ndarray, other: np.ndarray) -> float:
+        column = "xyz".index(self.axis or "x")
+        return math.acos(min(1.0, abs(float(turn[:, column] @ other[:, column]))))
+
+    def _between_headings(self, turn: np.ndarray, other: np.ndarray) -> float:
+        off = _heading(turn) - _heading(other) - self.yaw
+        return abs((off + self.every / 2) % self.every - self.every / 2)
+
+
+def _heading(turn: np.ndarray) -> float:
+    return math.atan2(turn[1, 0], turn[0, 0])
+
+
+@register("predicate", "upright")
+class Upright(Predicate):
+    """The objects' own vertical axes are within 15 degrees of the world's."""
+
+    main = "object"
+    object: ObjectsReference = Field(description="What must stand; a group means each of its objects.")
+    tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi / 2, description="How far it may lean.")
+
+    def failure(self, world: World) -> Outcome | None:
+        """The first object that leans."""
+        for name in each(self.object):
+            lean = math.acos(max(-1.0, min(1.0, float(world.pose(name)[2, 2]))))
+            if lean > self.tolerance:
+                detail = f"{name} leans by {math.degrees(lean):.0f} deg"
+                return Outcome(success=False, reason=Reason.TOPPLED, detail=detail)
+        return None

@@ -1,0 +1,70 @@
+"""Opened assets of a task: what its load component makes and the later stages use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.robots.robot import Robot
+    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.usd.stage import StageInfo
+
+REACH_CELL = 0.05
+"""[m] Resolution of the reach map."""
+
+
+@dataclass(frozen=True)
+class ReachMap:
+    """Cells of a region over which the robot can point its tool down."""
+
+    origin: tuple[float, float]
+    """Lower corner of the region, x and y in the world [m]."""
+    cells: np.ndarray
+    """(X, Y) bool"""
+
+    def __call__(self, x: float, y: float) -> bool:
+        """Whether the cell of a point [m] is within reach."""
+        i, j = (int((value - low) // REACH_CELL) for value, low in zip((x, y), self.origin, strict=True))
+        return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
+
+    def to_plain(self, size: tuple[float, float]) -> dict[str, Any]:
+        """For a report; ``size`` is the region's [m]."""
+        rows = ["".join("1" if cell else "0" for cell in row) for row in self.cells]
+        return {"origin": list(self.origin), "size": list(size), "cell": REACH_CELL, "reached": rows}
+
+
+class VisibleAssets(Protocol):
+    """Part of a loaded scene that renderers use."""
+
+    @property
+    def stage(self) -> StageInfo:
+        """Names and places of the scene's file."""
+        ...
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        ...
+
+    @property
+    def libraries(self) -> Mapping[str, ObjectLibrary]:
+        """Object libraries by the name that the task gives."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneAssets:
+    """Scene of a task, opened and checked."""
+
+    task: Task
+    stage: StageInfo
+    robot: Robot
+    libraries: Mapping[str, ObjectLibrary]
+    """By the name that the task gives."""
+    reach: Mapping[str, ReachMap]
+    """By region."""
