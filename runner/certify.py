@@ -25,8 +25,8 @@ from nimbus.datagen.datasets.certificates.record import (
     write_certificates,
 )
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.runner.system.threads import prepare_libraries

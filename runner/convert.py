@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from nimbus.datagen.datasets.convert.convert import Converted, convert
 from nimbus.datagen.datasets.export.options import Options
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
 from nimbus.runner.monitor.output_summary import print_output, report_pending
 from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
 from nimbus.runner.system import threads
 
 if TYPE_CHECKING:

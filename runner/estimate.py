@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
-from nimbus.runner.system.processes import usable_cores
 
 if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nimbus.datagen.datasets.export.export import Exported, check_format, export
 from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.json_text import to_json
 from nimbus.runner.monitor.output_summary import print_output, report_pending
 from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
 

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from nimbus.datagen.datasets.convert.convert import Converted
 from nimbus.datagen.datasets.filter.expression import Condition
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.info import INFO_NAME
-from nimbus.datagen.store.json_text import to_json
 from nimbus.runner.convert import print_converted
 from nimbus.runner.monitor.output_summary import print_place, report_pending
 from nimbus.runner.system import threads as threads  # one thread each

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.content_hash import LEVELS
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import dataset_hashes
 
 

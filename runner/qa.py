@@ -12,7 +12,7 @@ from nimbus.datagen.datasets.quality.checks import Examination, examine
 from nimbus.datagen.datasets.quality.finding import Finding, Level
 from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
 from nimbus.datagen.datasets.quality.view import View, open_view
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
 from nimbus.runner.system import threads as threads  # one thread each
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.stages import Planned, Request
 from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ class Replay:
 
 def command(args: argparse.Namespace) -> int:
     """Replay episodes; 1 when one ends differently."""
-    from nimbus.datagen.store.json_text import to_json
+    from nimbus.datagen.files.codec import to_json
 
     paths = episode_paths(args.folder, args.ids)
     prepare_libraries(skill_folders=args.skills)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
 from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
 from nimbus.datagen.datasets.export.publication import read_manifest
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.info import INFO_NAME
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.verify import Verification, verify
 from nimbus.runner.recompute import Recomputation, recompute
 from nimbus.runner.system.trimmed import trim_lines

@@ -38,7 +38,7 @@ def command(args: argparse.Namespace) -> int:
         raise InputError("not empty", where=f"--out {args.out}", instead="name a new folder")
     checks += check(args.task, args.out, instances=replace(instances, gpus=instances.gpus[:1]), stack=args.stack or 16)
     if args.json:
-        from nimbus.datagen.store.json_text import to_json
+        from nimbus.datagen.files.codec import to_json
 
         sys.stdout.write(to_json([asdict(item) for item in checks], indent=2) + "\n")
     else:

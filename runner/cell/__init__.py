@@ -37,6 +37,5 @@ spans.py         what workers did, for the timeline
 stamps.py        the page of progress stamps
 memfd.py         shared memory without a name
 processes.py     sessions, death with the parent, sweeping up
-cgroup.py        the cores and the memory that this machine lets us have
 ```
 """

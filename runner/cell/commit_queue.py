@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import replace
 from typing import Protocol
 
+from msgspec import structs
+
 from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo
@@ -56,14 +58,14 @@ class CommitQueue:
         self._wait()
         if self._load_time:
             first, *others = message.attempts
-            message = replace(message, attempts=(self._with_load_time(first), *others))
+            message = structs.replace(message, attempts=(self._with_load_time(first), *others))
         self._failed.append((handle, message))
 
     def store(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         """Take in an episode, for the next :meth:`commit`."""
         self._wait()
         if self._load_time:
-            message = replace(message, attempt=self._with_load_time(message.attempt))
+            message = structs.replace(message, attempt=self._with_load_time(message.attempt))
         self._written.append((handle, message))
 
     def is_due(self, now: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.scheduler import default_split, resize
@@ -12,7 +13,6 @@ from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.scale import FILE_NAME, read_scale
-from nimbus.runner.system import processes
 
 _CORES_PERIOD = 2.0
 """[s] Between two looks at how many cores there are."""
@@ -27,8 +27,8 @@ def first_split(spec: CellSpec, *, has_planner: bool) -> Split:
     """Planners and renderers to start with."""
     if spec.instances.executable and not spec.resources.workers:
         gpus = len(spec.instances.gpus)
-        return max(1, processes.usable_cores() - gpus), gpus
-    return spec.resources.workers or _split(processes.usable_cores(), has_planner=has_planner)
+        return max(1, usable_cores() - gpus), gpus
+    return spec.resources.workers or _split(usable_cores(), has_planner=has_planner)
 
 
 def _split(cores: int, *, has_planner: bool) -> Split:
@@ -53,7 +53,7 @@ class PoolSizer:
         self._progress = dispatcher.progress
         self._seat_free_at: dict[int, float] = {}
         self._follows_cores = spec.resources.workers is None and not spec.instances.executable
-        self._cores = processes.usable_cores()
+        self._cores = usable_cores()
         self._next_look = 0.0
         self._wishes = Path(spec.folder) / FILE_NAME
         self._seen = 0
@@ -171,11 +171,11 @@ class PoolSizer:
             return
         self.scaled = wish.number
         self._follows_cores = wish.workers is None
-        self._cores = processes.usable_cores()
+        self._cores = usable_cores()
         self.rescale(wish.workers or _split(self._cores, has_planner=True), why="as asked")
 
     def _follow_cores(self) -> None:
-        cores = processes.usable_cores()
+        cores = usable_cores()
         if not self._follows_cores or cores == self._cores:
             return
         before, self._cores = self._cores, cores

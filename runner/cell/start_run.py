@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.ledger import FILE_NAME
 from nimbus.datagen.store.ledger.records import Run
@@ -13,7 +14,6 @@ from nimbus.runner.cell.transport.messages import Loaded
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.monitor.foreign_files import foreign_file_lines
 from nimbus.runner.monitor.progress import Progress
-from nimbus.runner.system import processes
 
 _READ_RATE = 1e6
 """[bytes/s] of a ledger that is opened, on a slow disk and a busy machine."""
@@ -42,7 +42,7 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
     try:
         run = dataset.ledger.start_run(
             mode="cell",
-            cores=processes.usable_cores(),
+            cores=usable_cores(),
             workers="x".join(map(str, split)),
             settings={"seed": spec.seed, "reach": loaded.origin.reach},
             started=started,

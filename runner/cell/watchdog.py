@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from nimbus.datagen.machine import total_memory
 from nimbus.runner.cell.queue.deadlines import Amnesty, Deadlines, Timeliness
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
@@ -29,7 +30,7 @@ class Watchdog:
         self._pool, self.deadlines = pool, deadlines
         self.amnesty = Amnesty(tick)
         self._memory_limit = memory_limit
-        self._total_memory = processes.total_memory()
+        self._total_memory = total_memory()
         self._next_memory = 0.0
         self.resident: dict[int, int] = {}
         """[bytes] by worker"""

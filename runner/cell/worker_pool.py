@@ -7,7 +7,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from nimbus.datagen.store.publish import disk
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.restart_backoff import Backoff
 from nimbus.runner.cell.transport.channel import Channel, pair
-from nimbus.runner.cell.transport.messages import Spawn, WorkerError, all_from_bytes, to_bytes
+from nimbus.runner.cell.transport.messages import Message, Spawn, WorkerError, all_from_bytes, to_bytes
 from nimbus.runner.cell.transport.shared_slots import Slab
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.heartbeat import HeartbeatPage
@@ -174,7 +174,7 @@ class WorkerPool:
         handle.pid, handle.pidfd = pid, processes.open_pidfd(pid)
         self._selector.register(handle.pidfd, selectors.EVENT_READ, lambda: self._reap(handle))
 
-    def say(self, handle: WorkerHandle, message: Any) -> None:
+    def say(self, handle: WorkerHandle, message: Message) -> None:
         """Send an order; a worker that is gone will be noticed by its process."""
         handle.channel.post(to_bytes(message))  # short enough: what has no room goes with the next tick
 
@@ -236,7 +236,7 @@ class WorkerPool:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(handle.channel)
 
-    def _next_messages(self, handle: WorkerHandle) -> list[Any]:
+    def _next_messages(self, handle: WorkerHandle) -> Sequence[Message]:
         try:
             content = handle.channel.receive_now()
             return all_from_bytes(content) if content else []

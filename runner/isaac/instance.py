@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import nimbus
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.isaac.shared_memory import remove_shared_memory
-from nimbus.runner.system.processes import usable_cores
 
 if TYPE_CHECKING:
     from nimbus.runner.cell.worker.job import Job

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from nimbus.datagen.episode.provenance import Provenance
@@ -78,9 +78,9 @@ class RenderJob(Job):
 
 def hand_over(job: Job, spec: CellSpec) -> str:
     """What instances are told of a loaded job, as JSON; empty where they load it themselves."""
+    from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.load.scene_loader import assets_of
-    from nimbus.datagen.store.json_text import to_json
 
     if not spec.task:
         return ""
@@ -96,7 +96,7 @@ def hand_over(job: Job, spec: CellSpec) -> str:
         assets=dict(asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())),
         run_settings=dict(job.context.choices),
     )
-    return to_json(asdict(told))
+    return to_json(told)
 
 
 def render_job(spec: CellSpec, handover: str) -> Job:
@@ -109,10 +109,10 @@ def render_job(spec: CellSpec, handover: str) -> Job:
         return load_job(spec)  # somebody's own components, which load what they need
     import nimbus.datagen.render.isaacsim.renderer
     import nimbus.datagen.store.writer  # noqa: F401 (both register themselves)
+    from nimbus.datagen.files.codec import from_json
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.pipeline import load_pipeline
     from nimbus.datagen.robots.robot import load_robot
-    from nimbus.datagen.store.json_text import from_json
     from nimbus.datagen.usd.stage import read_stage
 
     told = from_json(RenderHandover, handover)

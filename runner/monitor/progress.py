@@ -10,8 +10,8 @@ from typing import Any
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.stages import Stored
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger.ledger import Attempt
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.status import FILE_NAME, STAGES, Event, Status

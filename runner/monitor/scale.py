@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.json_text import from_json, to_json
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.status import Status, read_status
 
@@ -41,7 +41,7 @@ def command(args: argparse.Namespace) -> int:
     read_info(folder)
     status = _alive(folder)
     wanted = Scale(launcher=status.launcher, number=_last(folder) + 1, workers=workers)
-    replace_text(folder / FILE_NAME, to_json(asdict(wanted)) + "\n", durable=False)
+    replace_text(folder / FILE_NAME, to_json(wanted) + "\n", durable=False)
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and (now := read_status(folder)) and now.state == "running":
         if now.scaled == wanted.number:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.json_text import from_json
+from nimbus.datagen.files.codec import from_json
 
 FILE_NAME = "status.json"
 STAGES = ("load", "randomize", "plan", "render", "store")
@@ -180,9 +180,6 @@ class Status:
     def to_plain(self) -> dict[str, Any]:
         """As it stands in the file: all fields, and what follows from them."""
         return vars(self) | {
-            "workers": [vars(worker) for worker in self.workers],
-            "ring": vars(self.ring),
-            "events": [vars(event) for event in self.events],
             "settled": self.settled,
             "elapsed_seconds": self.elapsed,
             "remaining_seconds": self.remaining,

@@ -10,7 +10,7 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.table import Table
 
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.dashboard_view import duration

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nimbus.runner.system.cgroup import cpu_quota, memory_limits
-
 TAG = "NIMBUS_CELL"
 """Environment variable that all processes of one cell have in common; see :func:`sweep`."""
 LAUNCHER = "NIMBUS_LAUNCHER"
@@ -156,17 +154,6 @@ def resident_bytes(pid: int) -> int:
         return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
         return 0
-
-
-def total_memory() -> int:
-    """[bytes] that this machine, or the control group of this process, has in all."""
-    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), *memory_limits()])
-
-
-def usable_cores() -> int:
-    """Cores that this process may keep busy: by its affinity, and by the time its control group allows."""
-    cores = len(os.sched_getaffinity(0))
-    return min(cores, max(1, round(min(cpu_quota(), cores))))
 
 
 def _prctl(option: int, value: int) -> None:

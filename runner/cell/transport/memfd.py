@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from nimbus.datagen.errors import StorageError
-from nimbus.runner.system.cgroup import memory_headrooms
+from nimbus.datagen.machine import memory_headrooms
 
 _KEPT_FREE = 64 << 20
 """[bytes] Memory that is left to others when room is asked for."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from pydantic_core import to_json as json_bytes
+import msgspec
 
+from nimbus.datagen.files.codec import to_plain
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.json_text import from_json_bytes
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.cell.transport.spec import Origin
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """Base of all messages; each carries the name of its class."""
+
 
 # Supervisor to worker
 
 
-@dataclass(frozen=True, kw_only=True)
-class Order:
+class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Work on an episode, and where its plan lies or is to lie."""
 
     index: int
@@ -32,30 +36,26 @@ class Order:
     stored_attempt: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanOrder:
+class PlanOrder(Message, frozen=True, kw_only=True):
     """Plan episodes, one after the other, each into its slot of the slab; who does everything renders them, too."""
 
     orders: tuple[Order, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RenderOrder:
+class RenderOrder(Message, frozen=True, kw_only=True):
     """Render and stage plans, one after the other."""
 
     orders: tuple[Order, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stop:
+class Stop(Message, frozen=True, kw_only=True):
     """Close and leave."""
 
 
 # Worker to supervisor
 
 
-@dataclass(frozen=True, kw_only=True)
-class Times:
+class Times(Message, frozen=True, kw_only=True):
     """Where the time went since the last such message."""
 
     spans: tuple[tuple[str, float, float], ...] = ()
@@ -64,8 +64,7 @@ class Times:
     """Phase, largest gap between stamps and total [s]."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanMade:
+class PlanMade(Message, frozen=True, kw_only=True):
     """A plan lies in its slot, or in the file."""
 
     index: int
@@ -73,8 +72,7 @@ class PlanMade:
     spilled: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Idle(Times):
+class Idle(Times, frozen=True, kw_only=True):
     """Ready for something to do."""
 
     done: int
@@ -87,8 +85,7 @@ class Idle(Times):
     """Halves of the chain that this worker has used: taking such a role again costs nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
+class Recorded(Message, frozen=True, kw_only=True):
     """Failed attempts, one row for each variant that would have shown them."""
 
     index: int
@@ -96,8 +93,7 @@ class Recorded:
     attempts: tuple[Attempt, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpisodeWritten:
+class EpisodeWritten(Message, frozen=True, kw_only=True):
     """An episode's file is whole and synced, under its staged name."""
 
     index: int
@@ -108,8 +104,7 @@ class EpisodeWritten:
     """What it tells about the dataset, when that is news."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerError:
+class WorkerError(Message, frozen=True, kw_only=True):
     """Why this worker leaves."""
 
     sort: str
@@ -125,8 +120,7 @@ class WorkerError:
 # Supervisor and fork server
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spawn:
+class Spawn(Message, frozen=True, kw_only=True):
     """Fork a worker; its channel, the slab, the stamps and its log come along as descriptors."""
 
     worker: int
@@ -135,16 +129,14 @@ class Spawn:
     """Number of the instance of Isaac Sim that it is to be; -1: none."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spawned:
+class Spawned(Message, frozen=True, kw_only=True):
     """The process of a worker."""
 
     worker: int
     pid: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loaded:
+class Loaded(Message, frozen=True, kw_only=True):
     """The job is loaded."""
 
     origin: Origin
@@ -156,24 +148,21 @@ class Loaded:
     """The renderer's kernels are not in the cache: compiling them comes first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ready:
+class Ready(Message, frozen=True, kw_only=True):
     """Workers can be forked."""
 
 
 # Supervisor to launcher
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alive:
+class Alive(Message, frozen=True, kw_only=True):
     """The supervisor's loop runs."""
 
     patience: float = 0.0
     """[s] It may say nothing for so long, because what it does next takes long."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
+class Ended(Message, frozen=True, kw_only=True):
     """The run is over."""
 
     code: int
@@ -181,30 +170,42 @@ class Ended:
     line: str = ""
 
 
-_KINDS: dict[bytes, Any] = {
-    kind.__name__.encode(): kind
-    for kind in (
-        *(PlanOrder, RenderOrder, Stop),
-        *(Idle, PlanMade, Recorded, EpisodeWritten, Times, WorkerError),
-        *(Spawn, Spawned, Loaded, Ready, Alive, Ended),
-    )
-}
+AnyMessage: TypeAlias = (
+    PlanOrder | RenderOrder | Stop
+    | Times | PlanMade | Idle | Recorded | EpisodeWritten | WorkerError
+    | Spawn | Spawned | Loaded | Ready
+    | Alive | Ended
+)  # fmt: skip
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=to_plain)
+_DECODER = msgspec.msgpack.Decoder(list[AnyMessage])
 
 
-def to_bytes(message: Any) -> bytes:
-    """A message as it travels, a line: its kind, a space, its fields as JSON; a path arrives as text."""
-    return b"%s %s" % (type(message).__name__.encode(), json_bytes(vars(message)))
+def pack(message: Message) -> msgspec.Raw:
+    """Encode a message to be sent later; its ``len`` is in bytes."""
+    return msgspec.Raw(_ENCODER.encode(message))
 
 
-def all_from_bytes(content: bytes) -> list[Any]:
-    """The messages of a datagram, a line each; ``ValueError`` when one is none."""
-    return [from_bytes(line) for line in content.split(b"\n")]
+def to_bytes(*messages: Message | msgspec.Raw) -> bytes:
+    """Encode messages as one datagram, a list in MessagePack: unlike JSON it has NaN, and tells 1 from 1.0.
+
+    Raises:
+        TypeError: A field holds a value without a plain form.
+    """
+    return _ENCODER.encode(messages)
 
 
-def from_bytes(content: bytes) -> Any:
-    """The message that such bytes are; ``ValueError`` when they are none."""
-    name, _, values = content.partition(b" ")
-    kind = _KINDS.get(name)
-    if kind is None:
-        raise ValueError(f"unknown message {name[:40]!r}")
-    return from_json_bytes(kind, values)
+def all_from_bytes(content: bytes) -> Sequence[AnyMessage]:
+    """Decode the messages of a datagram; ``ValueError`` when it is none."""
+    try:
+        return _DECODER.decode(content)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def from_bytes(content: bytes) -> AnyMessage:
+    """Decode a datagram of one message; ``ValueError`` when it is none."""
+    messages = all_from_bytes(content)
+    if len(messages) != 1:
+        raise ValueError(f"{len(messages)} messages, expected one")
+    return messages[0]

@@ -2,7 +2,7 @@
 
 ```
 prefix   magic, version, checksum, length of all, length of the header
-header   JSON: every field of the item, arrays by number; name, type, shape and offset of each array
+header   JSON: every field of the item, arrays by number; type, shape and offset of each array
 arrays   little-endian, C order, each at a multiple of 64 bytes
 ```
 The fields are those of the dataclasses themselves, so that a new one cannot be forgotten. The scene does not travel.
@@ -19,12 +19,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from nimbus.datagen.files.codec import flatten, restore
 from nimbus.datagen.stages import Planned, Randomized, Scene
-from nimbus.runner.cell.transport.fields import flatten, restore
 
 Part: TypeAlias = bytes | memoryview
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"NIMBPLAN"
 _PREFIX = struct.Struct("<8sIIQQ")
 _CHECKED = 16
@@ -47,12 +47,11 @@ def encode(item: Planned | Randomized) -> list[Part]:
         TypeError: A field holds something else than it says.
     """
     kind = next(name for name, known in _KINDS.items() if type(item) is known)
-    arrays: dict[str, np.ndarray] = {}
-    fields = flatten(item, arrays, skip=_NOT_SENT)
+    fields, arrays = flatten(item, skip=_NOT_SENT)
     table, contents, end = [], [], 0
-    for name, array in arrays.items():
+    for array in arrays:
         content = np.asarray(array, order="C").reshape(-1).view(np.uint8).data
-        table.append({"name": name, "dtype": array.dtype.str, "shape": array.shape, "offset": end})
+        table.append({"dtype": array.dtype.str, "shape": array.shape, "offset": end})
         padding = -len(content) % _ALIGNMENT
         contents += [content, bytes(padding)]
         end += len(content) + padding
@@ -78,7 +77,8 @@ def decode(buffer: bytes | memoryview, scene: Scene) -> Planned | Randomized:
     start = _check(content)
     try:
         header = json.loads(content[_PREFIX.size : start])
-        arrays = [_array(memoryview(content)[start:], **entry) for entry in header["arrays"]]
+        body = memoryview(content)[start:]
+        arrays = [_array(body, number, **entry) for number, entry in enumerate(header["arrays"])]
         return restore(_KINDS[header["kind"]], header["fields"], arrays, given={"scene": scene})
     except WireError:
         raise
@@ -104,17 +104,17 @@ def _check(content: bytearray) -> int:
     return _PREFIX.size + header_bytes
 
 
-def _array(content: memoryview, *, name: str, dtype: str, shape: list[int], offset: int) -> tuple[str, np.ndarray]:
+def _array(content: memoryview, number: int, *, dtype: str, shape: list[int], offset: int) -> np.ndarray:
     """One array in place, all of it inside of ``content``."""
     if dtype not in _DTYPES:
-        raise WireError(f"{name}: an array of {dtype!r} does not travel")
+        raise WireError(f"array {number}: type {dtype!r} is not allowed")
     numbers = [*shape, offset]
     if len(shape) > _MOST_DIMENSIONS or not all(map(_is_size, numbers)):
-        raise WireError(f"{name}: shape {shape} at {offset}")
+        raise WireError(f"array {number}: shape {shape} at {offset}")
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if offset % _ALIGNMENT or offset + size > len(content):
-        raise WireError(f"{name}: {size} bytes at {offset} of {len(content)}")
-    return name, np.ndarray(shape, dtype, buffer=content, offset=offset)
+        raise WireError(f"array {number}: {size} bytes at {offset} of {len(content)}")
+    return np.ndarray(shape, dtype, buffer=content, offset=offset)
 
 
 def _is_size(number: object) -> bool:

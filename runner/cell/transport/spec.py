@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,14 +94,14 @@ class CellSpec:
 
     def to_text(self) -> str:
         """As JSON."""
-        from nimbus.datagen.store.json_text import to_json
+        from nimbus.datagen.files.codec import to_json
 
-        return to_json(asdict(self))
+        return to_json(self)
 
     @classmethod
     def from_text(cls, text: str) -> CellSpec:
         """From JSON; ``ValueError`` when it is none."""
-        from nimbus.datagen.store.json_text import from_json
+        from nimbus.datagen.files.codec import from_json
 
         return from_json(cls, text)
 

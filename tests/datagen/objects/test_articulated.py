@@ -149,14 +149,12 @@ def test_parts_do_not_touch_what_they_are_joined_to() -> None:
 
 
 def test_a_layout_with_joints_is_stored_and_read_and_one_without_reads_as_it_always_did() -> None:
-    from dataclasses import asdict
-
-    from nimbus.datagen.store.json_text import from_plain
+    from nimbus.datagen.files.codec import from_json, parse_json, to_json
 
     item = piece("drawer_cabinet", x=0.7, fractions={"drawer_0": 0.5})
-    assert from_plain(PlacedObject, asdict(item)) == item
-    old = {name: value for name, value in asdict(item).items() if name not in ("anchored", "joints")}
-    assert from_plain(PlacedObject, old).joints == {} and not from_plain(PlacedObject, old).anchored
+    assert from_json(PlacedObject, to_json(item)) == item
+    old = {name: value for name, value in parse_json(to_json(item)).items() if name not in ("anchored", "joints")}
+    assert from_json(PlacedObject, to_json(old)).joints == {} and not from_json(PlacedObject, to_json(old)).anchored
 
 
 def test_each_part_is_a_file_of_its_own_for_a_stack_of_scenes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from nimbus.datagen.errors import StorageError
 from nimbus.runner.cell.transport.channel import pair
+from nimbus.runner.cell.transport.messages import Idle, to_bytes
 from nimbus.runner.cell.transport.shared_slots import Slab
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
@@ -115,12 +116,10 @@ def talker(pool: WorkerPool) -> tuple[WorkerHandle, socket.socket]:
     "said",
     [
         b"nothing",
-        b"[1]",
-        b"Nonsense {}",
-        b"Idle",
-        b"Idle {",
-        b'Idle {"done": "one"}',
-        b"Idle " + b"[" * 100_000,
+        to_bytes(Idle(done=1))[:-1],
+        to_bytes(Idle(done=1)).replace(b"Idle", b"Idol"),
+        to_bytes(Idle(done=1)).replace(b"\x01", b"\xc3"),
+        b"\x91" * 100_000,
         b"\xff" * 300_000,
     ],
 )
@@ -131,7 +130,7 @@ def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further
     heard: list[object] = []
     pool._on_message = lambda _, message: heard.append(message)
     end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    for content in (b'Idle {"done": 0}', said, b'Idle {"done": 1}'):
+    for content in (to_bytes(Idle(done=0)), said, to_bytes(Idle(done=1))):
         end.send(content)
     for key, _ in pool._selector.select(0):
         key.data()
@@ -150,7 +149,7 @@ def test_who_has_nothing_to_do_is_heard_again_later_and_the_last_words_of_the_de
 
     pool._on_message = hear
     for number in range(4):
-        end.send(b'Idle {"done": %d}' % number)
+        end.send(to_bytes(Idle(done=number)))
     for known in (1, 2):
         for key, _ in pool._selector.select(0):
             key.data()

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-MODULES = ("cgroup", "channel", "fields", "incidents", "memfd", "processes", "slab", "stamps", "wire")
+MODULES = ("channel", "incidents", "memfd", "processes", "slab", "stamps", "wire")
 
 ELSEWHERE = """
 import importlib, os, select, signal, socket, sys, threading

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
 
 import pytest
 
 from nimbus.runner.cell.transport.channel import LONGEST, Channel, pair
-from nimbus.runner.cell.transport.messages import Idle, PlanMade, Recorded, WorkerError, all_from_bytes
+from nimbus.runner.cell.transport.messages import Idle, PlanMade, Recorded, WorkerError, all_from_bytes, pack
 from nimbus.runner.cell.worker.result_batch import ResultBatch
 
 
-def heard(channel: Channel) -> list[list[object]]:
+def heard(channel: Channel) -> list[Sequence[object]]:
     """All that has come, by datagram."""
     return [all_from_bytes(content) for content in iter(channel.receive_now, None)]
 
@@ -90,17 +91,10 @@ def test_nothing_is_lost_between_two_threads():
 def test_what_is_too_long_for_one_datagram_comes_in_several(spare: int, datagrams: int):
     ours, theirs = pair()
     batch = ResultBatch(theirs)
-    first, second = (WorkerError(sort="", line="a line\n" + "x" * 60_000) for _ in range(2))
-    lengths = [len(line) for line in _lines(first, second)]
-    first = WorkerError(sort="", line=first.line + "x" * (LONGEST - sum(lengths) - 1 - spare))
+    first, second = (WorkerError(sort="", line="x" * length) for length in (70_000, 40_000))
+    free = LONGEST - 5 - len(pack(first)) - len(pack(second))
+    first = WorkerError(sort="", line=first.line + "x" * (free - spare))
     batch.hold_results()
     batch.result(first)
     batch.say(second)
     assert heard(ours) == ([[first, second]] if datagrams == 1 else [[first], [second]])
-
-
-def _lines(*messages: object) -> list[bytes]:
-    ours, theirs = pair()
-    for message in messages:
-        ResultBatch(theirs).say(message)
-    return list(iter(ours.receive_now, None))

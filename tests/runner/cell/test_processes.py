@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.runner.system import cgroup, processes
+from nimbus.datagen import machine
+from nimbus.runner.system import processes
 from nimbus.runner.system.processes import ALIVE, TAG
 
 IMPORTS = """
@@ -296,7 +297,7 @@ def test_memory_of_a_process_is_what_it_touched() -> None:
         assert 60 << 20 < processes.resident_bytes(process.pid) - before < 80 << 20
         process.kill()
     assert processes.resident_bytes(process.pid) == 0
-    assert processes.resident_bytes(os.getpid()) < processes.total_memory()
+    assert processes.resident_bytes(os.getpid()) < machine.total_memory()
 
 
 def test_threads_of_libraries_are_counted() -> None:
@@ -311,7 +312,9 @@ def test_threads_of_libraries_are_counted() -> None:
 
 def test_cores_are_those_of_the_affinity() -> None:
     one = min(os.sched_getaffinity(0))
-    with python(f"os.sched_setaffinity(0, {{{one}}}); print(processes.usable_cores())") as process:
+    with python(
+        f"os.sched_setaffinity(0, {{{one}}}); from nimbus.datagen import machine; print(machine.usable_cores())"
+    ) as process:
         assert say(process) == 1
 
 
@@ -326,9 +329,9 @@ def test_cores_are_limited_by_the_control_group_above(
     inner.mkdir(parents=True)
     (tmp_path / "a" / "cpu.max").write_text(quota + "\n")
     (inner / "cpu.max").write_text("max 100000\n")
-    monkeypatch.setattr(cgroup, "_groups", lambda controller: iter([(tmp_path, "a/b")]))
+    monkeypatch.setattr(machine, "_groups", lambda controller: iter([(tmp_path, "a/b")]))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-    assert processes.usable_cores() == cores
+    assert machine.usable_cores() == cores
 
 
 def test_limits_of_either_version_of_control_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,8 +350,8 @@ def test_limits_of_either_version_of_control_groups_are_read(tmp_path: Path, mon
         (tmp_path / name).mkdir()
         for file, text in contents.items():
             (tmp_path / name / file).write_text(text)
-    monkeypatch.setattr(cgroup, "_groups", lambda controller: iter([(tmp_path, name) for name in files]))
-    assert cgroup.memory_limits() == [1_000_000, 900_000]
-    assert cgroup.memory_headrooms() == [800_000, 550_000]
-    assert cgroup.cpu_quota() == 2.5
-    assert processes.total_memory() == 900_000
+    monkeypatch.setattr(machine, "_groups", lambda controller: iter([(tmp_path, name) for name in files]))
+    assert machine.memory_limits() == [1_000_000, 900_000]
+    assert machine.memory_headrooms() == [800_000, 550_000]
+    assert machine.cpu_quota() == 2.5
+    assert machine.total_memory() == 900_000

@@ -4,7 +4,7 @@ import importlib
 import json
 import struct
 import zlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -16,15 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import failure, make_layout, make_rendered, make_trajectory
 
-from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout
-from nimbus.datagen.episode.trajectory import Float, Outcome, StartState, Trajectory
+from nimbus.datagen.episode.layout import EpisodeKey, Layout
+from nimbus.datagen.episode.trajectory import Outcome, Trajectory
 from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.files.codec import flatten, to_json
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
-from nimbus.datagen.store.json_text import to_json
-from nimbus.runner.cell.transport.fields import FieldError, flatten, restore
 from nimbus.runner.cell.transport.plan_codec import VERSION, WireError, decode, encode
 
 SCENE = make_rendered().scene
@@ -98,8 +97,8 @@ def test_layouts_that_are_to_be_planned_and_rendered_in_one_go_come_back(tmp_pat
     decoded = decode(content_of(item), scene)
     assert_equal(replace(decoded, scene=SCENE), replace(item, scene=SCENE))
     assert decoded.scene is scene
-    stored, travelled = (to_json(flatten(layout, {})) for layout in (item.layouts[0], decoded.layouts[0]))
-    assert stored == travelled, "a whole number in a vector of floats must not turn into a float on the way"
+    stored, decoded_text = (to_json(layout) for layout in (item.layouts[0], decoded.layouts[0]))
+    assert stored == decoded_text, "a whole number in a vector of floats must not turn into a float on the way"
 
 
 BITS = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
@@ -138,36 +137,10 @@ def test_raw_arrays_begin_at_multiples_of_64_bytes() -> None:
     header = json.loads(content[PREFIX.size :][:header_bytes])
     start = PREFIX.size + header_bytes
     assert start % 64 == 0
-    (entry,) = (entry for entry in header["arrays"] if entry["name"].endswith("trajectory/joint_positions"))
+    entry = header["arrays"][header["fields"]["trajectory"]["joint_positions"]["__array__"]]
     assert entry["offset"] % 64 == 0 and entry["shape"] == [20, 9] and entry["dtype"] == "<f8"
     raw = np.frombuffer(content, "<f8", 180, start + entry["offset"])
     assert np.array_equal(raw, make_trajectory(3).joint_positions.ravel())
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Longer(Trajectory):
-    """A trajectory as it may be one day."""
-
-    torques: Float
-    note: str
-    end: StartState
-    before: StartState | None = None
-    after: StartState | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LongerPlan:
-    trajectory: _Longer
-    layouts: tuple[Layout, ...]
-
-
-def test_a_field_that_is_added_one_day_travels_without_a_word_here() -> None:
-    start = make_trajectory().start
-    longer = _Longer(**vars(make_trajectory()), torques=np.ones((20, 7)), note="new", end=start, after=start)
-    arrays: dict[str, np.ndarray] = {}
-    plain = flatten(item := _LongerPlan(trajectory=longer, layouts=(make_layout(),)), arrays)
-    assert {"item/trajectory/torques", "item/trajectory/end/joint_positions"} <= set(arrays)
-    assert_equal(restore(_LongerPlan, json.loads(json.dumps(plain)), list(arrays.items()), given={}), item)
 
 
 def test_every_field_of_a_trajectory_is_in_the_header() -> None:
@@ -177,43 +150,30 @@ def test_every_field_of_a_trajectory_is_in_the_header() -> None:
     assert set(header["fields"]["trajectory"]) == {field.name for field in fields(Trajectory)}
 
 
-def test_a_type_that_cannot_travel_is_said_when_it_is_tried() -> None:
-    @dataclass
-    class Odd:
-        value: "set[int]"  # noqa: UP037
-
-    with pytest.raises(TypeError, match=r"a set\[int\] cannot travel"):
-        flatten(Odd({1}), {})
-
-
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"attempt": "2"}, "item/attempt: expected int, found '2'"),
-        ({"final": 1}, "item/final: expected bool, found 1"),
-        ({"times": {3: 1.0}}, "item/times: a name must be a text, found 3"),
+        ({"attempt": "2"}, "attempt: Expected `int`, got `str`"),
+        ({"final": 1}, "final: Expected `bool`, got `int`"),
+        ({"times": {3: 1.0}}, "Expected `str`, got `int` - at `key` in"),
         (
             {"trajectory": replace(make_trajectory(), time=np.zeros(3, np.float32))},
-            "time: expected an array of float64",
+            "trajectory.time: expected an array of float64, found float32",
         ),
         ({"trajectory": replace(make_trajectory(), time=cast(Any, [0.0]))}, "expected an array of float64, found list"),
-        ({"trajectory": replace(make_trajectory(), outcome=cast(Any, "won"))}, "expected Outcome, found str"),
+        (
+            {"trajectory": replace(make_trajectory(), outcome=cast(Any, "won"))},
+            "outcome: Expected `object`, got `str`",
+        ),
         (
             {"layouts": (replace(make_layout(), key=cast(Any, 1)),)},
-            "item/layouts/0/key: expected EpisodeKey, found int",
+            r"layouts\[0\].key: Expected `object`, got `int`",
         ),
     ],
 )
 def test_a_field_that_holds_something_else_than_it_says_is_not_sent(changes: dict[str, Any], what: str) -> None:
     with pytest.raises(TypeError, match=what):
         encode(planned(**changes))
-
-
-def test_numpy_numbers_travel_as_the_numbers_they_are() -> None:
-    camera = replace(make_layout().visual.cameras[0], width=cast(Any, np.int64(64)), vertical_fov=np.float64(0.9))
-    assert flatten(camera, {})["width"] == 64
-    back = restore(Camera, json.loads(json.dumps(flatten(camera, {}))), [], given={})
-    assert type(back.width) is int and back.vertical_fov == 0.9
 
 
 CONTENT = content_of(planned())
@@ -275,11 +235,10 @@ def _first_array(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (_first_array(dtype="<i8"), "its array of float64 is missing"),
-        (_first_array(dtype="O"), "an array of 'O' does not travel"),
-        (_first_array(dtype="<c16"), "does not travel"),
+        (_first_array(dtype="<i8"), "expected an array of float64, found int64"),
+        (_first_array(dtype="O"), "type 'O' is not allowed"),
+        (_first_array(dtype="<c16"), "is not allowed"),
         (_first_array(dtype=["<f8"]), "makes no sense"),
-        (_first_array(name="item/trajectory/rate"), "its array of float64 is missing"),
         (_first_array(shape=[1 << 40]), "shape"),
         (_first_array(shape=[-20]), "shape"),
         (_first_array(shape=[20.0]), "shape"),
@@ -290,19 +249,24 @@ def _first_array(**changes: Any) -> Any:
         (_first_array(offset=1 << 20), "bytes at 1048576 of"),
         (_first_array(offset=-64), "shape"),
         (_first_array(extra=1), "makes no sense"),
-        (lambda header: header["arrays"].pop(), "is missing"),
+        (lambda header: header["arrays"].pop(), "expected an array of float64, found dict"),
         (lambda header: header["arrays"].append(header["arrays"][0]), "arrays that no field has"),
-        (lambda header: header["arrays"].reverse(), "is missing"),
-        (lambda header: header["fields"].pop("attempt"), "fields .* expected"),
-        (lambda header: header["fields"].update(scene=None), "fields .* expected"),
-        (lambda header: header["fields"].update(attempt=True), "expected int, found True"),
-        (lambda header: header["fields"].update(layouts={}), "expected a list, found dict"),
-        (lambda header: header["fields"]["trajectory"].update(time=1), "its array of float64 is missing"),
-        (lambda header: header["fields"]["trajectory"].update(time=None), "expected a int, found NoneType"),
-        (lambda header: header["fields"]["trajectory"]["outcome"].update(reason="bored"), "'bored' is not a valid"),
-        (lambda header: header["fields"]["layouts"][0]["visual"]["light"]["color"].pop(), "expected 3 values, found 2"),
+        (lambda header: header["fields"].pop("attempt"), "missing required field `attempt`"),
+        (lambda header: header["fields"].update(scene=None), "unknown field `scene`"),
+        (lambda header: header["fields"].update(attempt=True), "attempt: Expected `int`, got `bool`"),
+        (lambda header: header["fields"].update(layouts={}), "layouts: Expected `array`, got `object`"),
+        (lambda header: header["fields"]["trajectory"].update(time=1), "time: expected an array of float64, found int"),
+        (
+            lambda header: header["fields"]["trajectory"].update(time=None),
+            "time: expected an array of float64, found NoneType",
+        ),
+        (lambda header: header["fields"]["trajectory"]["outcome"].update(reason="bored"), "Invalid enum value 'bored'"),
+        (
+            lambda header: header["fields"]["layouts"][0]["visual"]["light"]["color"].pop(),
+            "Expected `array` of length 3",
+        ),
         (lambda header: header.update(kind="stored"), "makes no sense: KeyError"),
-        (lambda header: header.update(kind="randomized"), "fields .* expected"),
+        (lambda header: header.update(kind="randomized"), "unknown field"),
         (lambda header: header.clear(), "makes no sense"),
     ],
 )
@@ -327,15 +291,9 @@ def test_a_damaged_header_with_a_good_checksum_gives_an_item_of_the_right_shape_
 
 
 def _arrays(trajectory: Trajectory) -> list[np.ndarray]:
-    found: dict[str, np.ndarray] = {}
-    flatten(trajectory, found)
-    assert len(found) == 12
-    return list(found.values())
-
-
-def test_fields_of_another_kind_are_refused() -> None:
-    with pytest.raises(FieldError, match="item: expected a dict, found list"):
-        restore(Camera, [], [], given={})
+    _, arrays = flatten(trajectory)
+    assert len(arrays) == 12
+    return arrays
 
 
 def test_the_scene_is_the_renderers_own() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 _LONGEST = 500
 """Letters of a part of a message: what a file holds is quoted, not poured out."""
@@ -27,6 +28,10 @@ class InputError(Exception):
         self.what, self.where, self.instead = _clipped(what), where, _clipped(instead)
         line = f"{where}: {self.what}" if where else self.what
         super().__init__(f"{line}; {self.instead}" if instead else line)
+
+    def __reduce__(self) -> tuple[Callable[[str], InputError], tuple[str]]:
+        """Keep the three parts on the way from another process."""
+        return partial(type(self), where=self.where, instead=self.instead), (self.what,)
 
 
 def _clipped(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Files that people write: strict YAML, quantities, lookup, caches, atomic writes."""
+"""Files that people and programs read and write: formats, atomic writes."""

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from pathlib import Path
 
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
+from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.meshes.triangles import Triangles
@@ -111,13 +110,8 @@ def _simplify(triangles: Triangles) -> tuple[Float, Float]:
 
 def _save(path: Path, corners: Float, normals: Float) -> None:
     """Write a file that is there as a whole or not at all."""
-    temporary = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.npz")
-    try:
-        with writing(path.parent):
-            np.savez(temporary, corners=corners, normals=normals)
-            os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path, durable=False, shared=True) as temporary, writing(path.parent), temporary.open("wb") as file:
+        np.savez(file, corners=corners, normals=normals)
 
 
 def _unit_normals(corners: Float) -> Float:

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image as PillowImage
 
+from nimbus.datagen.files.atomic import replacing, write_atomic
 from nimbus.datagen.files.cache import writing
 from nimbus.datagen.objects.model import Float, Int, MovingPart, ObjectModel
 
@@ -27,18 +26,11 @@ def write_usd(model: ObjectModel, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
-    token = f".{os.getpid()}-{secrets.token_hex(4)}"
-    temporary = path.with_name(f"{token}{path.suffix}")
-    temporary_texture = path.with_name(f"{token}.png")
-    try:
-        with writing(path.parent):
-            PillowImage.fromarray(model.texture).save(temporary_texture)
-            os.replace(temporary_texture, texture)
-            temporary.write_text(_text(model, texture.name))
-            os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-        temporary_texture.unlink(missing_ok=True)
+    # Pillow's own errors are told from a full disk by the room left, so before the temporary file is removed.
+    with replacing(texture, durable=False, shared=True) as temporary, writing(path.parent):
+        PillowImage.fromarray(model.texture).save(temporary, format="PNG")
+    with writing(path.parent):
+        write_atomic(path, _text(model, texture.name), durable=False, shared=True)
 
 
 def _text(model: ObjectModel, texture: str) -> str:

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json as json_bytes
-
+from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.codec import to_compact_json
 from nimbus.datagen.store.episode_file.content_check import is_whole, is_whole_video
 from nimbus.datagen.store.episode_file.videos import staged_video_path
 from nimbus.datagen.store.failpoints import failpoint
@@ -20,7 +20,7 @@ from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, status_of
-from nimbus.datagen.store.publish import disk, sync_folder
+from nimbus.datagen.store.publish import disk
 
 ORPHANS = "orphans"
 """Folder of episode files that the ledger does not know."""
@@ -77,7 +77,7 @@ class Committer:
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or status_of(staged.attempt, EpisodeStatus.PENDING))
                     taken.append(staged)
-                    stage, detail = f"stage/{staged.path.name}", json_bytes(staged.attempt).decode()
+                    stage, detail = f"stage/{staged.path.name}", to_compact_json(staged.attempt)
                     intents[key] = self._state(staged, EpisodeStatus.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.store.commit import ORPHANS, Committer, StagedEpisode
 from nimbus.datagen.store.dataset_inference import infer_dataset_info_from_file
 from nimbus.datagen.store.dataset_origin import check_folder as check_folder
@@ -24,7 +25,7 @@ from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan, status_of
-from nimbus.datagen.store.publish import disk, replace_text, sync_folder
+from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
 
 _INFO_PERIOD = 5.0

@@ -9,13 +9,14 @@ from pathlib import Path
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.stages import Rendered, TimedObservations
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.encode import EpisodeEncoder
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.publish import disk, sync_folder
+from nimbus.datagen.store.publish import disk
 
 FOLDER = "failures"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.episode_file.schema import FORMAT_VERSION
-from nimbus.datagen.store.json_text import from_json, to_json
 
 INFO_NAME = "dataset.json"
 RESTORE = "restore this file from a copy"
@@ -86,4 +86,4 @@ def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
 
 def info_text(info: DatasetInfo) -> str:
     """The text of ``dataset.json``."""
-    return to_json(asdict(info), indent=2) + "\n"
+    return to_json(info, indent=2) + "\n"

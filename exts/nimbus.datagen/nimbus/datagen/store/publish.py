@@ -1,14 +1,15 @@
-"""Files appear whole or not at all."""
+"""Errors of the disk in one line, and text files that are replaced at once."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.files.atomic import write_atomic
 
 
 def storage_error(error: OSError, path: Path) -> StorageError:
@@ -31,37 +32,11 @@ def disk(path: Path) -> Iterator[None]:
         raise storage_error(error, path) from error
 
 
-def sync_folder(folder: Path) -> None:
-    """Put a folder's entries on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_file(path: Path) -> None:
-    """Put a file's content on the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
     """Replace a small text file at once; a reader sees the old or the new one.
 
     Raises:
         StorageError: The disk is full; the old file stays, and nothing new.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with disk(path), temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        with disk(path):
-            temporary.replace(path)
-    except StorageError:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with disk(path):
+        write_atomic(path, text, durable=durable, shared=False)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.store.commit import Committer, StagedEpisode, is_whole_file
 from nimbus.datagen.store.info import RESTORE
-from nimbus.datagen.store.json_text import from_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
-from nimbus.datagen.store.publish import disk, sync_folder
+from nimbus.datagen.store.publish import disk
 
 
 @dataclass(frozen=True, kw_only=True)

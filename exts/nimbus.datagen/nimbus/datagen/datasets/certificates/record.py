@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.json_text import from_json, to_json
+from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.version import nimbus_version
 
@@ -74,7 +74,7 @@ def write_certificates(folder: Path, subject: str, certificates: Iterable[Certif
         StorageError: The disk is full.
     """
     made = Certificates(subject=subject, nimbus=nimbus_version(), certificates=tuple(certificates))
-    replace_text(folder / FILE_NAME, to_json(asdict(made), indent=1) + "\n")
+    replace_text(folder / FILE_NAME, to_json(made, indent=1) + "\n")
     return made
 
 

@@ -17,7 +17,8 @@ from nimbus.datagen.datasets.convert.row_stats import episode_stats, side_by_sid
 from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
 from nimbus.datagen.datasets.export.parquet import GROUP_ROWS
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.publish import disk, sync_file
+from nimbus.datagen.files.atomic import replacing, sync_file
+from nimbus.datagen.store.publish import disk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +79,8 @@ class ConversionJobs:
                 stats, sizes = self._write_rows(job, paths[0])
             for path in paths:
                 sync_file(path)
-            temporary = self._seal(job).with_suffix(".tmp")
-            with temporary.open("wb") as file:
+            with replacing(self._seal(job), durable=True, shared=False) as temporary, temporary.open("wb") as file:
                 np.savez(file, stats=stats, counts=counts, names=[*sizes], sizes=[*sizes.values()])
-            sync_file(temporary)
-            temporary.replace(self._seal(job))
 
     def read(self, job: ConversionJob) -> JobOutput:
         """What it left."""

@@ -23,8 +23,8 @@ from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
 from nimbus.datagen.datasets.convert.write_v30 import link, made
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.dataset_paths import fill_template
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 
 _QUANTILES = KEYS[4:]

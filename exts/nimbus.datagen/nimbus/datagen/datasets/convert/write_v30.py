@@ -17,9 +17,10 @@ from nimbus.datagen.datasets.convert.row_stats import RowTotals, by_column, join
 from nimbus.datagen.datasets.convert.rows import numbers_of
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parquet import INT, TEXT, write_index
-from nimbus.datagen.datasets.export.processes import core_count, make_all
+from nimbus.datagen.datasets.export.processes import make_all
 from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.machine import usable_cores
 
 _PAYS = 200_000
 """Pictures that take as long to move as a process takes to start, and some more."""
@@ -42,7 +43,7 @@ def write(
     for feature in plan.source.videos:
         todo += _jobs(plan, feature, plan.video_sizes(feature), options)
     missing = [job for job in todo if not jobs.is_done(job)]
-    worth = min(core_count(), 1 + plan.frame_count * len(plan.source.videos) // _PAYS)
+    worth = min(usable_cores(), 1 + plan.frame_count * len(plan.source.videos) // _PAYS)
     make_all(jobs.do, missing, workers=workers or worth, tell=tell)
     tree = stage / "tree"
     columns: dict[str, list[Any]] = {}

@@ -12,9 +12,8 @@ from typing import Any
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
 from nimbus.datagen.datasets.certificates.record import attach_certificates
-from nimbus.datagen.datasets.export.crew import prepare
 from nimbus.datagen.datasets.export.options import Options
-from nimbus.datagen.datasets.export.parts import EpisodeParts
+from nimbus.datagen.datasets.export.parts import EpisodeParts, prepare
 from nimbus.datagen.datasets.export.publication import (
     Manifest,
     find_published,
@@ -26,8 +25,8 @@ from nimbus.datagen.datasets.export.publication import (
 )
 from nimbus.datagen.datasets.export.source import Source, open_source
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.folder import OTHER_OUT
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 

@@ -23,7 +23,7 @@ from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.datasets.export.video import join
-from nimbus.datagen.store.json_text import to_json
+from nimbus.datagen.files.codec import to_json
 
 NEEDS_PARTS = True
 

@@ -16,8 +16,8 @@ from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.datasets.export.video import join
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.h264 import PLAIN
-from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = True
 _STATS = ("min", "max", "mean", "std", "count")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.export.processes import make_all
 from nimbus.datagen.datasets.export.source import ExportItem, Signals, Source, read_signals
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, PIXELS, Encoder, check_size
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.statistics import histogram
 from nimbus.datagen.store.episode_file.videos import file_hash
-from nimbus.datagen.store.publish import disk, sync_file
+from nimbus.datagen.store.publish import disk
 
 _BLOCK = 32
 """Frames in memory at once."""
+_PIXELS_PER_WORKER = 20_000_000
+"""Pixels that take longer to encode than a process takes to start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ class EpisodeParts:
         with EpisodeFile(item.path) as episode, disk(self._folder):
             signals = read_signals(episode, source)
             histograms = {camera: self._filmed(item, episode, camera) for camera in source.cameras}
-            with _appearing(self._signals(item)) as temporary, temporary.open("wb") as file:
+            with replacing(self._signals(item), durable=True, shared=True) as temporary, temporary.open("wb") as file:
                 np.savez(
                     file,
                     state=signals.state,
@@ -116,7 +120,7 @@ class EpisodeParts:
         fps, size = self._source.fps, self._source.cameras[camera]
         check_size(camera, size, where=self._source.folder)
         with (
-            _appearing(self._encoded(item, camera)) as temporary,
+            replacing(self._encoded(item, camera), durable=True, shared=True) as temporary,
             _closing(Encoder(temporary, fps=fps, size=size)) as video,
         ):
             for start in range(0, episode.step_count, _BLOCK):
@@ -136,14 +140,25 @@ def _closing(video: Encoder) -> Iterator[Encoder]:
     video.finish()
 
 
-@contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
-    """A name to write under; the file takes its own name when it is whole and on the disk."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        sync_file(temporary)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: Callable[[int], None]) -> None:
+    """Prepare the missing episodes, in several processes where that is faster.
+
+    Args:
+        source: The dataset.
+        folder: Folder of prepared episodes.
+        workers: Processes; the fastest number when not given, 1 is this one.
+        tell: Called with the number of episodes that are left, after each.
+
+    Raises:
+        InputError: An episode does not fit in with the others, or cannot be read.
+        StorageError: The disk is full.
+    """
+    parts = EpisodeParts(source, folder)
+    missing = parts.missing()
+    make_all(parts.make, missing, workers=workers or _worker_count(source, missing), tell=tell)
+
+
+def _worker_count(source: Source, items: list[ExportItem]) -> int:
+    frames = sum(item.step_count for item in items if not item.videos)  # videos are taken as they are
+    pixels = frames * sum(width * height for width, height in source.cameras.values())
+    return min(usable_cores(), 1 + pixels // _PIXELS_PER_WORKER)

@@ -1,22 +1,19 @@
-"""Work shared out over a few processes; what is wrong in one of them is said as if it were in this one."""
+"""Items processed in a few processes, with the errors of one."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import TypeVar
-
-from nimbus.datagen.errors import InputError, StorageError
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-
-def core_count() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+_make: Callable[[Any], None]
+"""Function of this worker; sent once, because it may hold a whole dataset's table."""
 
 
 def make_all(
@@ -25,13 +22,14 @@ def make_all(
     """Make every item, in a few processes where there is more than one worker.
 
     Args:
-        make: A function of a module, or a method of what another process can be handed.
-        items: What it is called with, shared out in turn.
+        make: A function of a module, or a method of an object that can be sent to another process.
+        items: Its arguments, started in this order.
         workers: Processes; 1 is this one.
-        tell: Called with how many items are yet to come, after each.
+        tell: Called with the number of items that are left, after each.
 
     Raises:
-        InputError: As ``make`` raises it, in whichever process.
+        InputError: As ``make`` raises it, in whichever process; the others are ended.
+        BrokenProcessPool: A process died.
     """
     count = min(workers, len(items))
     if count > 1:
@@ -43,49 +41,36 @@ def make_all(
 
 
 def _in_processes(make: Callable[[T], None], items: Sequence[T], count: int, tell: Callable[[int], None]) -> None:
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    left = len(items)
-    workers, ends = [], []
-    for first in range(count):
-        mine, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(make, items[first::count], theirs), daemon=True)
-        worker.start()
-        theirs.close()
-        workers.append(worker)
-        ends.append(mine)
-    try:
-        while ends:
-            for end in wait(ends):
-                assert isinstance(end, Connection)
-                try:
-                    told = end.recv_bytes().decode()
-                except EOFError:
-                    ends.remove(end)
-                    continue
-                if told:
-                    kind, what, where, instead = told.split("\0")
-                    raise (StorageError if kind == "storage" else InputError)(what, where=where, instead=instead)
-                left -= 1
-                tell(left)
-    finally:
-        for worker in workers:
-            if ends:
-                worker.terminate()
-            worker.join()
-    if left:
-        raise RuntimeError(f"a process died that works for this one: {[worker.exitcode for worker in workers]}")
-
-
-def _work(make: Callable[[T], None], items: Sequence[T], told: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this one hears it too, and ends it
-    parent = multiprocessing.parent_process()
-    for item in items:
-        if parent is None or not parent.is_alive():
-            return
+    with ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(make,)) as pool:
         try:
-            make(item)
-        except InputError as error:
-            kind = "storage" if isinstance(error, StorageError) else "input"
-            told.send_bytes("\0".join((kind, error.what, error.where, error.instead)).encode())
-            return
-        told.send_bytes(b"")
+            futures = [pool.submit(_make_one, item) for item in items]
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                tell(len(items) - done)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
+
+
+def _begin(make: Callable[[Any], None]) -> None:
+    """Prepare a worker."""
+    global _make
+    _make = make
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it, too, and ends this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent dies: the executor's queue alone would keep it waiting."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+def _make_one(item: Any) -> None:
+    _make(item)

@@ -7,14 +7,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
-from nimbus.datagen.store.json_text import from_json, to_json
-from nimbus.datagen.store.publish import disk, replace_text, sync_folder
+from nimbus.datagen.store.publish import disk, replace_text
 
 NAME = "nimbus.json"
 CARD, CARD_PICTURE = "README.md", "card.png"
@@ -149,7 +150,7 @@ def publish(stage: Path, out: Path, manifest: Manifest) -> Manifest:
     with disk(stage):
         files = {path.relative_to(tree).as_posix(): _sealed(path) for path in sorted(tree.rglob("*")) if path.is_file()}
         manifest = Manifest(**{**vars(manifest), "files": files})
-        replace_text(tree / NAME, to_json(asdict(manifest), indent=1) + "\n")
+        replace_text(tree / NAME, to_json(manifest, indent=1) + "\n")
         for folder in {tree, *(path for path in tree.rglob("*") if path.is_dir())}:
             sync_folder(folder)
         shutil.rmtree(old, ignore_errors=True)

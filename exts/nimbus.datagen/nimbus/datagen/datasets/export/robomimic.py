@@ -14,8 +14,8 @@ from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = False
 _FILE = "dataset.hdf5"

@@ -15,8 +15,8 @@ from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import groups, pack
 from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.json_text import to_json
 
 NEEDS_PARTS = False
 MANIFEST = "manifest.parquet"

@@ -15,15 +15,16 @@ from nimbus.datagen.datasets.export.publication import stage_of, staging
 from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.datasets.filter.lerobot import no_episode
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import sync_file, sync_folder
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
-from nimbus.datagen.store.publish import disk, replace_text, sync_file, sync_folder
+from nimbus.datagen.store.publish import disk, replace_text
 
 INPUT = "filter"
 """What ``dataset.json`` calls the condition among what decides the content."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -13,6 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy.spatial import ConvexHull, KDTree
 
+from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_metres
@@ -146,17 +146,11 @@ def _keep(made: PreparedMesh, path: Path) -> None:
         arrays |= {f"piece_{index}_vertices": vertices, f"piece_{index}_faces": faces}
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **arrays)
-    for left in path.parent.glob(f".{path.stem}-*"):
+    for left in path.parent.glob(f".{path.name}.*.tmp"):
         left.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.stem}-{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        with writing(path.parent):
-            temporary.write_bytes(content.getvalue())
-            os.replace(temporary, path)
-    except FileNotFoundError:
-        return  # another process made the same at this moment, and swept ours away
-    finally:
-        temporary.unlink(missing_ok=True)
+    # FileNotFoundError: another process made the same at this moment, and swept ours away.
+    with suppress(FileNotFoundError), writing(path.parent):
+        write_atomic(path, content.getvalue(), durable=False, shared=True)
 
 
 _ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces")

@@ -18,11 +18,11 @@ from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, Placed
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.content_hash import ContentHash
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, FORMAT_VERSION, Field, feature, field_of
 from nimbus.datagen.store.episode_file.videos import CameraVideo, VideoRecord
-from nimbus.datagen.store.json_text import to_json
 from nimbus.datagen.store.publish import storage_error
 
 _CHUNKED_BYTES = 1 << 16
@@ -103,7 +103,7 @@ class EpisodeEncoder:
             self._labels(labels)
         self._text("instruction", layout.visual.instruction)
         self._text("layout", to_json(_without_defaults(asdict(layout))))
-        self._text("provenance", to_json(asdict(provenance)))
+        self._text("provenance", to_json(provenance))
 
     def attribute(self, name: str, value: str | int) -> None:
         """One more attribute; it enters no hash."""
@@ -144,7 +144,7 @@ class EpisodeEncoder:
             raise ValueError(f"observations cover {self._next_step} of {step_count} steps")
         records = {name: video.finish() for name, video in self._videos.items()}
         for name, record in records.items():
-            self._text(f"observations/video/{name}", to_json(asdict(record)))
+            self._text(f"observations/video/{name}", to_json(record))
             self._array(f"observations/histogram/{name}", self._videos[name].histogram)
         return records
 
@@ -187,7 +187,7 @@ class EpisodeEncoder:
             self._file.create_group(group)
             for name, values in sorted(getattr(trajectory, group).items()):
                 self._array(f"{group}/{name}", values)
-        self._text("outcome", to_json(asdict(trajectory.outcome)))
+        self._text("outcome", to_json(trajectory.outcome))
 
     def _skills(self, segments: tuple[SkillSegment, ...], step_count: int) -> None:
         step = np.full(step_count, -1, dtype=np.int32)

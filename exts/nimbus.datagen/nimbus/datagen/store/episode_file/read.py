@@ -17,12 +17,12 @@ from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.links import check_own
 from nimbus.datagen.store.episode_file.videos import VideoRecord
-from nimbus.datagen.store.json_text import from_json
 
 T = TypeVar("T")
 

@@ -7,9 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from pydantic_core import to_json as json_bytes
-
-from nimbus.datagen.store.json_text import from_plain, parse_json
+from nimbus.datagen.files.codec import from_plain, parse_json, to_compact_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
 
@@ -75,13 +73,14 @@ class Table(Generic[T]):
         """What :attr:`insert` takes."""
         values = list(self._values(row))
         for place in self._json_places:
-            values[place] = json_bytes(values[place]).decode() if values[place] else _EMPTY[type(values[place])]
+            values[place] = to_compact_json(values[place]) if values[place] else _EMPTY[type(values[place])]
         return values
 
     def parse(self, values: tuple[Any, ...]) -> T:
         """The row of a tuple of columns; ``ValueError`` when it is none."""
         named: dict[str, Any] = dict(zip(self.columns, values, strict=True))
-        return from_plain(self.row, named | {name: parse_json(named[name]) for name in self._json})
+        named |= {name: parse_json(named[name]) for name in self._json}
+        return from_plain(self.row, named, strict=False)  # SQLite has no truth values
 
 
 ATTEMPTS = Table(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import replacing
 
 
 def read_content(path: Path) -> bytes | None:
@@ -54,14 +54,7 @@ def replace_content(path: Path, content: bytes) -> None:
     """Through a new file beside it, so that a reader, or a crash, sees the old or the new one."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     path = path.resolve()  # a link stays a link
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path, durable=True, shared=True) as temporary:
+        temporary.touch(mode=0o600)  # nobody else reads it before it has its mode
+        temporary.chmod(mode)
+        temporary.write_bytes(content)

@@ -1,11 +1,23 @@
-"""Where the control groups of this process keep their limits, version 1 or 2, in a container or not."""
+"""Cores and memory that this process may use: by affinity and control groups, version 1 or 2, in a container or not."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 _MOUNT = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> int:
+    """Count the cores that this process may keep busy: by its affinity, and by the time its control group allows."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return min(cores, max(1, round(min(cpu_quota(), cores))))
+
+
+def total_memory() -> int:
+    """[bytes] that this machine, or the control group of this process, has in all."""
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), *memory_limits()])
 
 
 def group_files(controller: str, name: str) -> Iterator[Path]:

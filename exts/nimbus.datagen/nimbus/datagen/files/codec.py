@@ -1,0 +1,245 @@
+"""Dataclasses as JSON text, or as plain values beside raw arrays, and back without loss.
+
+msgspec does the reading: strict, by the type hints of the dataclass. Text is written by :mod:`json` and pydantic-core,
+because msgspec writes NaN as null and other digits than Python's, which content hashes depend on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial, reduce
+from operator import or_
+from pathlib import PurePath
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
+from pydantic_core import to_json as to_json_bytes
+
+T = TypeVar("T")
+
+_ARRAY = "__array__"
+"""Only key of the dictionary that stands for a raw array; its value is the array's number."""
+
+
+def to_json(value: object, *, indent: int | None = None) -> str:
+    """Encode plain values, NumPy values and dataclasses as JSON with sorted keys: the text that hashes depend on."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=indent, default=to_plain)
+
+
+def to_compact_json(value: object) -> str:
+    """Encode plain values and dataclasses as JSON without spaces, the form of the ledger: ten times faster."""
+    return to_json_bytes(value).decode()
+
+
+def parse_json(text: str) -> Any:
+    """Decode JSON text into plain values; ``ValueError`` when it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def from_json(kind: type[T], text: str) -> T:
+    """Decode JSON text into a dataclass, its nested dataclasses and tuples.
+
+    Fields that the dataclass does not have are ignored: a later Nimbus may have written them.
+
+    Raises:
+        ValueError: The text is not JSON, or not of that kind.
+    """
+    return from_plain(kind, parse_json(text))
+
+
+def from_plain(kind: type[T], value: object, *, strict: bool = True) -> T:
+    """Convert plain values into a dataclass.
+
+    Args:
+        kind: The dataclass.
+        value: Dictionaries, lists, texts and numbers.
+        strict: Refuse values of another type, except an integer for a float; otherwise 1 and ``"1"`` are true, too.
+
+    Raises:
+        ValueError: The values are not of that kind.
+    """
+    try:
+        item = msgspec.convert(value, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ValueError(_line(error)) from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    _set_defaults(item)
+    return item
+
+
+def to_plain(value: object) -> Any:
+    """Convert a value that JSON and MessagePack have no form for; the encoders' hook.
+
+    Raises:
+        TypeError: It is neither of NumPy nor a dataclass, a text or a path.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, str | PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not a plain JSON value: {value!r}")
+
+
+def flatten(item: object, *, skip: frozenset[str] = frozenset()) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """Take a dataclass apart into plain JSON values and its arrays.
+
+    Args:
+        item: The dataclass.
+        skip: Fields that are left out.
+
+    Raises:
+        TypeError: A value is not of its field's type.
+    """
+    arrays: list[np.ndarray] = []
+
+    def encode(value: object) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays.append(value)
+            return {_ARRAY: len(arrays) - 1}
+        return value.item() if isinstance(value, np.generic) else to_plain(value)
+
+    values = {field.name: getattr(item, field.name) for field in fields(item) if field.name not in skip}  # pyright: ignore[reportArgumentType]
+    plain = msgspec.to_builtins(values, enc_hook=encode)
+    try:
+        _convert(type(item), plain, dict(enumerate(arrays)), skip)
+    except ValueError as error:
+        raise TypeError(str(error)) from None
+    return plain, arrays
+
+
+def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given: Mapping[str, object]) -> T:
+    """Put together what :func:`flatten` took apart: each field must be there, and no other.
+
+    An integer in a field for a float stays one, as stored text tells them apart.
+
+    Args:
+        kind: The dataclass.
+        plain: Its plain values.
+        arrays: Its arrays, in order.
+        given: Values of the fields that were left out.
+
+    Raises:
+        ValueError: The values are not those of such a dataclass, or not all arrays belong to it.
+    """
+    unused = dict(enumerate(arrays))
+    exact = _convert(kind, plain, unused, frozenset(given))
+    item = kind(**_fields(exact, kind, unused), **given)
+    if unused:
+        raise ValueError(f"arrays that no field has: {', '.join(map(str, unused))}"[:500])
+    return item
+
+
+def _set_defaults(item: Any) -> None:
+    """Set the fields that msgspec leaves to the class, because its encoder and ``vars`` see only those of the item."""
+    kind = type(item)
+    if kind is tuple or kind is list:
+        for member in item:
+            _set_defaults(member)
+    elif kind is dict:
+        for member in item.values():
+            _set_defaults(member)
+    elif is_dataclass(kind):
+        held = vars(item)
+        count, defaults, nested = _members(kind)
+        if len(held) < count:
+            for name, default in defaults:
+                held.setdefault(name, default)
+        for name in nested:
+            _set_defaults(held[name])
+
+
+@cache
+def _members(kind: Any) -> tuple[int, tuple[tuple[str, Any], ...], tuple[str, ...]]:
+    """Count the fields of a dataclass, and list those that have a default and those that hold further dataclasses."""
+    members, hints = fields(kind), get_type_hints(kind)
+    defaults = tuple((field.name, field.default) for field in members if field.default is not MISSING)
+    return len(members), defaults, tuple(field.name for field in members if _holds_dataclass(hints[field.name]))
+
+
+def _holds_dataclass(hint: Any) -> bool:
+    return is_dataclass(hint) or any(map(_holds_dataclass, get_args(hint)))
+
+
+def _convert(kind: type, plain: object, unused: dict[int, np.ndarray], skip: frozenset[str]) -> msgspec.Struct:
+    try:
+        return msgspec.convert(plain, _exact(kind, skip), dec_hook=partial(_take, unused))
+    except msgspec.ValidationError as error:
+        raise ValueError(_line(error)) from None
+
+
+def _take(unused: dict[int, np.ndarray], kind: Any, reference: object) -> np.ndarray:
+    """Look up the array of a field; msgspec's hook for types that it does not know."""
+    dtype = np.dtype(get_args(get_args(kind)[1])[0])
+    number = reference.get(_ARRAY) if isinstance(reference, dict) else None
+    array = unused.pop(number, None) if type(number) is int else None
+    if array is None or array.dtype != dtype:
+        found = type(reference).__name__ if array is None else array.dtype
+        raise ValueError(f"expected an array of {dtype}, found {found}")
+    return array
+
+
+@cache
+def _exact(kind: Any, skip: frozenset[str] = frozenset()) -> Any:
+    """Derive a stricter type: no field has a default, none may be added, and integers for floats stay integers."""
+    if kind is float:
+        return int | float
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        members = [(field.name, _exact(hints[field.name])) for field in fields(kind) if field.name not in skip]
+        name = getattr(kind, "__name__", "")
+        return msgspec.defstruct(name, members, forbid_unknown_fields=True, namespace={"__dataclass__": kind})
+    origin, members = get_origin(kind), get_args(kind)
+    if origin is np.ndarray or not members:
+        return kind
+    members = tuple(member if member is Ellipsis else _exact(member) for member in members)
+    return reduce(or_, members) if origin in (UnionType, Union) else origin[members]  # pyright: ignore[reportOptionalSubscript]
+
+
+def _fields(exact: msgspec.Struct, kind: type, unused: dict[int, np.ndarray]) -> dict[str, Any]:
+    """Rebuild the fields of a dataclass, those without dataclasses only when arrays are left that may be in them."""
+    members = {name: getattr(exact, name) for name in exact.__struct_fields__}
+    for name in members if unused else _members(kind)[2]:
+        if name in members:
+            members[name] = _rebuild(members[name], unused)
+    return members
+
+
+def _rebuild(value: Any, unused: dict[int, np.ndarray]) -> Any:
+    """Replace exact types by their dataclasses, and references to arrays where plain values stand by lists."""
+    if isinstance(value, msgspec.Struct):
+        kind = type(value).__dataclass__  # pyright: ignore[reportAttributeAccessIssue]
+        return kind(**_fields(value, kind, unused))
+    if type(value) is tuple:
+        return tuple([_rebuild(member, unused) for member in value])
+    if type(value) is list:
+        return [_rebuild(member, unused) for member in value]
+    if type(value) is dict:
+        if value.keys() == {_ARRAY}:
+            return _take_any(value[_ARRAY], unused)
+        return {key: _rebuild(member, unused) for key, member in value.items()}
+    return value
+
+
+def _take_any(number: object, unused: dict[int, np.ndarray]) -> Any:
+    if type(number) is not int or number not in unused:
+        raise ValueError(f"array {number!r} is missing")
+    return unused.pop(number).tolist()
+
+
+def _line(error: msgspec.ValidationError) -> str:
+    """Format an error as ``field.name: message``."""
+    message, found, path = str(error).rpartition(" - at `$")
+    path = path.strip("`.")
+    return f"{path}: {message}" if found and path else message if found else str(error)
