@@ -1,11 +1,8 @@
-"""``nimbus certify DIR``: replay, fresh renderings, labels against poses, accounting; stored with the dataset."""
+"""Certificates of a dataset: replay, fresh renderings, labels against poses, accounting; stored with the dataset."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ from nimbus.datagen.datasets.certificates.record import (
     write_certificates,
 )
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -34,16 +30,6 @@ from nimbus.runner.system.threads import prepare_libraries
 _STEPS = 6
 """Moments of an episode that are looked at, beside the first and the last."""
 _TOLD = 20
-
-
-def command(args: argparse.Namespace) -> int:
-    """Certify; 1 when something is broken."""
-    found = certify(args.folder, sample=args.sample, skills=args.skills)
-    if args.json:
-        sys.stdout.write(to_json(asdict(found), indent=2) + "\n")
-    else:
-        print_certificates(found)
-    return 0 if found.hold else 1
 
 
 def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None = None) -> Certificates:

@@ -1,18 +1,11 @@
-"""``nimbus objects``: the libraries, or the kinds of one with size, mass and grasps, also as a picture."""
+"""Kinds of an object library with size, mass and grasps, also as a picture."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import scene_folder, scene_names
-from nimbus.runner.tasks import summary
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -22,34 +15,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.grasp import GripperShape
 
 _TILE, _COLUMNS = 180, 6
-
-
-def command(args: argparse.Namespace) -> int:
-    """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
-    from nimbus.datagen.objects.library import ObjectLibrary
-
-    if not args.library:
-        if args.sheet:
-            raise InputError(
-                "a sheet shows one library", where="--sheet", instead="nimbus objects kitchen --sheet OUT.png"
-            )
-        for name in scene_names("objects"):
-            library = ObjectLibrary.open(name)
-            about = summary(scene_folder("objects") / f"{name}.yaml")
-            sys.stdout.write(f"{name:<12} {len(library.kinds):>3} kinds  {about}\n")
-        return 0
-    library = ObjectLibrary.open(args.library)
-    if args.sheet:
-        _save(sheet(library), args.sheet)
-    from nimbus.datagen.robots.robot import load_robot
-
-    rows = [("kind", "class", "variants", "size [mm]", "mass [g]", "pieces", f"grasps ({args.robot})")]
-    rows += list(figures(library, load_robot(args.robot, where="--robot").gripper.shape))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        line = "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
-        sys.stdout.write(f"{line.rstrip()}\n")
-    return 0
 
 
 def figures(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str, ...]]:
@@ -94,12 +59,3 @@ def sheet(library: ObjectLibrary) -> Image.Image:
 def _label(model: ObjectModel) -> tuple[str, str]:
     size = " x ".join(f"{1000 * side:.0f}" for side in np.ptp(model.bounds, axis=0))
     return model.kind.replace("_", " "), f"{size} mm, {1000 * model.mass:.3g} g"
-
-
-def _save(picture: Image.Image, path: Path) -> None:
-    try:
-        picture.save(path)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot be written: {error}", where=str(path), instead="give a path that ends in .png"
-        ) from None

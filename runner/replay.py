@@ -1,17 +1,15 @@
-"""``nimbus replay``: run stored actions in physics again, from the file alone, and compare how it ends."""
+"""Replay of stored actions in physics, from the file alone, and the comparison of how it ends."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.runner.system.threads import prepare_libraries
+from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,30 +24,6 @@ class Replay:
     """Largest difference of a joint position over the episode [rad or m]."""
     body_error: float
     """Largest difference of a body position over the episode [m]."""
-
-
-def command(args: argparse.Namespace) -> int:
-    """Replay episodes; 1 when one ends differently."""
-    from nimbus.datagen.files.codec import to_json
-
-    paths = episode_paths(args.folder, args.ids)
-    prepare_libraries(skill_folders=args.skills)
-    results = []
-    for path in paths:
-        result = replay(path)
-        results.append(result)
-        if not args.json:
-            verdict = "same outcome" if result.same_outcome else f"stored {result.stored}, replayed {result.replayed}"
-            sys.stdout.write(
-                f"{result.episode_id}: {verdict}; joints within {result.joint_error:.2e}, "
-                f"bodies within {result.body_error:.2e} m\n"
-            )
-    same = sum(result.same_outcome for result in results)
-    if args.json:
-        sys.stdout.write(to_json([asdict(result) for result in results], indent=2) + "\n")
-    else:
-        sys.stdout.write(f"{same} of {len(results)} with the same outcome\n")
-    return 0 if same == len(results) else 1
 
 
 def episode_paths(folder: Path, ids: list[str]) -> list[Path]:

@@ -7,18 +7,16 @@ import os
 import site
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.simulate.isaac_location import CONTAINER, VARIABLE, locate_isaac_python
 from nimbus.datagen.simulate.kit_app import VERSION
 from nimbus.runner.cell.transport.spec import Instances
 from nimbus.runner.isaac.gpu import Gpu, list_gpus
 
-PLACE = "NIMBUS_ISAACSIM"
-"""Environment variable with the folder of Isaac Sim, its ``python.sh``, or the Python that it is installed in."""
-_CONTAINER = Path("/isaac-sim")
 _PATIENCE = 120.0
 """[s] A Python may take to say what it is: a container's first start reads from a cold disk."""
 _PROBE = """
@@ -68,26 +66,12 @@ def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gp
     )
 
 
-def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where it may be, best first: named, a workstation build, a container, the environment of this Python."""
-    for name in (PLACE, "ISAAC_PATH"):
-        if place := environ.get(name, ""):
-            path = Path(place).expanduser()
-            yield path / "python.sh" if path.is_dir() else path
-    yield _CONTAINER / "python.sh"
-    if any(Path(folder, "isaacsim", "__init__.py").is_file() for folder in site.getsitepackages()):
-        yield Path(sys.executable)
-
-
 def _command(environ: Mapping[str, str]) -> Path:
-    named = environ.get(PLACE, "")
-    for path in candidates(environ):
-        if path.is_file() and os.access(path, os.X_OK):
-            return path
-        if named:
-            what = f"{PLACE} names no Python of Isaac Sim: {path}"
-            raise InputError(what, where=_WHERE, instead="name its folder, its python.sh, or the python it is in")
-    instead = f"install Isaac Sim {VERSION}.0 and name its folder in {PLACE}, see docs/isaacsim.md; or use --sim newton"
+    if path := locate_isaac_python(environ, where=_WHERE):
+        return path
+    instead = (
+        f"install Isaac Sim {VERSION}.0 and name its folder in {VARIABLE}, see docs/isaacsim.md; or use --sim newton"
+    )
     raise InputError("Isaac Sim was not found", where=_WHERE, instead=instead)
 
 
@@ -121,7 +105,7 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
         theirs, ours = (".".join(map(str, pair)) for pair in (python, sys.version_info[:2]))
         instead = f"make Nimbus's environment with python{theirs}"
         raise InputError(f"Isaac Sim has Python {theirs}, this is {ours}", where=_WHERE, instead=instead)
-    if not told["by_pip"] and not command.is_relative_to(_CONTAINER):
+    if not told["by_pip"] and not command.is_relative_to(CONTAINER):
         return  # who unpacked a workstation build was asked when it was downloaded
     accepted = [environ.get(name, "") for name in ("OMNI_KIT_ACCEPT_EULA", "ACCEPT_EULA")]
     if not any(value.lower() in _YES for value in accepted):

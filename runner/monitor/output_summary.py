@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.table import Table
 
 from nimbus.runner.system.trimmed import trim_lines
+
+if TYPE_CHECKING:
+    from nimbus.datagen.datasets.convert.convert import Converted
+    from nimbus.datagen.datasets.export.export import Exported
 
 
 class OutputSummary(Protocol):
@@ -65,6 +69,23 @@ def print_output(
     if warning:
         console.print(warning, style="yellow", soft_wrap=True, markup=False, highlight=False)
     print_place(made.out, console, word=word)
+
+
+def print_exported(made: Exported, wall_seconds: float) -> None:
+    """Print what an export holds."""
+    failures = {"failures": f"{made.failure_count}, labelled, behind the episodes"} if made.failure_count else {}
+    print_output(made, wall_seconds, further=failures, word="export")
+
+
+def print_converted(made: Converted, wall_seconds: float) -> None:
+    """Print what a LeRobot dataset holds that was made from another one."""
+    further = {"taken along": _few(made.extra)} if made.extra else {}
+    warning = f"left out, for no episode names them: {_few(made.left_out)}" if made.left_out else ""
+    print_output(made, wall_seconds, further=further, warning=warning)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def print_place(out: Path, console: Console, *, word: str = "dataset") -> None:

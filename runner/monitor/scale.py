@@ -1,9 +1,7 @@
-"""``nimbus scale DIR 3x1``: more or fewer workers, in other roles, while a run goes on."""
+"""Request for more or fewer workers, or other roles, of a run that goes on: a file in its folder."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +33,17 @@ class Scale:
             raise ValueError(f"{_words(self.workers)} make nothing")
 
 
-def command(args: argparse.Namespace) -> int:
-    """Ask the run that writes into a folder for another split."""
-    folder, workers = args.folder, args.split
+def request_scale(folder: Path, workers: tuple[int, int] | None) -> str:
+    """Ask the run that writes into a folder for another split; return one line on what followed.
+
+    Args:
+        folder: Of the dataset.
+        workers: Planners and renderers; None: as many as there are cores.
+
+    Raises:
+        InputError: No run writes into the folder, or one that has no workers.
+        StorageError: The disk is full.
+    """
     read_info(folder)
     status = _alive(folder)
     wanted = Scale(launcher=status.launcher, number=_last(folder) + 1, workers=workers)
@@ -45,11 +51,9 @@ def command(args: argparse.Namespace) -> int:
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and (now := read_status(folder)) and now.state == "running":
         if now.scaled == wanted.number:
-            sys.stdout.write(f"{_words(now.split)}; before: {_words(status.split)}\n")
-            return 0
+            return f"{_words(now.split)}; before: {_words(status.split)}"
         time.sleep(0.1)
-    sys.stdout.write("asked; the run follows as soon as it can\n")
-    return 0
+    return "asked; the run follows as soon as it can"
 
 
 def read_scale(folder: Path, *, launcher: int) -> Scale | None:

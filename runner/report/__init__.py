@@ -1,40 +1,22 @@
-"""``nimbus report DIR``: what a run made, in the terminal, as JSON, and as a page that needs nothing but itself."""
+"""Report of a run: figures in the terminal, and a page that needs nothing but itself."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 from rich.columns import Columns
 from rich.console import Console
 from rich.table import Table
 
-from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import Summary, one_of_each_plan, summarize
-from nimbus.runner.report.yield_table import write_yields
 from nimbus.runner.report.yields import flag_words
 from nimbus.runner.system.trimmed import trim_lines
 
 FILE_NAME = "report.html"
-
-
-def command(args: argparse.Namespace) -> int:
-    """Print the figures and write the page."""
-    summary = summarize(args.folder, price_per_hour=args.price_per_hour)
-    if args.yields:
-        write_yields(args.yields, summary.yields)
-    if args.json:
-        sys.stdout.write(to_json(summary.to_plain(), indent=2) + "\n")
-        return 0
-    print_summary(summary)
-    page = write_report(args.folder, price_per_hour=args.price_per_hour)
-    Console().print(f"page: {page}", soft_wrap=True, markup=False, highlight=False)
-    return 0
 
 
 def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:

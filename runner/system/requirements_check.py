@@ -10,17 +10,17 @@ from pathlib import Path
 
 OLDEST = (3, 11)
 _WITHOUT = {"--help", "-h", "--version"}
-"""They work in any Python."""
+"""As the first word, they work in any Python."""
 
 
 def requirements_error(words: list[str], *, checkout: Path) -> str:
     """What is missing and what to type, in one line; empty where all is there.
 
     Args:
-        words: The command line; help needs nothing.
+        words: The command line; the help of ``nimbus`` itself needs nothing.
         checkout: Folder with Nimbus's ``pyproject.toml``.
     """
-    if not words or _WITHOUT & set(words):
+    if not words or words[0] in _WITHOUT:
         return ""
     if sys.version_info < OLDEST:
         found = ".".join(map(str, sys.version_info[:3]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -30,6 +29,8 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
         InputError: A folder of skills does not exist, or a file in it cannot be imported; there is no such device; the
             cache folder cannot be written.
     """
+    import logging
+
     import mujoco
     import warp
 

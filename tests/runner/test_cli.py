@@ -4,21 +4,33 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.runner import tasks
-from nimbus.runner.cli import main, parse_arguments
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cli import main, parse_command
+from nimbus.runner.commands import COMMANDS, PANELS, tasks
+from nimbus.runner.commands.worker_split import WorkerSplit
 
 RUNNER = Path(__file__).resolve().parents[2] / "runner" / "runner.py"
+PACKAGE = RUNNER.parents[1] / "exts" / "nimbus.datagen"
+HEAVY = {"numpy", "pydantic", "yaml", "rich", "warp", "mujoco", "newton", "pxr", "h5py", "pyarrow"}
 
 
 def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(RUNNER), *words], capture_output=True, text=True, timeout=120, **options)
 
 
-def test_help_needs_no_installation_and_next_to_no_time(tmp_path):
+def parse(*words: str) -> dict[str, Any]:
+    """Values of a command's flags."""
+    context = parse_command(words)
+    assert context
+    return context.params
+
+
+def test_help_takes_next_to_no_time(tmp_path):
     before = os.times()
     done = run("--help", cwd=tmp_path, env={"PATH": ""})
     after = os.times()
@@ -28,36 +40,105 @@ def test_help_needs_no_installation_and_next_to_no_time(tmp_path):
     assert used < 0.3
 
 
-def test_flags_are_parsed_before_anything_heavy_is_imported():
-    code = "import sys; from nimbus.runner import cli; cli.parse_arguments(['--task', 'x']); print(*sys.modules)"
-    folder = RUNNER.parents[1] / "exts" / "nimbus.datagen"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(folder)})
-    heavy = {"numpy", "pydantic", "yaml", "rich", "warp", "mujoco", "newton", "pxr", "h5py", "importlib.metadata"}
-    assert done.returncode == 0, done.stderr
-    assert not heavy & set(done.stdout.split())
+def modules_after(code: str) -> set[str]:
+    """Modules that are imported when a fresh interpreter has run the code."""
+    line = [sys.executable, "-c", f"{code}; import sys; sys.stderr.write(' '.join(sys.modules))"]
+    done = subprocess.run(line, capture_output=True, text=True, env={"PYTHONPATH": str(PACKAGE)}, check=True)
+    return set(done.stderr.split())
+
+
+def test_help_imports_neither_typer_nor_commands():
+    loaded = modules_after("from nimbus.runner.cli import main; main(['--help'])")
+    assert not {"typer", "rich", "pydantic", "numpy", "nimbus.runner.commands.run"} & loaded
+
+
+def test_help_of_commands_imports_nothing_heavy():
+    loaded = modules_after(f"from nimbus.runner.cli import main; [main([name, '-h']) for name in {[*COMMANDS]}]")
+    assert not HEAVY & loaded
+
+
+def test_only_the_given_command_is_imported():
+    loaded = modules_after("from nimbus.runner.cli import main; main(['tasks', '-h'])")
+    assert {name for name in loaded if name.startswith("nimbus.runner.commands.")} == {
+        f"nimbus.runner.commands.{name}" for name in ("options", "parser", "table", "tasks")
+    }
+
+
+def test_flags_are_checked_before_heavy_imports():
+    loaded = modules_after("from nimbus.runner.cli import main; main(['--task', 'x', '--episodes', '0'])")
+    assert not HEAVY & loaded
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_help(name: str, capsys):
+    assert main([name, "--help"]) == 0
+    out, error = capsys.readouterr()
+    assert error == "" and out.startswith(f"Usage: nimbus {name} ")
+    assert COMMANDS[name][1:] in " ".join(out.split())
+    assert main([name, "-h"]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_every_command_has_a_module_and_a_panel():
+    folder = RUNNER.parent / "commands"
+    shared = {"__init__", "options", "parser", "statement_text", "table", "worker_split"}
+    assert {path.stem for path in folder.glob("*.py")} - shared == {name.replace("-", "_") for name in COMMANDS}
+    assert sum(map(len, PANELS.values())) == len(COMMANDS)
+
+
+def test_help_groups_commands_in_panels(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    panels = [part for part in out.split("\n\n") if part.split(":")[0] in PANELS]
+    assert [panel.split(":")[0] for panel in panels] == ["make", "check", "inspect", "share", "author", "machine"]
+    assert [line.split()[0] for line in panels[0].splitlines()[1:]] == ["run", "scale", "rerender"]
+    assert "exit codes: 0 done" in out
 
 
 def test_a_line_that_begins_with_a_flag_is_a_run():
-    args = parse_arguments(["--task", "sort_trash"])
-    assert vars(args) == vars(parse_arguments(["run", "--task", "sort_trash"])) | {"parser": args.parser}
-    assert (args.command, args.task, args.episodes, args.seed, args.variants) == ("run", "sort_trash", 10, 0, 1)
-    assert (args.sim, args.planner, args.device, args.stack, args.workers) == ("newton", "ompl", "cpu", None, None)
-    assert args.out == Path("out/sort_trash")
+    values = parse("--task", "sort_trash")
+    assert values == parse("run", "--task", "sort_trash")
+    names = ("task", "episodes", "seed", "variants", "out", "sim", "planner", "device", "stack", "workers")
+    expected = ["sort_trash", 10, 0, 1, None, "newton", "ompl", "cpu", None, None]
+    assert [values[name] for name in names] == expected
 
 
-def test_a_tasks_path_gives_the_folder_its_name():
-    assert parse_arguments(["--task", "../mine/stack_cups.yaml"]).out == Path("out/stack_cups")
-    assert parse_arguments(["--task", "sort_trash", "--out", "here"]).out == Path("here")
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [("--task ../mine/stack_cups.yaml", "out/stack_cups"), ("--task sort_trash --out here", "here")],
+)
+def test_a_task_names_its_folder(words: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    specs: list[CellSpec] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nimbus.runner.run.run_spec", lambda spec, **_: specs.append(spec) or 70)
+    assert main(words.split()) == 70
+    assert specs[0].folder == str(tmp_path / folder)
 
 
 def test_flags_have_types():
     words = "run --task t --episodes 3 --seed 7 --variants 2 --stack 16 --workers 1x1 --skills a --skills b --serial"
-    args = parse_arguments(words.split())
-    assert (args.episodes, args.seed, args.variants, args.stack, args.workers) == (3, 7, 2, 16, (1, 1))
-    assert args.skills == [Path("a"), Path("b")]
-    assert args.serial
-    args = parse_arguments(["replay", "out/x", "a", "b", "--json"])
-    assert (args.folder, args.ids, args.json) == (Path("out/x"), ["a", "b"], True)
+    values = parse(*words.split())
+    names = ("episodes", "seed", "variants", "stack", "workers", "serial")
+    assert [values[name] for name in names] == [3, 7, 2, 16, WorkerSplit((1, 1)), True]
+    assert list(values["skills"]) == [Path("a"), Path("b")]
+    values = parse("replay", "out/x", "a", "b", "--json")
+    assert (values["folder"], list(values["ids"]), values["as_json"]) == (Path("out/x"), ["a", "b"], True)
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        ("scale d auto", "split", WorkerSplit(None)),
+        ("certify d --sample all", "count", None),
+        ("run --task t --certify all", "certify", None),
+        ("run --task t --stack auto", "stack", None),
+        ("export d --out o --shard-size 256MB", "shard_size", 256_000_000),
+        ("export-usd --episode d id", "episode", ("d", "id")),
+        ("filter d --out o --where=-x", "where", "-x"),
+    ],
+)
+def test_values_are_parsed(words: str, name: str, value: object):
+    assert parse(*words.split())[name] == value
 
 
 BAD = [
@@ -86,6 +167,13 @@ BAD = [
     ("taks", "unknown command 'taks'; did you mean 'tasks'? known: "),
     ("report", "the following arguments are required: DIR"),
     ("hash out --jsn", "--jsn: unknown flag; did you mean '--json'?"),
+    ("-x", "-x: unknown flag; known: --help, --version"),
+    ("filter d", "the following arguments are required: --where, --out; see nimbus filter --help"),
+    ("scale d 3x", "PxR: expected 'auto' or planners x renderers such as 2x1, found '3x'; see nimbus scale --help"),
+    ("--task t --out --serial", "--out: expected one argument; see nimbus run --help"),
+    ("export-usd --episode d", "--episode: expected 2 arguments; see nimbus export-usd --help"),
+    ("hash d --json=yes", "--json: takes no value, found 'yes'; write --json alone"),
+    ("qa d --no-json", "--no-json: unknown flag; did you mean '--json'?"),
 ]
 
 
@@ -113,7 +201,7 @@ def test_bad_input_is_one_line_without_a_traceback_in_a_real_process(tmp_path):
     ],
 )
 def test_exit_codes_say_whose_turn_it_is(error: BaseException, code: int, said: str, capsys, monkeypatch):
-    def command(args: object) -> int:
+    def command() -> int:
         raise error
 
     monkeypatch.setattr(tasks, "command", command)
@@ -129,7 +217,7 @@ def test_a_bug_shows_its_traceback(capsys, monkeypatch):
 
 
 def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place(capsys, monkeypatch):
-    monkeypatch.setattr(tasks, "command", lambda args: 1 // 0)
+    monkeypatch.setattr(tasks, "command", lambda: 1 // 0)
     assert main(["tasks"]) == 1
     error = capsys.readouterr().err
     assert re.fullmatch(r"\S+test_cli\.py:\d+: ZeroDivisionError: integer division or modulo by zero\n", error)
@@ -199,7 +287,7 @@ def test_the_version_is_the_extensions(capsys):
 
 def test_no_arguments_show_the_help(capsys):
     assert main([]) == 0
-    assert capsys.readouterr().out.startswith("usage: nimbus")
+    assert capsys.readouterr().out.startswith("usage: nimbus COMMAND")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])

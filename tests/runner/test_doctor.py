@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from isaac_installation import install
 
 from nimbus.datagen.doctor import examine
 from nimbus.datagen.doctor.finding import Finding
+from nimbus.datagen.doctor.machine import MachineItem as MachinePart
 from nimbus.datagen.doctor.machine import examine_machine
 from nimbus.runner.cli import main
 
@@ -33,6 +36,49 @@ def test_the_machine_is_described_in_rows_and_as_json(capsys: pytest.CaptureFixt
     parts = {part["name"]: part for part in json.loads(capsys.readouterr().out)["parts"]}
     assert parts["mujoco"]["state"] == "ok" and parts["mujoco"]["detail"][0].isdigit()
     assert all(part["instead"] for part in parts.values() if part["state"] == "bad")
+
+
+def machine_part(name: str) -> MachinePart:
+    return next(part for part in examine_machine(Path("out")) if part.name == name)
+
+
+def test_machine_finds_the_named_isaac_sim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIMBUS_ISAACSIM", install(tmp_path / "sim")["NIMBUS_ISAACSIM"])
+    part = machine_part("simulator isaacsim")
+    assert (part.state, part.detail) == ("ok", f"Isaac Sim by {tmp_path}/sim/python.sh")
+
+
+def test_machine_finds_the_named_curobo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in of cuRobo, as the interpreter that the planner would start."""
+    python = tmp_path / "python"
+    stand_in = Path(__file__).parents[1] / "contract/curobo_python.py"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("NIMBUS_CUROBO_PYTHON", str(python))
+    part = machine_part("planner curobo")
+    assert (part.state, part.detail) == ("ok", f"cuRobo in {python}")
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "detail"),
+    [
+        ("NIMBUS_ISAACSIM", "simulator isaacsim", "NIMBUS_ISAACSIM names no Python of Isaac Sim: /no/where"),
+        ("NIMBUS_CUROBO_PYTHON", "planner curobo", "/no/where: No such file or directory"),
+        ("NIMBUS_CUROBO_PYTHON=python", "planner curobo", f"there is no cuRobo in {sys.executable}"),
+    ],
+)
+def test_machine_reports_a_wrong_variable(
+    variable: str, name: str, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable.partition("=")[0], sys.executable if "=" in variable else "/no/where")
+    part = machine_part(name)
+    assert (part.state, part.detail) == ("bad", detail) and part.instead
+
+
+def test_machine_without_isaac_sim_and_curobo(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("NIMBUS_ISAACSIM", "NIMBUS_CUROBO_PYTHON", "ISAAC_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    assert machine_part("simulator isaacsim").state == machine_part("planner curobo").state == "missing"
 
 
 def test_a_folder_that_does_not_exist_yet_is_on_a_disk_all_the_same(tmp_path: Path) -> None:

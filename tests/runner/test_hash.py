@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 from dataclasses import replace
@@ -17,12 +16,12 @@ from nimbus.datagen.store.episode_file import schema
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.runner.cli import main
-from nimbus.runner.hash import command
+from nimbus.runner.commands.hash import command
 
 
 def test_each_line_names_the_level_that_it_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
-    assert command(argparse.Namespace(folder=tmp_path / "data", json=False, fields=None)) == 0
+    assert command(tmp_path / "data") == 0
     expected = dataset_hashes(tmp_path / "data")
     assert capsys.readouterr().out.splitlines() == [
         f"{expected['D0']}  D0: layouts and plans",
@@ -33,7 +32,7 @@ def test_each_line_names_the_level_that_it_compares(tmp_path: Path, capsys: pyte
 
 def test_json_maps_levels_to_hashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
-    command(argparse.Namespace(folder=tmp_path / "data", json=True, fields=None))
+    command(tmp_path / "data", as_json=True)
     assert json.loads(capsys.readouterr().out) == dataset_hashes(tmp_path / "data")
 
 
@@ -84,4 +83,4 @@ def test_an_episode_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
     write_dataset(tmp_path / "data")
     sorted((tmp_path / "data" / "episodes").iterdir())[0].unlink()
     with pytest.raises(InputError, match="no such file"):
-        command(argparse.Namespace(folder=tmp_path / "data", json=False, fields=None))
+        command(tmp_path / "data")

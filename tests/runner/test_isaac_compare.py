@@ -9,9 +9,8 @@ import pytest
 
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
-from nimbus.runner.cli import parse_arguments
+from nimbus.runner.commands.verify_isaacsim import command
 from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims
-from nimbus.runner.verify_isaacsim import command
 
 STEPS, HEIGHT, WIDTH = 3, 12, 16
 
@@ -96,4 +95,4 @@ def test_a_neighbour_in_the_picture_is_found():
 def test_without_isaac_sim_the_command_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NIMBUS_ISAACSIM", "/nowhere")
     with pytest.raises(InputError, match="names no Python of Isaac Sim"):
-        command(parse_arguments(["verify-isaacsim"]))
+        command()

@@ -128,7 +128,7 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
 ):
     environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
     assert find_instances(environ=environ, gpus=RTX).executable, "a workstation build does not ask"
-    monkeypatch.setattr("nimbus.runner.isaac.find._CONTAINER", tmp_path)
+    monkeypatch.setattr("nimbus.runner.isaac.find.CONTAINER", tmp_path)
     with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
     monkeypatch.undo()

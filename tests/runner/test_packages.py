@@ -21,7 +21,7 @@ def bare(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", [("--task", "sort_trash"), ("skills",), ("report", "nowhere")])
+@pytest.mark.parametrize("words", [("--task", "sort_trash"), ("skills",), ("run", "-h")])
 def test_a_python_without_the_packages_is_answered_in_one_line_with_what_to_type(words: tuple[str, ...]):
     done = bare(*words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -30,7 +30,7 @@ def test_a_python_without_the_packages_is_answered_in_one_line_with_what_to_type
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("run", "-h"), ("--version",)])
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("--version",)])
 def test_help_needs_no_package(words: tuple[str, ...]):
     done = bare(*words)
     assert (done.returncode, done.stderr) == (0, "") and done.stdout

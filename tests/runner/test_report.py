@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import base64
 import csv
 import io
@@ -21,9 +20,10 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import Fault, Run, TimeSpan
+from nimbus.runner.commands.report import command
 from nimbus.runner.media.preview import write_previews
 from nimbus.runner.monitor.progress import Progress
-from nimbus.runner.report import command, print_summary, write_report
+from nimbus.runner.report import print_summary, write_report
 from nimbus.runner.report.figures import RunFigures
 from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import summarize
@@ -174,7 +174,7 @@ def test_an_empty_dataset_has_a_report_too(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None, yields=None)) == 0
+    assert command(folder) == 0
     printed = capsys.readouterr().out
     for word in ("3 episodes stored of 4 asked", "50.0% (2 of 4)", "no path", "carton", "CPU time", "report.html"):
         assert word in printed
@@ -183,7 +183,7 @@ def test_the_command_prints_tables_and_writes_the_page(folder: Path, capsys: pyt
 
 
 def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None, yields=None)) == 0
+    assert command(folder, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["stored"], found["reasons"]["no_ik"], len(found["episodes"])) == (3, 1, 3)
     assert not (folder / "report.html").exists()
@@ -191,7 +191,7 @@ def test_json_has_every_figure_and_nothing_else_is_printed(folder: Path, capsys:
 
 def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dataset here"):
-        command(argparse.Namespace(folder=tmp_path, json=False, price_per_hour=None))
+        command(tmp_path)
 
 
 def test_a_report_shows_what_is_there_and_names_what_is_missing(
@@ -199,7 +199,7 @@ def test_a_report_shows_what_is_there_and_names_what_is_missing(
 ) -> None:
     gone = summarize(folder).episodes[0].path
     (folder / gone).unlink()
-    assert command(argparse.Namespace(folder=folder, json=False, price_per_hour=None, yields=None)) == 0
+    assert command(folder) == 0
     out = capsys.readouterr().out
     assert f"{gone}: missing or changed; the next run makes" in out
     assert (folder / "report.html").read_text().count('class="sample"') == 2
@@ -223,7 +223,7 @@ def run_of(folder: Path) -> Run:
 def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = replace(run_of(folder), state="short", wall_seconds=36.0, startup_seconds=6.0)
     told(folder, replace(ended, ended=ended.started + 36), Fault(time=0.0, run=1, worker="0", kind="hang"))
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=2.0, yields=None)) == 0
+    assert command(folder, as_json=True, price_per_hour=2.0) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["episodes_asked"], found["episodes_stored"], found["attempts"], found["yield"]) == (4, 3, 4, 0.5)
     assert found["rejected"] == {"no_path": 1, "no_ik": 1}
@@ -233,7 +233,7 @@ def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.C
     assert found["bound_seconds"] == pytest.approx(max(work / 2, found["longest_episode"]))
     assert found["distance"] == pytest.approx(36.0 / found["bound_seconds"])
     assert found["cost_per_episode"] == pytest.approx(2.0 * 36 / 3600 / 3)
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None, yields=None)) == 0
+    assert command(folder, as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["cost_per_episode"] is None
 
 
@@ -287,7 +287,7 @@ def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> N
 
 def test_the_yield_ledger_is_a_table_and_part_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = folder / "yields.csv"
-    assert command(argparse.Namespace(folder=folder, json=True, price_per_hour=None, yields=table)) == 0
+    assert command(folder, as_json=True, yields=table) == 0
     assert json.loads(capsys.readouterr().out)["flags"] == []
     rows = list(csv.DictReader(table.open()))
     kinds = {row["value"]: (row["episodes"], row["kept"]) for row in rows if row["factor"] == "kind"}

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 import sqlite3
 from collections.abc import Callable
@@ -18,11 +17,11 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
-from nimbus.runner.verify import command
+from nimbus.runner.commands.verify import command
 
 
 def run(folder: Path, *, as_json: bool = False, again: int = 0) -> int:
-    return command(argparse.Namespace(folder=folder, json=as_json, recompute=again, skills=[]))
+    return command(folder, as_json=as_json, count=again)
 
 
 def first(folder: Path) -> Path:

@@ -15,6 +15,8 @@ from typing import Literal
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.plan.curobo.process import PYTHON, check_curobo
+from nimbus.datagen.simulate.isaac_location import VARIABLE, locate_isaac_python
 
 _PACKAGES = ("mujoco", "newton", "warp-lang", "usd-exchange", "ompl", "mink", "toppra", "h5py", "av", "pyarrow")
 _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9
@@ -100,15 +102,33 @@ def _gpu() -> MachineItem:
 
 def _optional() -> Iterator[MachineItem]:
     yield MachineItem(name="simulator newton", state="ok" if _has("newton") else "bad", detail="physics by MuJoCo C")
-    yield _either("simulator isaacsim", "isaacsim", "Isaac Sim", "docs/isaacsim.md says how to get it")
+    yield _isaacsim()
     yield MachineItem(name="planner ompl", state="ok" if _has("ompl") else "bad", detail="RRT-Connect")
-    yield _either("planner curobo", "curobo", "cuRobo", "docs/planners.md says how to get it")
+    yield _curobo()
 
 
-def _either(name: str, module: str, detail: str, instead: str) -> MachineItem:
-    if _has(module):
-        return MachineItem(name=name, state="ok", detail=detail)
-    return MachineItem(name=name, state="missing", detail="not installed in this Python", instead=instead)
+def _isaacsim() -> MachineItem:
+    name = "simulator isaacsim"
+    try:
+        python = locate_isaac_python(os.environ)
+    except InputError as error:
+        return MachineItem(name=name, state="bad", detail=error.what, instead=error.instead)
+    if python is None:
+        instead = f"docs/isaacsim.md says how to get it; name its folder in {VARIABLE}"
+        return MachineItem(name=name, state="missing", detail="not found", instead=instead)
+    return MachineItem(name=name, state="ok", detail=f"Isaac Sim by {python}")
+
+
+def _curobo() -> MachineItem:
+    name, named = "planner curobo", os.environ.get(PYTHON, "")
+    if not named and not _has("curobo"):
+        instead = f"docs/planners.md says how to get it; name its interpreter in {PYTHON}"
+        return MachineItem(name=name, state="missing", detail="not installed in this Python", instead=instead)
+    try:
+        check_curobo()  # in a process of that interpreter
+    except InputError as error:
+        return MachineItem(name=name, state="bad" if named else "missing", detail=error.what, instead=error.instead)
+    return MachineItem(name=name, state="ok", detail=f"cuRobo in {named or 'this Python'}")
 
 
 def _has(module: str) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
-from nimbus.runner.system import threads
+from nimbus.runner.commands.options import AsJson, Skills
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.examine import Diagnosis
@@ -23,24 +23,36 @@ _SHOWN = 8
 """Variants that are named."""
 
 
-def command(args: argparse.Namespace) -> int:
+def command(
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", parser=str, help="a task's name, or the path of its file")
+    ] = None,
+    *,
+    machine: Annotated[bool, typer.Option("--machine", help="look at Python, packages, GPU, simulators, disk")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="attempt nothing: no forecast of yield and time")] = False,
+    as_json: AsJson = False,
+    skills: Skills = None,
+) -> int:
     """Examine, and print what was found; 1 where no episode can succeed.
 
     Raises:
         InputError: The file is no task that could be run.
     """
-    if args.machine:
-        if args.task is not None:
-            instead = f"write nimbus doctor {args.task}, or nimbus doctor --machine"
-            raise InputError(f"--machine looks at no task, and '{args.task}' is given", instead=instead)
-        return _machine(args.json)
-    if args.task is None:
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.system.threads import prepare_libraries
+
+    if machine:
+        if task is not None:
+            instead = f"write nimbus doctor {task}, or nimbus doctor --machine"
+            raise InputError(f"--machine looks at no task, and '{task}' is given", instead=instead)
+        return _machine(as_json)
+    if task is None:
         raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")
-    threads.prepare_libraries()
+    prepare_libraries()
     from nimbus.datagen.doctor.examine import examine
 
-    diagnosis = examine(args.task, skill_folders=args.skills, planner="ompl", probe=not args.quick)
-    if args.json:
+    diagnosis = examine(task, skill_folders=skills or [], planner="ompl", probe=not quick)
+    if as_json:
         sys.stdout.write(to_json(diagnosis.to_plain(), indent=2) + "\n")
         return InputError.exit_code if diagnosis.malformed else FOUND if diagnosis.certain else 0
     if diagnosis.malformed:
@@ -95,6 +107,7 @@ def _forecast(told: Forecast) -> list[str]:
 
 def _machine(as_json: bool) -> int:
     from nimbus.datagen.doctor.machine import examine_machine
+    from nimbus.datagen.files.codec import to_json
 
     parts = examine_machine(Path("out"))
     if as_json:

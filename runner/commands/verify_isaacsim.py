@@ -6,38 +6,54 @@ Isaac Sim with K steps together.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
-from nimbus.runner.isaac.compare import Check, Frames, compare_with_default, equal, first_images, moving_prims
-from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
+from nimbus.runner.commands.options import AsJson, stack
+
+if TYPE_CHECKING:
+    from nimbus.runner.isaac.compare import Check, Frames
 
 EPISODES = 2
 """An instance opens a stage for each, and its first one is the easy one: the last episode is looked at."""
+_STACK = 16
 
 
-def command(args: argparse.Namespace) -> int:
+def command(
+    *,
+    task: Annotated[
+        str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name or path")
+    ] = "sort_trash",
+    steps: Annotated[
+        int | None,
+        typer.Option("--stack", metavar="K", parser=stack, help=f"steps rendered together ({_STACK})"),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="a new folder")] = Path(
+        "out/verify-isaacsim"
+    ),
+    as_json: AsJson = False,
+) -> int:
     """Print the table; 1 when something does not hold."""
+    from nimbus.runner.isaac.compare import Check
     from nimbus.runner.isaac.find import find_instances
 
     begin = time.monotonic()
     instances = find_instances()
     found = f"{instances.executable}, {len(instances.gpus)} GPU(s): {', '.join(instances.gpus)}"
     checks = [Check(name="Isaac Sim found", passed=True, found=found, seconds=time.monotonic() - begin)]
-    if any(args.out.glob("*")):
-        raise InputError("not empty", where=f"--out {args.out}", instead="name a new folder")
-    checks += check(args.task, args.out, instances=replace(instances, gpus=instances.gpus[:1]), stack=args.stack or 16)
-    if args.json:
+    if any(out.glob("*")):
+        raise InputError("not empty", where=f"--out {out}", instead="name a new folder")
+    checks += check(task, out, instances=replace(instances, gpus=instances.gpus[:1]), stack=steps or _STACK)
+    if as_json:
         from nimbus.datagen.files.codec import to_json
 
         sys.stdout.write(to_json([asdict(item) for item in checks], indent=2) + "\n")
@@ -55,6 +71,8 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
         instances: Of Isaac Sim.
         stack: K.
     """
+    from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims
+
     ways = {"default": (Instances(), stack), "one by one": (instances, 1), f"{stack} together": (instances, stack)}
     checks: list[Check] = []
     frames: list[Frames] = []
@@ -78,7 +96,10 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
 
 
 def show(checks: list[Check]) -> None:
-    """As a table."""
+    """Print the checks as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table()
     for column in ("check", "", "found", "s"):
         table.add_column(column)
@@ -91,6 +112,7 @@ def show(checks: list[Check]) -> None:
 def _make(spec: CellSpec, name: str) -> tuple[Check, Frames | None]:
     """Run a spec; what it has stored, unless it ended short."""
     from nimbus.runner.cell.launcher import run_cell
+    from nimbus.runner.isaac.compare import Check
 
     begin = time.monotonic()
     ended = run_cell(spec, watch=lambda: 0)

@@ -1,38 +1,29 @@
-"""``nimbus skills``: what the steps and conditions of a task file can say."""
+"""Skills and conditions in the words of a task file: how each is written, and what its parameters mean."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.quantities import Quantity
-from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import PoseMark, Reference, Statement
+from nimbus.runner.commands.table import align
 
-_HEADINGS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
+KINDS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
+"""Heading of the list of each kind of statement."""
 
 
-def command(args: argparse.Namespace) -> int:
-    """Print every skill and condition with its parameters, one line each; or all that is known about some."""
-    discover(args.skills)
-    if args.names:
-        for name in args.names:
-            sys.stdout.write("\n".join(details(name)) + "\n")
-        return 0
-    for kind, heading in _HEADINGS.items():
-        sys.stdout.write(f"{heading}\n")
+def list_statements() -> Iterator[str]:
+    """Yield every skill and condition with its parameters, one line each, and what it is below."""
+    for kind, heading in KINDS.items():
+        yield heading
         usages = {usage(name, registry.lookup(kind, name)): name for name in registry.names(kind)}
         for text, name in usages.items():
-            sys.stdout.write(f"  {text}\n      {registry.lookup(kind, name).summary()}\n")
-    sys.stdout.write(
-        "nimbus skills NAME tells what a parameter means, its unit and its default, and why a skill fails\n"
-    )
-    return 0
+            yield f"  {text}"
+            yield f"      {registry.lookup(kind, name).summary()}"
 
 
 def usage(name: str, model: type[Statement]) -> str:
@@ -47,9 +38,9 @@ def details(name: str) -> Iterator[str]:
     Raises:
         InputError: There is none of that name.
     """
-    found = {kind: registry.lookup(kind, name) for kind in _HEADINGS if name in registry.names(kind)}
+    found = {kind: registry.lookup(kind, name) for kind in KINDS if name in registry.names(kind)}
     if not found:
-        known = [known for kind in _HEADINGS for known in registry.names(kind)]
+        known = [known for kind in KINDS for known in registry.names(kind)]
         raise InputError(f"no skill and no condition '{name}'", instead=suggest(name, known))
     for model in found.values():
         yield usage(name, model)
@@ -58,11 +49,7 @@ def details(name: str) -> Iterator[str]:
             (field, _type(settings), _default(settings), (settings.description or "").strip())
             for field, settings in model.model_fields.items()
         ]
-        widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
-        for *cells, meaning in rows:
-            yield (
-                "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)) + f"  {meaning}"
-            )
+        yield from (f"  {line}" for line in align(rows))
         if reasons := model.reasons():
             yield f"  fails with: {', '.join(reasons)}"
 

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
-from nimbus.datagen.datasets.export.publication import read_manifest
-from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.store.info import INFO_NAME
-from nimbus.datagen.store.verify import Verification, verify
-from nimbus.runner.recompute import Recomputation, recompute
-from nimbus.runner.system.trimmed import trim_lines
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, whole
+
+if TYPE_CHECKING:
+    from nimbus.datagen.store.verify import Verification
+    from nimbus.runner.recompute import Recomputation
 
 REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
 
 
-def command(args: argparse.Namespace) -> int:
+def command(
+    folder: DatasetFolder,
+    *,
+    as_json: AsJson = False,
+    count: Annotated[
+        int,
+        typer.Option(
+            "--recompute",
+            metavar="N",
+            parser=whole(0, 10**7),
+            help="layouts and plans made again from their seeds and compared",
+        ),
+    ] = 2,
+    skills: Skills = None,
+) -> int:
     """Print what was read and every problem; 1 when there is one."""
-    if not (args.folder / INFO_NAME).exists() and (args.folder / "manifest.parquet").is_file():
-        return _shards(args)
-    if not (args.folder / INFO_NAME).exists() and (args.folder / EXPORT_NAME).is_file():
-        return _export(args)
-    found = verify(args.folder)
+    from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.datagen.store.info import INFO_NAME
+    from nimbus.datagen.store.verify import verify
+    from nimbus.runner.recompute import recompute
+
+    if not (folder / INFO_NAME).exists() and (folder / "manifest.parquet").is_file():
+        return _shards(folder, as_json=as_json)
+    if not (folder / INFO_NAME).exists() and (folder / EXPORT_NAME).is_file():
+        return _export(folder, as_json=as_json)
+    found = verify(folder)
     damaged = {problem.partition(": ")[0] for problem in found.problems}
-    with _saying(args.recompute):
-        again = recompute(args.folder, args.recompute, skills=args.skills, without=damaged)
-    if args.json:
+    with _saying(count):
+        again = recompute(folder, count, skills=skills or (), without=damaged)
+    if as_json:
         summary = {key: value for key, value in asdict(found).items() if key != "info"}
         summary |= {"recomputed": asdict(again)}
         sys.stdout.write(to_json(summary | {"task": found.info.task, "seed": found.info.seed}, indent=2) + "\n")
@@ -40,25 +58,28 @@ def command(args: argparse.Namespace) -> int:
     return 1 if found.problems or again.problems else 0
 
 
-def _shards(args: argparse.Namespace) -> int:
+def _shards(folder: Path, *, as_json: bool) -> int:
     from nimbus.datagen.datasets.training.check import check_shards
     from nimbus.datagen.datasets.training.sharded import ShardManifest
 
-    manifest = ShardManifest(args.folder)
-    return _tell(args, "shards", len(manifest), list(check_shards(manifest)))
+    manifest = ShardManifest(folder)
+    return _tell("shards", len(manifest), list(check_shards(manifest)), as_json=as_json)
 
 
-def _export(args: argparse.Namespace) -> int:
+def _export(folder: Path, *, as_json: bool) -> int:
+    from nimbus.datagen.datasets.export.publication import read_manifest
     from nimbus.datagen.datasets.quality.checksums import check_sums
 
-    manifest = read_manifest(args.folder)
-    problems = [f"{finding.where}: {finding.what}" for finding in check_sums(args.folder)]
-    return _tell(args, manifest.format, len(manifest.episodes), problems)
+    manifest = read_manifest(folder)
+    problems = [f"{finding.where}: {finding.what}" for finding in check_sums(folder)]
+    return _tell(manifest.format, len(manifest.episodes), problems, as_json=as_json)
 
 
-def _tell(args: argparse.Namespace, kind: str, episode_count: int, problems: list[str]) -> int:
+def _tell(kind: str, episode_count: int, problems: list[str], *, as_json: bool) -> int:
     """What came of a folder that is no dataset of a run."""
-    if args.json:
+    from nimbus.datagen.files.codec import to_json
+
+    if as_json:
         sys.stdout.write(to_json({"episode_count": episode_count, "problems": problems}, indent=2) + "\n")
     else:
         sys.stdout.writelines(f"{problem}\n" for problem in problems)
@@ -69,11 +90,18 @@ def _tell(args: argparse.Namespace, kind: str, episode_count: int, problems: lis
 
 def _saying(count: int) -> AbstractContextManager[object]:
     """Say in a terminal what takes long."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     return console.status(f"making {count} plans again") if console.is_terminal and count else nullcontext()
 
 
 def _print(found: Verification, again: Recomputation) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from nimbus.runner.system.trimmed import trim_lines
+
     table = Table(show_header=False, box=None)
     table.add_row("dataset", f"{found.info.task}, seed {found.info.seed}")
     table.add_row("episodes", f"{found.episode_count}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -10,13 +9,13 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
+from nimbus.runner.commands.options import AsJson, Images, Price, Seed, Skills, whole
 
 if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
@@ -25,23 +24,38 @@ PROBE = 5
 """Episodes that are made to learn what they cost."""
 
 
-def command(args: argparse.Namespace) -> int:
+def command(
+    task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or the path of its file")],
+    *,
+    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="of the run")] = 1000,
+    seed: Seed = 0,
+    cores: Annotated[
+        int | None,
+        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="that it will have (as this machine)"),
+    ] = None,
+    images: Images = "lossless",
+    price_per_hour: Price = None,
+    as_json: AsJson = False,
+    skills: Skills = None,
+) -> int:
     """Make the probe's episodes in a folder that is removed again, and print the forecast."""
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.datagen.machine import usable_cores
+
     spec = CellSpec(
         folder="",
-        task=str(args.task),
-        skills=tuple(str(folder.absolute()) for folder in args.skills),
-        seed=args.seed,
+        task=task,
+        skills=tuple(str(folder.absolute()) for folder in skills or ()),
+        seed=seed,
         episodes=PROBE,
-        settings={} if args.images == "lossless" else {"images": args.images},
+        settings={} if images == "lossless" else {"images": images},
     )
-    cores = args.cores or usable_cores()
-    told = estimate(spec, args.episodes, cores=cores)
-    if args.json:
-        figures = {"cost": told.wall_seconds.expected / 3600 * args.price_per_hour} if args.price_per_hour else {}
+    told = estimate(spec, episodes, cores=cores or usable_cores())
+    if as_json:
+        figures = {"cost": told.wall_seconds.expected / 3600 * price_per_hour} if price_per_hour else {}
         sys.stdout.write(to_json(asdict(told) | figures, indent=2) + "\n")
     else:
-        sys.stdout.write("\n".join(_lines(told, args.price_per_hour)) + "\n")
+        sys.stdout.write("\n".join(_lines(told, price_per_hour)) + "\n")
     return 0
 
 

@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.options import Seed, Skills, whole
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import Layout
+    from nimbus.datagen.robots.robot import Robot
+    from nimbus.datagen.usd.layout_export import BodyMotion
+    from nimbus.datagen.usd.stage import StageInfo
 
 
-def command(args: argparse.Namespace) -> int:
+def command(
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", parser=str, help="a task's name, or the path of its file")
+    ] = None,
+    *,
+    seed: Seed = 0,
+    index: Annotated[int, typer.Option("--index", metavar="N", parser=whole(0, 10**7), help="which episode of it")] = 0,
+    variant: Annotated[
+        int, typer.Option("--variant", metavar="N", parser=whole(0, 10**6), help="which of its looks")
+    ] = 0,
+    episode: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--episode", metavar="DIR ID", parser=str, help="a stored episode in place of a task, as an animation"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", parser=Path, help="a .usda or .usdc file (<episode id>.usda)"),
+    ] = None,
+    skills: Skills = None,
+) -> int:
     """Write the stage and print its path."""
-    if bool(args.task) == bool(args.episode):
+    if bool(task) == bool(episode):
         raise InputError("a task or an episode is needed", instead="write a TASK, or --episode DIR ID")
-    if args.out and args.out.suffix not in (".usd", ".usda", ".usdc"):
-        raise InputError("not a name of a USD file", where=f"--out {args.out}", instead="end it with .usda or .usdc")
+    if out and out.suffix not in (".usd", ".usda", ".usdc"):
+        raise InputError("not a name of a USD file", where=f"--out {out}", instead="end it with .usda or .usdc")
     from nimbus.runner.system.threads import prepare_libraries
 
-    prepare_libraries(skill_folders=args.skills)
-    path = export_layout(args) if args.task else export_episode(args.episode[0], args.episode[1], args.out)
+    prepare_libraries(skill_folders=skills or [])
+    if episode:
+        path = export_episode(Path(episode[0]), episode[1], out)
+    else:
+        path = export_layout(task or "", out, skills=skills or [], seed=seed, index=index, variant=variant)
     sys.stdout.write(f"{path}\n")
     return 0
 
 
-def export_layout(args: argparse.Namespace) -> Path:
-    """The layout of one episode before anything moves; the path of the stage."""
+def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed: int, index: int, variant: int) -> Path:
+    """Write the layout of one episode before anything moves; return the path of the stage.
+
+    Args:
+        task_name: Or the path of the task's file.
+        out: Path of the stage; None: the id of the episode in the current folder.
+        skills: Folders with further skills.
+        seed: Of the run.
+        index: Of the episode in the run.
+        variant: Of its visual variants.
+    """
     from nimbus.datagen.episode.layout import EpisodeKey, Layout
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
@@ -35,12 +76,10 @@ def export_layout(args: argparse.Namespace) -> Path:
     from nimbus.datagen.tasks.task import load_task
     from nimbus.datagen.usd.layout_export import BodyMotion
 
-    task = load_task(args.task, skill_folders=args.skills)
+    task = load_task(task_name, skill_folders=skills)
     assets = load_assets(task)
-    physical = draw_physical(task, assets, seed=args.seed, index=args.index)
-    key = EpisodeKey(
-        task=task.name, task_hash=task.content_hash, seed=args.seed, index=args.index, variant=args.variant or 0
-    )
+    physical = draw_physical(task, assets, seed=seed, index=index)
+    key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=seed, index=index, variant=variant)
     visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
     layout = Layout(key=key, physical=physical, visual=visual)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
@@ -48,20 +87,20 @@ def export_layout(args: argparse.Namespace) -> Path:
     motion = BodyMotion(
         names=simulation.body_names, positions=simulation.body_positions()[None], wxyz=simulation.body_wxyz()[None]
     )
-    path = args.out or Path(f"{key.id}.usda")
+    path = out or Path(f"{key.id}.usda")
     _write(path, assets.stage, assets.robot, layout, motion)
     return path
 
 
-def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
-    """A stored episode as an animation; the path of the stage."""
+def export_episode(folder: Path, episode_id: str, out: Path | None) -> Path:
+    """Write a stored episode as an animation; return the path of the stage."""
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.usd.layout_export import BodyMotion
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.runner.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
 
-    (file,) = episode_paths(Path(folder), [episode_id])
+    (file,) = episode_paths(folder, [episode_id])
     with EpisodeFile(file) as episode:
         layout, trajectory, task = episode.layout(), episode.trajectory(), stored_task(episode)
         check_assets(task, episode)
@@ -78,7 +117,7 @@ def export_episode(folder: str, episode_id: str, out: Path | None) -> Path:
     return path
 
 
-def _write(path: Path, stage: Any, robot: Any, layout: Any, motion: Any) -> None:
+def _write(path: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: BodyMotion) -> None:
     from nimbus.datagen.usd.layout_export import write_layout_stage
 
     try:
@@ -90,7 +129,7 @@ def _write(path: Path, stage: Any, robot: Any, layout: Any, motion: Any) -> None
 
 
 def _check_place(path: Path) -> None:
-    """Find out what USD would tell in its own words: whether a file can be made there."""
+    """Raise the error that USD would print in its own words, when no file can be made at a path."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     for parent in path.absolute().parents:

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nimbus.datagen.files.codec import to_json
-from nimbus.runner.system.threads import prepare_libraries
+import typer
+
+from nimbus.runner.commands.options import AsJson, one_of
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.robot import ArmReport, RobotReport
 
 
-def command(args: argparse.Namespace) -> int:
+def command(
+    action: Annotated[str, typer.Argument(metavar="check", parser=one_of(("check",)), help="what to do")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", parser=str, help="a robot file, or the name of a robot that comes with Nimbus"),
+    ],
+    *,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="PNG", parser=Path, help="where the picture goes (NAME.png)")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
     """Check the file and print what it describes."""
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.system.threads import prepare_libraries
+
     prepare_libraries()
     from nimbus.datagen.doctor.robot import check_robot
 
-    picture = args.picture or Path(f"{Path(args.file).stem}.png")
-    report = check_robot(args.file, picture=picture)
-    if args.json:
+    picture = picture or Path(f"{Path(file).stem}.png")
+    report = check_robot(file, picture=picture)
+    if as_json:
         sys.stdout.write(to_json(asdict(report) | {"picture": str(picture)}, indent=2) + "\n")
     else:
         sys.stdout.write("\n".join(_lines(report)) + f"\npicture  {picture}\n")

@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.monitor.foreign_files import report_foreign_files
-from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
-from nimbus.runner.system.threads import prepare_libraries
+from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills, Stack, whole
 
-_COMPONENTS = (("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5"))
-"""Those that make the new layouts and pixels, by kind and name."""
+if TYPE_CHECKING:
+    from nimbus.datagen.load.scene_loader import SceneAssets
+    from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.store.episode_file.jobs import Images as ImageStorage
+    from nimbus.datagen.store.info import DatasetInfo
+    from nimbus.datagen.tasks.task import Task
 
 
-def command(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class RerenderSettings:
+    """Flags on how the stored motions are rendered."""
+
+    device: str
+    stack: int | None
+    variant: int | None
+    images: ImageStorage
+
+
+def command(
+    folder: DatasetFolder,
+    ids: Annotated[list[str], typer.Argument(metavar="ID", parser=str, help="episodes")],
+    *,
+    task_name: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            parser=str,
+            help="take cameras, visual ranges and words from this task (its own)",
+        ),
+    ] = None,
+    variant: Annotated[
+        int | None,
+        typer.Option(
+            "--variant", metavar="N", parser=whole(0, 10**6), help="draw this variant's look and wording (its own)"
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the new dataset")],
+    images: Images = "lossless",
+    device: Device = "cpu",
+    stack: Stack = None,
+    skills: Skills = None,
+) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
     from nimbus.datagen.load.scene_loader import load_assets
@@ -31,31 +68,34 @@ def command(args: argparse.Namespace) -> int:
     from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.media.preview import write_previews
+    from nimbus.runner.monitor.foreign_files import report_foreign_files
+    from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
     from nimbus.runner.report import write_report
+    from nimbus.runner.system.threads import prepare_libraries
 
-    paths = episode_paths(args.folder, args.ids)
-    if args.out.resolve() == args.folder.resolve():
-        raise InputError("this is the dataset itself", where=f"--out {args.out}", instead="choose another folder")
-    prepare_libraries(skill_folders=args.skills, device=args.device)
-    if args.task:
-        task = load_task(args.task, skill_folders=args.skills)
+    paths = episode_paths(folder, ids)
+    if out.resolve() == folder.resolve():
+        raise InputError("this is the dataset itself", where=f"--out {out}", instead="choose another folder")
+    prepare_libraries(skill_folders=skills or [], device=device)
+    if task_name:
+        task = load_task(task_name, skill_folders=skills or [])
         assets = load_assets(task)
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
         with noting_where_paths_begin():
             assets = load_assets(task)
-    source = read_info(args.folder)
+    source = read_info(folder)
     if assets.robot.name != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
-        raise InputError(what, where=f"--task {args.task}", instead=f"write robot: {source.robot}")
+        raise InputError(what, where=f"--task {task_name}", instead=f"write robot: {source.robot}")
     discover_components()
     hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
-    settings = {"device": args.device, "plans": plans_hash(source)} | image_settings(args.images)
+    settings = {"device": device, "plans": plans_hash(source)} | image_settings(images)
     inputs = fingerprint_inputs(task, assets=hashes, settings=settings, components=_COMPONENTS)
-    refuse_source_hashes(source.inputs, inputs, where=str(args.folder), instead="render it again with that version")
+    refuse_source_hashes(source.inputs, inputs, where=str(folder), instead="render it again with that version")
     with Dataset.create_or_open(
-        args.out,
+        out,
         task=task.name,
         task_hash=task.content_hash,
         seed=source.seed,
@@ -63,40 +103,53 @@ def command(args: argparse.Namespace) -> int:
         inputs=inputs,
     ) as dataset:
         report_foreign_files(dataset)
-        _render(paths, dataset, task, assets, hashes, args)
-    write_previews(args.out)
-    sys.stdout.write(f"dataset: {args.out}\nreport:  {write_report(args.out)}\n")
+        rendered = RerenderSettings(device=device, stack=stack, variant=variant, images=images)
+        _render(paths, dataset, task, assets, hashes, rendered)
+    write_previews(out)
+    sys.stdout.write(f"dataset: {out}\nreport:  {write_report(out)}\n")
     return 0
 
 
-def plans_hash(source: Any) -> str:
+def plans_hash(source: DatasetInfo) -> str:
     """One hash of what the plans of a dataset follow from."""
     text = json.dumps([source.task_hash, source.seed, source.inputs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _render(
-    paths: list[Path], dataset: Any, task: Any, assets: Any, hashes: dict[str, str], args: argparse.Namespace
+    paths: list[Path],
+    dataset: Dataset,
+    task: Task,
+    assets: SceneAssets,
+    hashes: dict[str, str],
+    settings: RerenderSettings,
 ) -> None:
     from nimbus.datagen.render.newton import NewtonRenderer
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.store.episode_file.videos import image_settings
     from nimbus.datagen.store.writer import Hdf5Writer
 
-    writer = Hdf5Writer(dataset, images=args.images)
-    renderer = NewtonRenderer(stack=args.stack, device=args.device)
+    writer = Hdf5Writer(dataset, images=settings.images)
+    renderer = NewtonRenderer(stack=settings.stack, device=settings.device)
     already = {attempt.episode_id for attempt in dataset.ledger.stored()}
     with Chain([renderer, writer]) as chain:
-        looks = {"device": args.device, "variant": args.variant, "images": image_settings(args.images)}
-        planned = _planned(paths, task, assets, hashes, **looks)
+        planned = _planned(
+            paths,
+            task,
+            assets,
+            hashes,
+            device=settings.device,
+            variant=settings.variant,
+            images=image_settings(settings.images),
+        )
         for stored in chain.run(item for item in planned if item.label not in already):
             sys.stdout.write(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
 
 
 def _planned(
     paths: list[Path],
-    task: Any,
-    assets: Any,
+    task: Task,
+    assets: SceneAssets,
     hashes: dict[str, str],
     *,
     device: str,

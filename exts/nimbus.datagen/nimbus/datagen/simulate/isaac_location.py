@@ -1,0 +1,46 @@
+"""Location of Isaac Sim on this machine: the Python that starts it, of whichever kind its installation is."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+
+VARIABLE = "NIMBUS_ISAACSIM"
+"""Environment variable with the folder of Isaac Sim, its ``python.sh``, or the Python that it is installed in."""
+CONTAINER = Path("/isaac-sim")
+"""Folder of Isaac Sim in NVIDIA's containers."""
+
+
+def locate_isaac_python(environ: Mapping[str, str], *, where: str = "") -> Path | None:
+    """Return the Python of Isaac Sim, which is not started; None where there is none.
+
+    Args:
+        environ: Of the process.
+        where: Location for messages.
+
+    Raises:
+        InputError: The environment variable names no Python.
+    """
+    for path in _candidates(environ):
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+        if environ.get(VARIABLE, ""):
+            what = f"{VARIABLE} names no Python of Isaac Sim: {path}"
+            raise InputError(what, where=where, instead="name its folder, its python.sh, or the python it is in")
+    return None
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Best first: named, a workstation build, a container, the environment of this Python."""
+    for name in (VARIABLE, "ISAAC_PATH"):
+        if folder := environ.get(name, ""):
+            path = Path(folder).expanduser()
+            yield path / "python.sh" if path.is_dir() else path
+    yield CONTAINER / "python.sh"
+    if any(Path(folder, "isaacsim", "__init__.py").is_file() for folder in site.getsitepackages()):
+        yield Path(sys.executable)

@@ -1,0 +1,33 @@
+"""``nimbus certify DIR``: replay, fresh renderings, labels against poses, accounting; stored with the dataset."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, sample
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    count: Annotated[
+        int | None,
+        typer.Option("--sample", metavar="N", parser=sample, help="episodes that are replayed and rendered, or all"),
+    ] = 8,
+    skills: Skills = None,
+    as_json: AsJson = False,
+) -> int:
+    """Certify; 1 when something is broken."""
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.certify import certify, print_certificates
+
+    found = certify(folder, sample=count, skills=skills)
+    if as_json:
+        sys.stdout.write(to_json(asdict(found), indent=2) + "\n")
+    else:
+        print_certificates(found)
+    return 0 if found.hold else 1

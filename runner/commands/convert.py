@@ -1,0 +1,44 @@
+"""``nimbus convert SRC --to lerobot --out OUT``: a LeRobot dataset in another version, without encoding again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import LEROBOT_FORMATS, AsJson, DatasetFolder, EpisodeSize, ShardSize, one_of
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", parser=one_of(LEROBOT_FORMATS), help=", ".join(LEROBOT_FORMATS))
+    ] = LEROBOT_FORMATS[0],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="OUT", parser=Path, help="folder of the new dataset (DIR_FORMAT beside DIR)"),
+    ] = None,
+    episode_size: EpisodeSize = 1000,
+    shard_size: ShardSize = 10**9,
+    as_json: AsJson = False,
+) -> int:
+    """Convert and print what the new dataset holds."""
+    from nimbus.datagen.datasets.convert.convert import convert
+    from nimbus.datagen.datasets.export.options import Options
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.monitor.output_summary import print_converted, report_pending
+
+    begin = time.monotonic()
+    options = Options(episode_size=episode_size, shard_bytes=shard_size)
+    folder = folder.absolute()
+    made = convert(folder, out or folder.with_name(f"{folder.name}_{to}"), to=to, options=options, tell=report_pending)
+    if as_json:
+        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+    else:
+        print_converted(made, time.monotonic() - begin)
+    return 0

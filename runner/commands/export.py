@@ -1,0 +1,43 @@
+"""``nimbus export DIR --to FORMAT --out OUT``: the stored episodes in a format that training code reads."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import FORMATS, AsJson, DatasetFolder, EpisodeSize, NewFolder, ShardSize, one_of
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", parser=one_of(FORMATS), help=", ".join(FORMATS))
+    ] = FORMATS[0],
+    out: NewFolder,
+    episode_size: EpisodeSize = 1000,
+    shard_size: ShardSize = 10**9,
+    keep_failures: Annotated[
+        bool,
+        typer.Option("--keep-failures", help="failed attempts that the run kept too, labelled, behind the episodes"),
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Write the export and print what it holds."""
+    from nimbus.datagen.datasets.export.export import export
+    from nimbus.datagen.datasets.export.options import Options
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.monitor.output_summary import print_exported, report_pending
+
+    begin = time.monotonic()
+    options = Options(episode_size=episode_size, shard_bytes=shard_size)
+    made = export(folder, out, to=to, options=options, keep_failures=keep_failures, tell=report_pending)
+    if as_json:
+        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+    else:
+        print_exported(made, time.monotonic() - begin)
+    return 0

@@ -1,0 +1,59 @@
+"""``nimbus filter SRC --where EXPR --out OUT``: the episodes that meet a condition, as a dataset of the same kind."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, DatasetFolder, NewFolder
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    where: Annotated[
+        str,
+        typer.Option(
+            "--where",
+            metavar="EXPR",
+            parser=str,
+            help="such as 'success and length > 50'; unknown columns are answered",
+        ),
+    ],
+    out: NewFolder,
+    as_json: AsJson = False,
+) -> int:
+    """Filter and print what is left."""
+    from rich.console import Console
+
+    from nimbus.datagen.datasets.convert.convert import Converted
+    from nimbus.datagen.datasets.filter.expression import Condition
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.datagen.store.info import INFO_NAME
+    from nimbus.runner.monitor.output_summary import print_converted, print_place, report_pending
+
+    begin = time.monotonic()
+    condition = Condition(where)
+    if (folder / INFO_NAME).exists():
+        from nimbus.datagen.datasets.filter.native import filter_native
+
+        made = filter_native(folder, out, condition, tell=report_pending)
+    else:
+        from nimbus.datagen.datasets.filter.lerobot import filter_lerobot
+
+        made = filter_lerobot(folder, out, condition, tell=report_pending)
+    if as_json:
+        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+    elif isinstance(made, Converted):
+        print_converted(made, time.monotonic() - begin)
+    else:
+        console = Console()
+        stood = "" if made.is_new else " (it stood here already)"
+        kept = f"{made.episode_count} of {made.of} episodes, {made.step_count} steps, {made.byte_count / 1e6:,.1f} MB"
+        console.print(f"kept: {kept}{stood}", soft_wrap=True, markup=False, highlight=False)
+        print_place(made.out, console)
+    return 0

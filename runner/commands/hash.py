@@ -1,0 +1,38 @@
+"""``nimbus hash DIR``: one hash over a dataset's episode ids and their data, not over times, hosts or versions."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    as_json: AsJson = False,
+    fields: Annotated[
+        int | None,
+        typer.Option(
+            "--fields",
+            metavar="N",
+            parser=whole(1, 10**6),
+            help="only the fields of field schema N (that of the dataset)",
+        ),
+    ] = None,
+) -> int:
+    """Print a line a level: hash, level, what it compares."""
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.datagen.store.episode_file.content_hash import LEVELS
+    from nimbus.datagen.store.verify import dataset_hashes
+
+    hashes = dataset_hashes(folder, fields=fields)
+    if as_json:
+        sys.stdout.write(to_json(hashes, indent=2) + "\n")
+    else:
+        for level, digest in hashes.items():
+            sys.stdout.write(f"{digest}  {level}: {LEVELS[level]}\n")
+    return 0

@@ -1,0 +1,69 @@
+"""``nimbus objects``: the libraries, or the kinds of one with size, mass and grasps, also as a picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.table import align, leading_comment
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+def command(
+    library_name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LIBRARY", parser=str, help="a library's name, the path of its file, or a folder of meshes"
+        ),
+    ] = None,
+    *,
+    robot: Annotated[
+        str, typer.Option("--robot", metavar="NAME", parser=str, help="whose gripper is to hold them")
+    ] = "panda",
+    picture: Annotated[
+        Path | None, typer.Option("--sheet", metavar="OUT.png", parser=Path, help="draw every kind into a picture")
+    ] = None,
+) -> int:
+    """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.robots.robot import load_robot
+    from nimbus.runner.objects import figures, sheet
+
+    if not library_name:
+        if picture:
+            instead = "nimbus objects kitchen --sheet OUT.png"
+            raise InputError("a sheet shows one library", where="--sheet", instead=instead)
+        sys.stdout.writelines(f"{line}\n" for line in _libraries())
+        return 0
+    library = ObjectLibrary.open(library_name)
+    if picture:
+        _save(sheet(library), picture)
+    rows = [("kind", "class", "variants", "size [mm]", "mass [g]", "pieces", f"grasps ({robot})")]
+    rows += list(figures(library, load_robot(robot, where="--robot").gripper.shape))
+    sys.stdout.writelines(f"{line}\n" for line in align(rows))
+    return 0
+
+
+def _libraries() -> Iterator[str]:
+    from nimbus.datagen.files.scene_files import scene_folder, scene_names
+    from nimbus.datagen.objects.library import ObjectLibrary
+
+    for name in scene_names("objects"):
+        about = leading_comment(scene_folder("objects") / f"{name}.yaml")
+        yield f"{name:<12} {len(ObjectLibrary.open(name).kinds):>3} kinds  {about}"
+
+
+def _save(picture: Image.Image, path: Path) -> None:
+    try:
+        picture.save(path)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot be written: {error}", where=str(path), instead="give a path that ends in .png"
+        ) from None

@@ -1,0 +1,109 @@
+"""Flags and arguments that several commands share, and the parsers of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nimbus.datagen.errors import suggest
+
+IMAGES = ("lossless", "video", "both")
+FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
+LEROBOT_FORMATS = ("lerobot", "lerobot-v2.1")
+SIMULATORS = ("newton", "isaacsim")
+PLANNERS = ("ompl", "curobo")
+DEVICES = ("cpu", "cuda")
+ROLES = ("dynamic", "fixed")
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Make the parser of a whole number from ``low`` to ``high``."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[-+]?[0-9]{1,20}", text) or not low <= int(text) <= high:
+            raise ValueError(f"expected a whole number from {low} to {high}, found '{text}'")
+        return int(text)
+
+    return parse
+
+
+def one_of(known: tuple[str, ...]) -> Callable[[str], str]:
+    """Make the parser of one of several names."""
+
+    def parse(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"unknown '{text}'; {suggest(text, known)}")
+        return text
+
+    return parse
+
+
+def sample(text: str) -> int | None:
+    """Parse a number of a dataset's episodes; None for ``all``."""
+    return None if text == "all" else whole(1, 10**7)(text)
+
+
+def stack(text: str) -> int | None:
+    """Parse a number of time steps that are rendered at once; None for ``auto``."""
+    return None if text == "auto" else whole(1, 4096)(text)
+
+
+def price(text: str) -> float:
+    """Parse an amount of money."""
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise ValueError(f"expected a price such as 0.85, found '{text}'")
+    return float(text)
+
+
+def size(text: str) -> int:
+    """Parse a size such as ``256MB`` [bytes]."""
+    match = re.fullmatch(r"([0-9]{1,6})(MB|GB)", text)
+    if match is None or not int(match[1]):
+        raise ValueError(f"expected a size such as 256MB or 1GB, found '{text}'")
+    return int(match[1]) * {"MB": 10**6, "GB": 10**9}[match[2]]
+
+
+# Every flag that takes a value names its parser, also for paths and text: nothing else reads the words.
+DatasetFolder = Annotated[Path, typer.Argument(metavar="DIR", parser=Path, help="folder of the dataset")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
+Skills = Annotated[
+    list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="of the whole run")]
+Images = Annotated[
+    Literal["lossless", "video", "both"],
+    typer.Option(
+        "--images",
+        metavar="HOW",
+        parser=one_of(IMAGES),
+        help="lossless: in the episode's file, bit for bit; video: H.264, an MP4 for each camera; both",
+    ),
+]
+Price = Annotated[
+    float | None,
+    typer.Option("--price-per-hour", metavar="X", parser=price, help="of the machine; gives what an episode costs"),
+]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="cpu, cuda")]
+Stack = Annotated[
+    int | None, typer.Option("--stack", metavar="K", parser=stack, help="time steps rendered in one launch (auto)")
+]
+EpisodeSize = Annotated[
+    int, typer.Option("--episode-size", metavar="N", parser=whole(1, 10**6), help="episodes in a file at most")
+]
+ShardSize = Annotated[
+    int,
+    typer.Option(
+        "--shard-size",
+        metavar="SIZE",
+        parser=size,
+        show_default="1GB",
+        help="bytes of a file at most, such as 256MB",
+    ),
+]
+NewFolder = Annotated[
+    Path, typer.Option("--out", metavar="OUT", parser=Path, help="folder of what is written", show_default=False)
+]

@@ -1,0 +1,135 @@
+"""Reads the words of one command with Typer; what is wrong with them is one line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.main import get_command
+
+from nimbus.datagen.errors import InputError, suggest
+
+if TYPE_CHECKING:
+    from typer._click.core import Context, Parameter
+
+_HELP = ("-h", "--help")
+
+
+class OneLineCommand(TyperCommand):
+    """Typer command that reports an error of use as an ``InputError``; flags cannot be abbreviated.
+
+    Values are read by the parser of each parameter alone, so that no model of Pydantic has to be built first.
+    """
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line.
+
+        Raises:
+            InputError: A word is wrong or missing.
+            typer.Exit: The help was asked for, and is printed.
+        """
+        if self._check_flags(ctx, args):
+            sys.stdout.write(f"{ctx.get_help()}\n")
+            raise typer.Exit
+        words, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for param in self.params:
+            ctx.params[param.name] = _value(ctx, param, words.get(param.name))
+        if missing := [_name(param) for param in self.params if param.required and words.get(param.name) is None]:
+            raise InputError(f"the following arguments are required: {', '.join(missing)}", instead=_see(ctx))
+        if rest:
+            raise InputError(f"unexpected '{rest[0]}'", instead=_see(ctx))
+        return []
+
+    def _check_flags(self, ctx: Context, words: Sequence[str]) -> bool:
+        """Refuse unknown flags, and flags without their value: Typer would take the next flag for it.
+
+        Returns:
+            The help is asked for.
+        """
+        options = {name: param for param in self.params if _is_option(param) for name in param.opts}
+        rest = list(words)
+        while rest and (word := rest.pop(0)) != "--":
+            flag, equals, text = word.partition("=")
+            if flag in _HELP:
+                return True
+            if flag not in options:
+                if word.startswith("-") and len(word) > 1:
+                    known = [*options, _HELP[-1]]
+                    raise InputError("unknown flag", where=flag, instead=suggest(flag, known))
+                continue
+            count = options[flag].nargs if _parser(options[flag]) else 0
+            if equals:
+                if not count:
+                    raise InputError(f"takes no value, found '{text}'", where=flag, instead=f"write {flag} alone")
+                continue
+            if len(rest) < count or any(map(_is_flag, rest[:count])):
+                wanted = "one argument" if count == 1 else f"{count} arguments"
+                raise InputError(f"expected {wanted}", where=flag, instead=_see(ctx))
+            del rest[:count]
+        return False
+
+
+def parse(function: Callable[..., int], words: Sequence[str], *, name: str, meaning: str) -> Context | None:
+    """Parse the words of a command; None where they ask for its help, which is printed.
+
+    Args:
+        function: Its signature has the flags.
+        words: Those behind the command's name.
+        name: Of the command.
+        meaning: First line of its help.
+
+    Raises:
+        InputError: A word is wrong or missing.
+    """
+    # Without Rich, whose import takes longer than all else that a command's help needs.
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    settings = {"help_option_names": list(_HELP)}
+    text = f"{meaning[0].upper()}{meaning[1:]}."
+    app.command(name, cls=OneLineCommand, help=text, context_settings=settings)(function)
+    try:
+        return get_command(app).make_context(f"nimbus {name}", list(words))
+    except typer.Exit:
+        return None
+
+
+def _value(ctx: Context, param: Parameter, words: str | Sequence[str] | bool | None) -> object:
+    """Read the words given for a parameter: one, several, or none."""
+    parser = _parser(param)
+    if words is None:
+        return param.default
+    if parser is None or isinstance(words, bool):
+        return words
+    try:
+        if isinstance(words, str):
+            return parser(words)
+        values = [parser(word) for word in words]
+    except ValueError as error:
+        raise InputError(str(error), where=_name(param), instead=_see(ctx)) from None
+    return tuple(values) if param.nargs > 1 else values
+
+
+def _parser(param: Parameter) -> Callable[[str], object] | None:
+    """Return the parser of a parameter's value; None for a flag that takes none."""
+    assert isinstance(param, (TyperOption, TyperArgument))
+    return param.type_descriptor.parameter_info.parser
+
+
+def _is_flag(word: str) -> bool:
+    # As a flag's value, a negative number and an expression are none.
+    return len(word) > 1 and word[0] == "-" and " " not in word and not re.fullmatch(r"-\d+|-\d*\.\d+", word)
+
+
+def _is_option(param: Parameter) -> bool:
+    return isinstance(param, TyperOption)
+
+
+def _name(param: Parameter) -> str:
+    return param.opts[0] if _is_option(param) else param.metavar or param.name
+
+
+def _see(ctx: Context) -> str:
+    return f"see {ctx.command_path} --help"

@@ -1,0 +1,43 @@
+"""``nimbus replay``: run stored actions in physics again, from the file alone, and compare how it ends."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills
+
+
+def command(
+    folder: DatasetFolder,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="episodes (all)")] = None,
+    *,
+    as_json: AsJson = False,
+    skills: Skills = None,
+) -> int:
+    """Replay episodes; 1 when one ends differently."""
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.replay import episode_paths, replay
+    from nimbus.runner.system.threads import prepare_libraries
+
+    paths = episode_paths(folder, ids or [])
+    prepare_libraries(skill_folders=skills or [])
+    results = []
+    for path in paths:
+        result = replay(path)
+        results.append(result)
+        if not as_json:
+            verdict = "same outcome" if result.same_outcome else f"stored {result.stored}, replayed {result.replayed}"
+            sys.stdout.write(
+                f"{result.episode_id}: {verdict}; joints within {result.joint_error:.2e}, "
+                f"bodies within {result.body_error:.2e} m\n"
+            )
+    same = sum(result.same_outcome for result in results)
+    if as_json:
+        sys.stdout.write(to_json([asdict(result) for result in results], indent=2) + "\n")
+    else:
+        sys.stdout.write(f"{same} of {len(results)} with the same outcome\n")
+    return 0 if same == len(results) else 1

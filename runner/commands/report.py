@@ -1,0 +1,41 @@
+"""``nimbus report DIR``: what a run made, in the terminal, as JSON, and as a page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Price
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    as_json: AsJson = False,
+    price_per_hour: Price = None,
+    yields: Annotated[
+        Path | None,
+        typer.Option("--yields", metavar="FILE", parser=Path, help="write what was kept, value by value, as CSV"),
+    ] = None,
+) -> int:
+    """Print the figures and write the page."""
+    from rich.console import Console
+
+    from nimbus.datagen.files.codec import to_json
+    from nimbus.runner.report import print_summary, write_report
+    from nimbus.runner.report.summary import summarize
+    from nimbus.runner.report.yield_table import write_yields
+
+    summary = summarize(folder, price_per_hour=price_per_hour)
+    if yields:
+        write_yields(yields, summary.yields)
+    if as_json:
+        sys.stdout.write(to_json(summary.to_plain(), indent=2) + "\n")
+        return 0
+    print_summary(summary)
+    page = write_report(folder, price_per_hour=price_per_hour)
+    Console().print(f"page: {page}", soft_wrap=True, markup=False, highlight=False)
+    return 0

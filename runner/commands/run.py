@@ -1,0 +1,179 @@
+"""``nimbus run``: make a dataset, or continue the one in the folder; in the processes of a cell, or in this one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
+from nimbus.runner.commands.options import (
+    FORMATS,
+    PLANNERS,
+    ROLES,
+    SIMULATORS,
+    Device,
+    Images,
+    Price,
+    Seed,
+    Skills,
+    Stack,
+    one_of,
+    sample,
+    whole,
+)
+from nimbus.runner.commands.worker_split import WorkerSplit, worker_split
+
+
+def command(
+    *,
+    task: Annotated[str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, or its file's path")],
+    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
+    seed: Seed = 0,
+    variants: Annotated[
+        int,
+        typer.Option("--variants", metavar="V", parser=whole(1, 1000), help="visual variants of each plan"),
+    ] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the dataset (out/<task>)")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", parser=one_of(FORMATS), help="export at the end to DIR/NAME: lerobot, aloha, …"
+        ),
+    ] = None,
+    images: Images = "lossless",
+    keep_failures: Annotated[
+        bool,
+        typer.Option("--keep-failures", help="render failed attempts too and store them apart, in failures/"),
+    ] = False,
+    certify: Annotated[
+        int | None,
+        typer.Option(
+            "--certify",
+            metavar="N",
+            parser=sample,
+            show_default=False,
+            help="at the end, replay and prove N episodes, or all",
+        ),
+    ] = 0,
+    sim: Annotated[
+        str, typer.Option("--sim", metavar="NAME", parser=one_of(SIMULATORS), help=", ".join(SIMULATORS))
+    ] = "newton",
+    planner: Annotated[
+        str, typer.Option("--planner", metavar="NAME", parser=one_of(PLANNERS), help=", ".join(PLANNERS))
+    ] = "ompl",
+    workers: Annotated[
+        WorkerSplit | None,
+        typer.Option(
+            "--workers",
+            metavar="PxR",
+            parser=worker_split,
+            help="planners and renderers, which keep their roles (auto)",
+        ),
+    ] = None,
+    roles: Annotated[
+        str | None,
+        typer.Option(
+            "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
+        ),
+    ] = None,
+    serial: Annotated[bool, typer.Option("--serial", help="everything in this process")] = False,
+    coupled: Annotated[
+        bool,
+        typer.Option("--coupled", help="in this process, and no stage decoupled: a baseline to measure against"),
+    ] = False,
+    price_per_hour: Price = None,
+    device: Device = "cpu",
+    stack: Stack = None,
+    skills: Skills = None,
+) -> int:
+    """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
+    from nimbus.runner.run import SHORT, run_spec
+
+    instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled)
+    if format:
+        from nimbus.datagen.datasets.export.export import check_format
+
+        check_format(format)  # before the run
+    counts = workers.counts if workers else None
+    fixed = bool(instances.executable) or (roles or ("fixed" if counts else "")) == "fixed"
+    folder = Path("out") / Path(task).stem if out is None else out
+    spec = CellSpec(
+        folder=_text(folder.absolute(), "--out"),
+        task=_text(task, "--task"),
+        skills=tuple(_text(path.absolute(), "--skills") for path in skills or ()),
+        seed=seed,
+        episodes=episodes,
+        variants=variants,
+        simulator=sim,
+        planner=planner,
+        device=device,
+        stack=stack,
+        settings=({} if images == "lossless" else {"images": images})
+        | ({"keep_failures": True} if keep_failures else {}),
+        resources=Resources(workers=counts, fixed_roles=fixed),
+        instances=instances,
+    )
+    code = run_spec(spec, serial=serial, coupled=coupled, price_per_hour=price_per_hour)
+    if code in (0, SHORT):
+        if certify != 0:
+            code = max(code, _prove(folder, certify, skills=skills, price_per_hour=price_per_hour))
+        if format:
+            _publish(folder, format)
+    return code
+
+
+def _available(*, simulator: str, planner: str, serial: bool, coupled: bool) -> Instances:
+    """Refuse what this machine lacks; return what instances of Isaac Sim are started with, where they are asked for."""
+    if planner == "curobo":
+        from nimbus.datagen.plan.curobo.process import check_curobo
+
+        check_curobo()
+    if simulator != "isaacsim":
+        return Instances()
+    if serial or coupled:
+        flag = "--serial" if serial else "--coupled"
+        raise InputError("Isaac Sim renders in processes of its own", where=flag, instead=f"leave {flag} out")
+    from nimbus.runner.isaac.find import find_instances
+
+    return find_instances()
+
+
+def _text(path: Path | str, flag: str) -> str:
+    """Return a path as text, which a run keeps and passes to other processes."""
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError("not UTF-8, as paths of a run must be", where=f"{flag} {text}", instead="rename it") from None
+    return text
+
+
+def _prove(folder: Path, count: int | None, *, skills: list[Path] | None, price_per_hour: float | None) -> int:
+    """Certify a sample of the stored episodes, None for all; 1 when something is broken."""
+    from nimbus.runner.certify import certify, print_certificates
+    from nimbus.runner.report import write_report
+    from nimbus.runner.run import SHORT, reporting_input_errors
+
+    found = None
+    with reporting_input_errors():
+        found = certify(folder, sample=count, skills=skills)
+        print_certificates(found)
+        write_report(folder, price_per_hour=price_per_hour)
+    return 0 if found and found.hold else SHORT
+
+
+def _publish(folder: Path, to: str) -> None:
+    """Export a dataset to the folder in it with the name of the format; nothing when it is empty."""
+    from nimbus.datagen.datasets.export.export import export
+    from nimbus.datagen.store.info import read_info
+    from nimbus.runner.monitor.output_summary import print_exported, report_pending
+
+    if read_info(folder).episode_count:
+        begin = time.monotonic()
+        print_exported(export(folder, folder / to, to=to, tell=report_pending), time.monotonic() - begin)

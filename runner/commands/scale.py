@@ -1,0 +1,25 @@
+"""``nimbus scale DIR 3x1``: more or fewer workers, in other roles, while a run goes on."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import DatasetFolder
+from nimbus.runner.commands.worker_split import WorkerSplit, worker_split
+
+
+def command(
+    folder: DatasetFolder,
+    split: Annotated[
+        WorkerSplit,
+        typer.Argument(metavar="PxR", parser=worker_split, help="planners and renderers, or auto: as there are cores"),
+    ],
+) -> int:
+    """Ask the run that writes into a folder for another split."""
+    from nimbus.runner.monitor.scale import request_scale
+
+    sys.stdout.write(f"{request_scale(folder, split.counts)}\n")
+    return 0

@@ -1,0 +1,16 @@
+"""``nimbus schema``: the JSON Schema of a task file."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from nimbus.runner.commands.options import Skills
+
+
+def command(*, skills: Skills = None) -> int:
+    """Print the schema as JSON."""
+    from nimbus.datagen.tasks.json_schema import task_schema
+
+    sys.stdout.write(json.dumps(task_schema(skill_folders=skills or []), indent=2) + "\n")
+    return 0

@@ -1,0 +1,31 @@
+"""``nimbus skills``: what the steps and conditions of a task file can say."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import Skills
+
+_MORE = "nimbus skills NAME tells what a parameter means, its unit and its default, and why a skill fails"
+
+
+def command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="say everything about these")
+    ] = None,
+    *,
+    skills: Skills = None,
+) -> int:
+    """Print every skill and condition with its parameters; or all that is known about some."""
+    from nimbus.datagen.tasks.plugins import discover
+    from nimbus.runner.commands.statement_text import details, list_statements
+
+    discover(skills or [])
+    if not names:
+        sys.stdout.writelines(f"{line}\n" for line in (*list_statements(), _MORE))
+    for name in names or ():
+        sys.stdout.write("\n".join(details(name)) + "\n")
+    return 0

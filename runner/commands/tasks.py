@@ -1,0 +1,31 @@
+"""``nimbus tasks``: what there is to run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from nimbus.runner.commands.options import Skills
+from nimbus.runner.commands.table import align, leading_comment
+
+_COLUMNS = ("task", "family", "robot", "instruction")
+
+
+def command(*, skills: Skills = None) -> int:
+    """Print every task with its family, its robot and its first instruction."""
+    from nimbus.datagen.files.scene_files import scene_folder, scene_names
+
+    rows = [_COLUMNS, *(_row(name, scene_folder("tasks") / f"{name}.yaml") for name in scene_names("tasks"))]
+    sys.stdout.writelines(f"{line}\n" for line in align(rows))
+    return 0
+
+
+def _row(name: str, path: Path) -> tuple[str, ...]:
+    """Return the columns of a task file; it is not checked."""
+    from nimbus.datagen.files.strict_yaml import read
+
+    data = read(path).data
+    fields = data if isinstance(data, dict) else {}
+    instructions = fields.get("instructions")
+    first = str(instructions[0]) if isinstance(instructions, tuple) and instructions else leading_comment(path)
+    return name, str(fields.get("family", "")), str(fields.get("robot", "")), first

@@ -1,0 +1,48 @@
+"""``nimbus view DATASET``: episodes in Rerun, or a contact sheet; of Nimbus, or of LeRobot whoever wrote it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.options import DatasetFolder, whole
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    episodes: Annotated[
+        list[int] | None,
+        typer.Option("--episode", metavar="N", parser=whole(0, 10**7), help="which (the first)"),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", parser=Path, help="a recording (.rrd) in place of a window")
+    ] = None,
+    sheet: Annotated[
+        Path | None,
+        typer.Option("--sheet", metavar="FILE", parser=Path, help="a contact sheet (.png) in place of Rerun"),
+    ] = None,
+) -> int:
+    """Show episodes, or write a recording or a contact sheet of them."""
+    from nimbus.datagen.datasets.quality.view import open_view
+
+    view = open_view(folder)
+    if sheet:
+        from nimbus.datagen.store.publish import disk
+        from nimbus.runner.media.preview import write_view_sheet
+
+        with disk(sheet):
+            if not write_view_sheet(view, sheet):
+                raise InputError("no picture in it", where=str(folder), instead="see what 'nimbus qa' says")
+        sys.stdout.write(f"contact sheet: {sheet}\n")
+        return 0
+    from nimbus.runner.media.rerun import show
+
+    shown = show(folder, view, episodes or [0], save=save)
+    where = f"recording: {save}" if save else "shown in Rerun"
+    sys.stdout.write(f"{where}: episodes {', '.join(map(str, shown))}\n")
+    return 0
