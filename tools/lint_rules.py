@@ -1,6 +1,7 @@
 """Check the project's own style rules; violations that stand are counted in a baseline that may only shrink.
 
-``python tools/lint_rules.py`` checks; ``--list RULE`` prints every violation of a rule; ``--update`` lowers the baseline.
+``python tools/lint_rules.py`` checks, ``--list RULE`` prints every violation of a rule, ``--update`` lowers the
+baseline.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def command(
             "--fields",
             metavar="N",
             parser=whole(1, 10**6),
-            help="only the fields of field schema N (that of the dataset)",
+            help="hash the fields of schema N only",
         ),
     ] = None,
 ) -> int:

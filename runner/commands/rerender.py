@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 
+_COMPONENTS = (("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5"))
+"""Those that make the new layouts and pixels, by kind and name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RerenderSettings:
     """Flags on how the stored motions are rendered."""
