@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from nimbus.datagen.ui.browser.baked_lighting import painted_glb
+from nimbus.datagen.ui.browser.baked_lighting import baked_glb
 
 
 def table() -> object:
@@ -22,7 +22,7 @@ def table() -> object:
 
 
 def test_each_side_is_unlit_and_as_bright_as_the_sun_makes_it() -> None:
-    glb = painted_glb(table())
+    glb = baked_glb(table())
     assert glb
     tree = json.loads(glb[20 : 20 + int.from_bytes(glb[12:16], "little")])
     assert tree["extensionsUsed"] == ["KHR_materials_unlit"]
@@ -35,4 +35,4 @@ def test_each_side_is_unlit_and_as_bright_as_the_sun_makes_it() -> None:
 def test_what_is_round_is_lit() -> None:
     import trimesh
 
-    assert painted_glb(trimesh.creation.icosphere(subdivisions=3)) is None
+    assert baked_glb(trimesh.creation.icosphere(subdivisions=3)) is None

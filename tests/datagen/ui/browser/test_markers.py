@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nimbus.datagen.ui.browser.markers import RADIUS, dots_glb
+from nimbus.datagen.ui.browser.markers import RADIUS, markers_glb
 
 
 def test_dots_lie_at_their_places_in_their_colours_without_lighting() -> None:
@@ -15,7 +15,7 @@ def test_dots_lie_at_their_places_in_their_colours_without_lighting() -> None:
 
     red, blue = (200, 0, 0), (0, 0, 200)
     places = np.array([[0.1, 0.0, 0.0], [0.2, 0.0, 0.0], [0.0, 0.5, 0.1]])
-    glb = dots_glb(places, [red, blue, red])
+    glb = markers_glb(places, [red, blue, red])
     loaded: Any = trimesh.load(io.BytesIO(glb), file_type="glb")
     meshes = sorted(loaded.geometry.values(), key=lambda mesh: len(mesh.faces))
     assert [len(mesh.faces) for mesh in meshes] == [8, 16]

@@ -25,7 +25,7 @@ CONTROLS = (
     Control(id="steps", kind="rows", label="select", value=0, options=("1. for all", "2.     pick_it")),
     buttons("move", "move", {"up": lambda: None, "down": lambda: None}),
     button("add", "add one", lambda: None),
-    Control(id="note", kind="note", label="Two *lines*\nof text"),
+    Control(id="note", kind="note", label="Two *lines*\nof ``some_text``"),
 )
 USES: dict[str, tuple[str, Any, Any]] = {
     "name": ("name", "b", "b"),
@@ -90,7 +90,7 @@ def test_use_of_an_element_is_reported(page: Page, name: str):
 def test_every_kind_is_rendered(page: Page):
     assert {control.kind for control in CONTROLS} >= {"text", "lines", "choice", "number", "range", "rows", "note"}
     assert {label for _, label in inputs(page.gui)} == {*(label for label, _, _ in USES.values()), "whole"}
-    assert page.texts == ["**1\\. for all**  \n2\\. &emsp;pick\\_it", "Two \\*lines\\*  \nof text"]
+    assert page.texts == ["**1\\. for all**  \n2\\. &emsp;pick\\_it", "Two \\*lines\\*  \nof `some_text`"]
 
 
 def test_new_values_are_shown_and_not_reported(page: Page):

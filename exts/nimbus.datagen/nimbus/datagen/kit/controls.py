@@ -9,7 +9,7 @@ import omni.ui as ui
 
 from nimbus.datagen.ui.form import ControlData
 
-LABEL_WIDTH = 130
+LABEL_WIDTH = 160
 ROW_HEIGHT = 24
 _LINES_HEIGHT, _MOST_LINES = 18, 16
 _IN_A_ROW = 3
@@ -125,7 +125,6 @@ class Controls:
     def _button_row(self, control: ControlData) -> None:
         name, hint = control["id"], control["hint"]
         with ui.HStack(height=ROW_HEIGHT, spacing=4):
-            _label(control)
             for option in control["options"]:
                 ui.Button(
                     option,

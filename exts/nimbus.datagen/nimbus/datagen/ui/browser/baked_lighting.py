@@ -13,7 +13,7 @@ _MOST_SIDES = 24
 """Directions that the faces of a part may have: what has more is round, and its light is computed."""
 
 
-def painted_glb(mesh: Any) -> bytes | None:
+def baked_glb(mesh: Any) -> bytes | None:
     """A ``trimesh.Trimesh`` with a picture that never moves as GLB, its light painted on; None with too many sides."""
     import trimesh
 

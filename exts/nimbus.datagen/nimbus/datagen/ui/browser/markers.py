@@ -20,7 +20,7 @@ _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1,
 Color = tuple[int, int, int]
 
 
-def dots_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
+def markers_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
     """Octahedra at (N, 3) places [m] in sRGB colours, as GLB without lighting."""
     import trimesh
     from trimesh.visual import TextureVisuals

@@ -186,8 +186,9 @@ def _add_rows(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
 
 
 def _add_note(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
-    text = "  \n".join(map(_escape, control.label.splitlines()))
-    return [gui.add_markdown(text.replace("\\`", "`"), order=order)]  # names in backticks are shown as code
+    parts = [_escape(part) for part in control.label.split("``")]
+    parts[1::2] = [f"`{code}`" for code in control.label.split("``")[1::2]]  # names between double backticks
+    return [gui.add_markdown("".join(parts).replace("\n", "  \n"), order=order)]
 
 
 _ADD: dict[str, Callable[[Any, Control, float, Use], list[Any]]] = {

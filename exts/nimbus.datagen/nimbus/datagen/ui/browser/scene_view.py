@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook
 from nimbus.datagen.render.render_parts import RenderPart
 from nimbus.datagen.tasks.task_file import Region
-from nimbus.datagen.ui.browser.baked_lighting import painted_glb
+from nimbus.datagen.ui.browser.baked_lighting import baked_glb
 from nimbus.datagen.ui.browser.lights import add_lights
-from nimbus.datagen.ui.browser.markers import dots_glb
+from nimbus.datagen.ui.browser.markers import markers_glb
 from nimbus.datagen.ui.browser.meshes import part_mesh
 from nimbus.datagen.ui.preview import BodyMotion, SceneLook
 
@@ -68,7 +68,7 @@ class SceneView:
 
     def _add(self, path: str, part: RenderPart, surface: SurfaceLook) -> Any:
         mesh = part_mesh(part, surface, simple=self._simple)
-        if self._simple and not part.body and (painted := painted_glb(mesh)) is not None:
+        if self._simple and not part.body and (painted := baked_glb(mesh)) is not None:
             return self._server.scene.add_glb(path, painted)
         return self._server.scene.add_mesh_trimesh(path, mesh)
 
@@ -172,7 +172,7 @@ class SceneView:
         colors = [
             _SAMPLE_COLORS[groups.index(item.object_class or item.group) % len(_SAMPLE_COLORS)] for item in objects
         ]
-        dots = dots_glb(np.array([item.position for item in objects]), colors)
+        dots = markers_glb(np.array([item.position for item in objects]), colors)
         self._keep("samples", self._server.scene.add_glb("/samples", dots, cast_shadow=False, receive_shadow=False))
 
     def show_reach(self, reach: Mapping[str, Any], heights: Mapping[str, float]) -> None:
