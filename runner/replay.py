@@ -110,7 +110,7 @@ def check_assets(task: Any, episode: Any) -> None:
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
     for name, digest in found.items():
         if now.get(name) != digest:
-            what = f"the {name} changed since this episode was made ({digest[:16]}, now {now.get(name, 'none')[:16]})"
+            what = f"the {name} changed since this episode was made ({digest}, now {now.get(name, 'none')})"
             instead = "replay needs the same assets: restore it, or use the Nimbus that made the episode"
             raise InputError(what, where=where, instead=instead)
 

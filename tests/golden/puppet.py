@@ -156,6 +156,7 @@ class PuppetCell(Workcell):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         self.trace: list[tuple[str, str, FloatArray]] = []
+        self.puppet: PuppetSimulation = args[0]
         super().__init__(*args, **settings)
 
     def _become(self, name: str, planner: Any) -> None:
@@ -173,12 +174,12 @@ class PuppetCell(Workcell):
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
         """Hold whatever the fingers close on."""
         super().close_on(name, steps=1, patience=0)
-        self.simulation.attach(name, self.robot.tool.link)
+        self.puppet.attach(name, self.robot.tool.link)
         return True
 
     def open(self, *, room: float | None = None, steps: int = 3) -> None:
         """Let go."""
-        held = self.simulation.attached
+        held = self.puppet.attached
         for name in [name for name, (link, _) in held.items() if link == self.robot.tool.link]:
             del held[name]
         super().open(room=room, steps=1)

@@ -170,7 +170,7 @@ class States:
         self._settle()
 
     def _settle(self) -> None:
-        self._cell.simulation.refresh()
+        self._cell.puppet.refresh()
         mujoco.mj_comVel(self._model, self._data)
         self._cell._furthest.observe()
 

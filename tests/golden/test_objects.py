@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_written_object_matches_golden_value(golden: GoldenFile, tmp_path: Path)
 
     for kind, library in (("can", "trash"), ("drawer_cabinet", "furniture")):
         write_usd(ObjectLibrary.open(library).model(kind, 0), tmp_path / f"{kind}.usda")
-        stage = Usd.Stage.Open(str(tmp_path / f"{kind}.usda"))
+        stage: Any = Usd.Stage.Open(str(tmp_path / f"{kind}.usda"))
         found = [str(prim.GetPath()) + str(prim.GetTypeName()) for prim in stage.Traverse()]
         numbers = [
             float(value)

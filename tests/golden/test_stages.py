@@ -8,8 +8,8 @@ import numpy as np
 from golden.values import GoldenFile, sketch
 from golden.versions import GENERATOR, version_of
 from one_can import home_action, layout, make, simulation, task, thing, workcell
-from render_scene import layout as shown_layout
-from render_scene import stage_and_robot
+from render_scene import layout as shown_layout  # pyright: ignore[reportMissingImports]
+from render_scene import stage_and_robot  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import Workcell

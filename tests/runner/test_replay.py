@@ -34,18 +34,31 @@ def test_actions_that_were_changed_end_differently(copy: Path, capsys):
     assert total == "0 of 1 with the same outcome"
 
 
-def test_an_episode_made_with_another_robot_is_not_replayed(copy: Path, capsys):
-    path = min((copy / "episodes").iterdir())
+def set_robot(path: Path, identity: str) -> None:
+    """Let an episode be made with a robot of that identity."""
     with h5py.File(path, "r+") as file:
         text: Any = file["provenance"]
         stored = json.loads(text[()].decode())
-        stored["assets"]["robot panda"] = "0123456789abcdef"
+        stored["assets"]["robot panda"] = identity
         del file["provenance"]
         file["provenance"] = json.dumps(stored)
+
+
+def test_an_episode_made_with_another_robot_is_not_replayed(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    set_robot(path, "1-0123456789abcdef")
     assert main(["replay", str(copy), path.stem]) == 2
     line = capsys.readouterr().err
-    assert line.startswith(f"{path}: the robot panda changed since this episode was made (0123456789abcdef, now ")
+    assert line.startswith(f"{path}: the robot panda changed since this episode was made (1-0123456789abcdef, now 1-")
     assert line.count("\n") == 1 and "replay needs the same assets" in line
+
+
+def test_source_hashed_episode_is_not_replayed(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    set_robot(path, "b52b7606f340")
+    assert main(["replay", str(copy), path.stem]) == 2
+    what = "made by Nimbus 0.1.0, whose component identity was a source hash; replay it with that version"
+    assert capsys.readouterr().err == f"{path}: {what}\n"
 
 
 def test_an_unknown_episode_is_answered_with_the_known_ones(tiny: Path):

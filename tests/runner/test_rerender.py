@@ -108,6 +108,16 @@ def test_plans_of_another_origin_are_not_mixed_in(copy: Path, tmp_path: Path, ca
     assert "holds a dataset made with another plans (" in capsys.readouterr().err
 
 
+def test_source_hashed_dataset_is_not_rerendered(copy: Path, tmp_path: Path, capsys):
+    described = json.loads((copy / "dataset.json").read_text())
+    described["inputs"]["render newton"] = "aef5d49d746092ef"
+    (copy / "dataset.json").write_text(json.dumps(described))
+    assert rerender(copy, min(copy.glob("episodes/*")).stem, tmp_path / "new") == 2
+    line = capsys.readouterr().err
+    assert "whose component identity was a source hash; render it again with that version\n" in line
+    assert line.count("\n") == 1 and not (tmp_path / "new").exists()
+
+
 def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
     before = sound(copy)
     assert rerender(copy, min(copy.glob("episodes/*")).stem, copy) == 2

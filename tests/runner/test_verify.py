@@ -269,6 +269,16 @@ def test_what_was_made_with_another_version_is_said_and_is_no_fault(
     assert "all is well" in printed
 
 
+def test_source_hashed_dataset_is_not_recomputed(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    described = json.loads((copy / "dataset.json").read_text())
+    described["inputs"]["skill pick"] = "83dfdf2ca0d8c064"
+    (copy / "dataset.json").write_text(json.dumps(described))
+    assert run(copy, again=1) == 0
+    printed = capsys.readouterr().out
+    assert "whose component identity was a source hash; recompute it with that version" in printed
+    assert "all is well" in printed
+
+
 @pytest.mark.parametrize("to", ["lerobot", "robomimic", "aloha"])
 def test_an_export_is_read_again_against_its_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
     write_dataset(tmp_path / "data")
