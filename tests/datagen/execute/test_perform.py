@@ -24,6 +24,7 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.workcell_interface import Workcell
 from nimbus.datagen.usd.stage import read_stage
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "cameras:" + TEXT.split("cameras:")[1]
@@ -39,7 +40,7 @@ class Stumble(Skill):
     main = "reason"
     reason: str = Field(description="Why.")
 
-    def run(self, arm: SimulatedWorkcell) -> None:
+    def run(self, arm: Workcell) -> None:
         raise SkillFailure(Reason(self.reason), "stumbled")
 
 
