@@ -1,21 +1,33 @@
-# Two commands: `make run` makes a dataset, `make test` checks everything. Both set themselves up in .venv.
+# `make run` makes a dataset; `make quick` checks a change, `make test` all that is fast, `make test-all` everything.
+# All set themselves up in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# Processes of the tests: one more than the cores, for many tests wait for processes of their own.
+WORKERS ?= 3
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: run test test-tasks lint format bench extension chaos clean
+.PHONY: run quick test test-all test-tasks lint format bench extension chaos clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
 
+# Format, and check the files that a change touches and the tests nearest to them: about a minute.
+quick: format
+	$(BIN)/python tools/affected_tests.py
+
 test: lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --ignore tests/chaos
+	$(PYTEST) -m "not slow" tests
+
+# With the slow tests: real physics, browsers, processes that are killed; then a short chaos, whose times need the machine.
+test-all: lint
+	$(PYTEST) --ignore tests/chaos tests
 	$(BIN)/python -m pytest -q tests/chaos
 
 # Every task for real, two good first attempts of four layouts each: some minutes.
 test-tasks: .venv/installed-dev
-	$(BIN)/python -m pytest -q -n 2 tests/tasks/every_task.py
+	$(PYTEST) tests/tasks/every_task.py
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -27,7 +39,7 @@ format: .venv/installed-dev
 	$(BIN)/ruff format .
 
 bench: .venv/installed-dev
-	$(BIN)/python tests/benchmarks/sort_trash.py
+	$(BIN)/python benchmarks/sort_trash.py
 
 # A thousand injected faults, in about twenty minutes on two free cores; docs/reliability.md tells of the last one.
 chaos: .venv/installed-dev

@@ -2,7 +2,7 @@
 
 No screenshot: sizes are taken from the widgets' own options, fonts and colours are like Kit's.
 """
-# What plays Kit lies in the folder of the tests.
+# What plays Kit lies in `tools/contract`.
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
 
 WIDTH, PAD, LINE = 460, 6, 22
 BACK, FIELD, BUTTON, BAR, INK, DIM, RED = "#3a3a3a", "#212121", "#4c4c4c", "#525252", "#dcdcdc", "#9a9a9a", "#e05050"
@@ -123,13 +123,12 @@ class Painter:
 
 def main(out: Path) -> None:
     """Open a task, select a step, make one mistake, show pictures, and draw."""
-    from contract.kit_behaviour import Kit
-    from contract.names import Contract
-    from contract.standin import StandIn
-    from desks import LocalChannel, StubLauncher
-
     from nimbus.datagen.ui.remote.scene_preview import ScenePreview
     from nimbus.runner.system.threads import prepare_libraries
+    from tests.support.desks import LocalChannel, StubLauncher
+    from tools.contract.kit_behaviour import Kit
+    from tools.contract.names import Contract
+    from tools.contract.standin import StandIn
 
     prepare_libraries()
     kit = Kit()

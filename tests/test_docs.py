@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import RUNNER, sound
 
 from nimbus.datagen.objects.library import ObjectLibrary
+from tests.support.runs import RUNNER, sound
 
 ROOT = RUNNER.parents[1]
 PAGE = (ROOT / "docs" / "your-own.md").read_text()
@@ -35,6 +35,7 @@ def bash(line: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path):
     shell, *_ = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
     bash(shell, project)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dying import Dying, spread
-from foreign import write_v21
-from kills import Publication, SerialRun
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import FORMATS
+from tests.support.dying import Dying, spread
+from tests.support.foreign import write_v21
+from tests.support.kill_checks import Publication, SerialRun
+from tests.support.synthetic import make_rendered, write_dataset
 
 LENGTHS = (9, 7, 8, 6)
 
@@ -25,6 +25,7 @@ def dying() -> Iterator[Dying]:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", sorted(FORMATS))
 def test_an_export_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
     write_dataset(tmp_path / "data", [make_rendered(row, steps=steps) for row, steps in enumerate(LENGTHS)])
@@ -32,6 +33,7 @@ def test_an_export_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying,
     assert tally.is_good and tally.kills >= 5 and tally.places > 15, tally
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["lerobot", "lerobot-v2.1"])
 def test_a_conversion_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
     write_v21(tmp_path / "data", LENGTHS)
@@ -40,6 +42,7 @@ def test_a_conversion_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dyi
     assert tally.is_good and tally.kills >= 5 and tally.places > 15, tally
 
 
+@pytest.mark.slow
 def test_a_run_loses_nothing_that_was_stored_and_ends_with_the_same_content(dying: Dying, tmp_path: Path):
     tally = SerialRun(dying, tmp_path, episodes=3).kill(6)
     assert tally.is_good and tally.kills >= 5 and tally.places > 15, tally
@@ -50,6 +53,7 @@ def test_places_are_spread_over_all():
     assert list(spread(3, 9)) == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_an_export_that_is_torn_or_another_at_the_end_is_noticed(dying: Dying, tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0, steps=4)])
     found = Publication(dying, ("export", str(tmp_path / "data"), "--to", "aloha"), tmp_path)

@@ -15,7 +15,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from runs import TINY, sound
+
+from tests.support.runs import TINY, sound
 
 ROOT = Path(__file__).resolve().parents[1]
 DATAGEN = ROOT / "exts/nimbus.datagen/nimbus/datagen"
@@ -32,8 +33,8 @@ def pip(*words: str) -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    kept_out = shutil.ignore_patterns(".git", ".venv*", "out", "build", "dist", "__pycache__", ".*_cache", "tests")
-    shutil.copytree(ROOT, source, symlinks=True, ignore=kept_out)
+    left_out = (".git", ".venv*", "out", "build", "dist", "__pycache__", ".*_cache", "tests", "tools", "benchmarks")
+    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(*left_out))
     pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
     return next(folder.glob("*.whl"))
 
@@ -82,6 +83,7 @@ def test_the_installed_command_knows_its_tasks_skills_and_schema(installed: Path
     assert '"$schema"' in nimbus(installed, "schema", cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_an_installed_nimbus_makes_a_dataset_without_a_network_and_without_a_cache(installed: Path, tmp_path: Path):
     task = str(shutil.copy(TINY, tmp_path))
     cut = ("unshare", "--map-root-user", "--net")

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import h5py
-from chaos import cells, checker
-from chaos.lab import FINISHED, Lab, Result
 
-_RUNNER = cells.HERE.parents[1] / "runner" / "runner.py"
+from tests.chaos import checker, processes
+from tests.chaos.lab import FINISHED, Lab, Result
+
+_RUNNER = processes.HERE.parents[1] / "runner" / "runner.py"
 _DISK = 48 << 20
 _ROOMS = (0, 20_000, 100_000, 400_000)
 """[bytes] left on the disk: where it gets full depends on it, in the ledger or in a staged file."""
@@ -28,7 +29,7 @@ def full_disk(lab: Lab) -> Result:
     with lab.scenario("full_disk", episodes=episodes) as result, _small_disk(lab.folder / "disk", result) as disk:
         for room in () if result.skipped else _ROOMS[1:2] if lab.short else _ROOMS:
             folder = disk / "data"
-            run = cells.start(cells.light(folder, episodes=episodes, plan_seconds=0.03))
+            run = processes.start(processes.light(folder, episodes=episodes, plan_seconds=0.03))
             run.wait_for(lambda status: status.get("stored", 0) >= 5)
             _fill(disk, room)
             time.sleep(3.0)
@@ -52,8 +53,8 @@ def full_disk(lab: Lab) -> Result:
 
 def _stays_full(lab: Lab, disk: Path, result: Result, episodes: int) -> None:
     folder = disk / "data"
-    spec = cells.light(folder, episodes=episodes, plan_seconds=0.03, disk_patience=2.0)
-    run = cells.start(spec)
+    spec = processes.light(folder, episodes=episodes, plan_seconds=0.03, disk_patience=2.0)
+    run = processes.start(spec)
     run.wait_for(lambda status: status.get("stored", 0) >= 5)
     _fill(disk, 0)
     ended, _ = run.end(patience=60)
@@ -61,7 +62,7 @@ def _stays_full(lab: Lab, disk: Path, result: Result, episodes: int) -> None:
     result.expect(ended["code"] == 1 and "cannot write" in line and "\n" not in line.strip(), f"ended {ended}")
     result.count("disk_stays_full")
     (disk / "ballast").unlink()
-    ended, error = cells.start(spec).end()
+    ended, error = processes.start(spec).end()
     result.expect(ended["state"] in FINISHED, f"after making room, ended {ended} {error}")
     result.findings.add(checker.check(folder, lab.truth, episodes=episodes))
 
@@ -94,11 +95,11 @@ def memory(lab: Lab) -> Result:
     """The slab asks for more memory than there is: one line, and nothing is left behind."""
     with lab.scenario("memory") as result:
         folder = lab.folder / "memory"
-        ended, error = cells.start(cells.light(folder, episodes=4, slot_bytes=1 << 40)).end(patience=60)
+        ended, error = processes.start(processes.light(folder, episodes=4, slot_bytes=1 << 40)).end(patience=60)
         line = ended.get("line", "")
         result.expect(ended["code"] == 1 and "shared memory" in line and "\n" not in line.strip(), f"{ended} {error}")
         result.count("slab_too_large")
-        ended, error = cells.start(cells.light(folder, episodes=4)).end(patience=60)
+        ended, error = processes.start(processes.light(folder, episodes=4)).end(patience=60)
         result.expect(ended["state"] in FINISHED, f"with less, ended {ended} {error}")
         result.findings.add(checker.check(folder, lab.truth, episodes=4))
     return result
@@ -110,8 +111,8 @@ def damage(lab: Lab) -> Result:
     random = lab.random("damage")
     with lab.scenario("damage", episodes=episodes) as result:
         folder = lab.folder / "damage"
-        spec = cells.light(folder, episodes=episodes)
-        cells.start(spec).end()
+        spec = processes.light(folder, episodes=episodes)
+        processes.start(spec).end()
         files = random.sample(sorted((folder / "episodes").iterdir()), 2 * each)
         for path in files[:each]:
             os.truncate(path, random.randrange(path.stat().st_size))
@@ -128,7 +129,7 @@ def damage(lab: Lab) -> Result:
         result.expect(said.returncode == 1, f"verify exits with {said.returncode}")
         for path in files[each:]:
             path.unlink()  # as verify says
-        ended, error = cells.start(spec).end()
+        ended, error = processes.start(spec).end()
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         found = checker.check(folder, lab.truth, episodes=episodes)
         found.half_files = [name for name in found.half_files if not name.startswith("orphans/")]  # the cut ones
@@ -154,13 +155,13 @@ def interrupts(lab: Lab) -> Result:
     episodes = min(lab.episodes, 120)
     with lab.scenario("interrupts", episodes=episodes) as result:
         folder = lab.folder / "interrupts"
-        spec = cells.light(folder, episodes=episodes, plan_seconds=0.05)
+        spec = processes.light(folder, episodes=episodes, plan_seconds=0.05)
         for number, times in ((signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 2)):
-            run = cells.start(spec)
+            run = processes.start(spec)
             run.wait_for(lambda status: status.get("stored", 0) >= 4)
             begin = time.monotonic()
             for _ in range(times):
-                cells.kill(run.process.pid, number)
+                processes.kill(run.process.pid, number)
                 time.sleep(0.05)
             ended, error = run.end(patience=60)
             seconds = time.monotonic() - begin
@@ -168,7 +169,7 @@ def interrupts(lab: Lab) -> Result:
             result.expect(ended["code"] == 130, f"{number.name} {times}: ended {ended} {error}")
             result.expect(seconds < (2.0 if times == 2 else 10.0), f"{number.name} {times}: took {seconds:.1f} s")
             result.expect(not run.processes(), f"{number.name} {times}: {len(run.processes())} processes are left")
-        ended, error = cells.start(spec).end()
+        ended, error = processes.start(spec).end()
         result.expect(ended["state"] in FINISHED, f"continued, ended {ended} {error}")
         result.expect(not checker.faults(folder), f"charged: {checker.faults(folder)[:3]}")
         result.findings.add(checker.check(folder, lab.truth, episodes=episodes))
@@ -179,11 +180,11 @@ def second_run(lab: Lab) -> Result:
     """A second run into the same folder is refused in one line, and the first does not notice."""
     with lab.scenario("second_run", episodes=60) as result:
         folder = lab.folder / "second_run"
-        spec = cells.light(folder, episodes=60, plan_seconds=0.1)
-        run = cells.start(spec)
+        spec = processes.light(folder, episodes=60, plan_seconds=0.1)
+        run = processes.start(spec)
         run.wait_for(lambda status: status.get("stored", 0) >= 2)
         before = run.processes()
-        ended, error = cells.start(spec).end(patience=60)
+        ended, error = processes.start(spec).end(patience=60)
         line = ended.get("line", "")
         result.expect(ended["code"] == 2 and line and "\n" not in line.strip(), f"the second ended {ended} {error}")
         result.count("second_run")

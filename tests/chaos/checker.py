@@ -17,7 +17,8 @@ from typing import Any
 
 import h5py
 import numpy as np
-from chaos.cells import orphans, tagged
+
+from tests.chaos.processes import orphans, tagged
 
 Address = tuple[int, int]
 """Index and variant."""

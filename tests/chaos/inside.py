@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from chaos import cells, checker, trouble
-from chaos.lab import FINISHED, Lab, Result
-from chaos.match import match
+from tests.chaos import checker, processes, trouble
+from tests.chaos.lab import FINISHED, Lab, Result
+from tests.chaos.match import match
 
 _PHASES = ("plan", "plan_late", "render", "store")
 _PATIENCE = 900.0
@@ -32,8 +32,8 @@ def components(lab: Lab) -> Result:
     table |= {f"plan:{index}": [random.choice(trouble.DEATHS[:7]), trouble.REPEAT] for index in poison}
     with lab.scenario("components", episodes=episodes) as result:
         folder = lab.folder / "components"
-        run = cells.start(
-            cells.light(folder, episodes=episodes, workers=(1, 3)),
+        run = processes.start(
+            processes.light(folder, episodes=episodes, workers=(1, 3)),
             environment=trouble.plan_faults(lab.folder / "components.faults", table),
         )
         ended, error = run.end(patience=_PATIENCE)
@@ -42,8 +42,8 @@ def components(lab: Lab) -> Result:
         result.take(match(happened, checker.faults(folder), names=trouble.TOLD_AS))
         planned = sum(len([kind for kind in kinds if kind != trouble.REPEAT]) for kinds in table.values())
         result.expect(len(happened) >= planned, f"{len(happened)} faults happened, {planned} were planned")
-        hangs = [row["max_s"] - cells.DEADLINE for kind, row in result.faults.items() if kind.startswith("hang")]
-        late = max(hangs + [result.faults["livelock"]["max_s"] - cells.TOTAL])
+        hangs = [row["max_s"] - processes.DEADLINE for kind, row in result.faults.items() if kind.startswith("hang")]
+        late = max(hangs + [result.faults["livelock"]["max_s"] - processes.TOTAL])
         result.figures |= {"hang_noticed_after_deadline_s": round(late, 3)}
         result.expect(late <= 1.0, f"a hang was ended {late:.2f} s after its deadline")
         incidents = len(list((folder / "incidents").iterdir()))
@@ -58,10 +58,10 @@ def slow(lab: Lab) -> Result:
     workers, episodes = (20, 4) if lab.short else (40, 4), 40 if lab.short else 500
     with lab.scenario("slow", episodes=episodes) as result:
         folder = lab.folder / "slow"
-        limits = cells.LIMITS | {"plan": (deadline, 2 * deadline)}
-        spec = cells.light(folder, episodes=episodes, workers=workers, fixed_roles=True, deadlines=limits)
+        limits = processes.LIMITS | {"plan": (deadline, 2 * deadline)}
+        spec = processes.light(folder, episodes=episodes, workers=workers, fixed_roles=True, deadlines=limits)
         table = {"plan": f"slow:{0.9 * deadline}"}
-        run = cells.start(spec, environment=trouble.plan_faults(lab.folder / "slow.faults", table))
+        run = processes.start(spec, environment=trouble.plan_faults(lab.folder / "slow.faults", table))
         ended, error = run.end(patience=_PATIENCE)
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         result.take(match([], checker.faults(folder), names={}))
@@ -74,8 +74,8 @@ def leak(lab: Lab) -> Result:
     episodes = 40 if lab.short else 200
     with lab.scenario("leak", episodes=episodes) as result:
         folder = lab.folder / "leak"
-        spec = cells.light(folder, episodes=episodes, plan_seconds=0.1, memory_limit=500 << 20)
-        run = cells.start(spec, environment=trouble.plan_faults(lab.folder / "leak.faults", {"plan": "leak:50"}))
+        spec = processes.light(folder, episodes=episodes, plan_seconds=0.1, memory_limit=500 << 20)
+        run = processes.start(spec, environment=trouble.plan_faults(lab.folder / "leak.faults", {"plan": "leak:50"}))
         ended, error = run.end(patience=_PATIENCE)
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         recycled = run.status().get("recycled", 0)
@@ -115,8 +115,8 @@ def goodput(lab: Lab) -> Result:
 def _timed(lab: Lab, result: Result, name: str, table: dict[str, Any], episodes: int) -> float:
     """[s] from the first stored episode to the end."""
     folder, faults = lab.folder / name, lab.folder / f"{name}.faults"
-    spec = cells.light(folder, episodes=episodes, workers=(2, 2), plan_seconds=0.0, render_seconds=0.0)
-    run = cells.start(spec, environment=trouble.plan_faults(faults, table))
+    spec = processes.light(folder, episodes=episodes, workers=(2, 2), plan_seconds=0.0, render_seconds=0.0)
+    run = processes.start(spec, environment=trouble.plan_faults(faults, table))
     run.wait_for(lambda status: status.get("stored"))
     begin = time.monotonic()
     ended, error = run.end(patience=_PATIENCE)

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from chaos import cells, checker
-from chaos.match import Matched
+from tests.chaos import checker, processes
+from tests.chaos.match import Matched
 
 FINISHED = ("done", "short")
 """States of a run that has nothing left to do: the light pipeline has no plan for every tenth episode."""
@@ -97,14 +97,14 @@ class Lab:
     @cached_property
     def truth(self) -> checker.Truth:
         """The light pipeline's episodes in two variants, from a clean run in one process."""
-        spec = cells.light(
+        spec = processes.light(
             self.folder / "clean", episodes=self.episodes, variants=2, plan_seconds=0.0, render_seconds=0.0
         )
         return self._clean(spec)
 
     def physics_truth(self, episodes: int) -> checker.Truth:
         """Real episodes from a clean run in one process."""
-        return self._clean(cells.physics(self.folder / "clean_physics", episodes=episodes))
+        return self._clean(processes.physics(self.folder / "clean_physics", episodes=episodes))
 
     @contextmanager
     def scenario(self, name: str, **values: Any) -> Iterator[Result]:
@@ -115,7 +115,7 @@ class Lab:
         result.wall_seconds = round(time.monotonic() - begin, 1)
 
     def _clean(self, spec: Any) -> checker.Truth:
-        ended, error = cells.start(spec, "--serial").end()
+        ended, error = processes.start(spec, "--serial").end()
         if ended["state"] not in FINISHED:
             raise RuntimeError(f"the clean run failed: {ended} {error}")
         return checker.Truth.read(Path(spec.folder))

@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from chaos import cells, checker
-from chaos.lab import FINISHED, Lab, Result
+from tests.chaos import checker, processes
+from tests.chaos.lab import FINISHED, Lab, Result
 
 FAILPOINTS = ("before_intent", "after_intent", "after_link", "after_directory_sync", "after_done", "after_unlink")
 _LIVES = 400
@@ -26,11 +26,11 @@ def failpoints(lab: Lab) -> Result:
     with lab.scenario("failpoints", episodes=episodes) as result:
         file = lab.folder / "doom.txt"
         file.write_text("\n".join(doom))
-        spec = cells.light(lab.folder / "failpoints", episodes=episodes)
+        spec = processes.light(lab.folder / "failpoints", episodes=episodes)
         deaths: Counter[str] = Counter()
         ended = {}
         for _ in range(_LIVES):
-            ended, error = cells.start(spec, "--doom", str(file)).end()
+            ended, error = processes.start(spec, "--doom", str(file)).end()
             deaths.update(line.split()[-1].split(":")[0] for line in error.splitlines() if line.startswith("died at "))
             if ended["state"] in FINISHED:
                 break
@@ -52,8 +52,8 @@ def everything(lab: Lab) -> Result:
     victims = [name for name in _VICTIMS for _ in range(-(-kills // len(_VICTIMS)))]
     random.shuffle(victims)
     with lab.scenario("everything", episodes=episodes * variants) as result:
-        spec = cells.light(lab.folder / "everything", episodes=episodes, variants=variants)
-        run = cells.start(spec)
+        spec = processes.light(lab.folder / "everything", episodes=episodes, variants=variants)
+        run = processes.start(spec)
         while victims:
             goal = random.randint(1, 20) if random.random() < 0.8 else 0
             status = run.wait_for(lambda now, goal=goal: now.get("state") == "running" and now["stored"] >= goal)
@@ -73,7 +73,7 @@ def everything(lab: Lab) -> Result:
                 time.sleep(0.01)
             result.expect(not left, f"{len(left)} processes live {_GONE} s after the {name} was killed")
             result.count(f"{name}_sigkill", detected=not left, seconds=time.monotonic() - begin)
-            run = cells.start(spec)
+            run = processes.start(spec)
         ended, error = run.end()
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         result.expect(len(victims) <= 0.2 * kills, f"{len(victims)} of {kills} kills came too late")
@@ -84,24 +84,24 @@ def everything(lab: Lab) -> Result:
     return result
 
 
-def _kill_launcher(run: cells.Run) -> None:
-    cells.kill(run.process.pid)
+def _kill_launcher(run: processes.Run) -> None:
+    processes.kill(run.process.pid)
 
 
-def _kill_supervisor(run: cells.Run) -> None:
-    cells.kill(int(run.status().get("pid", 0)) or run.process.pid)
+def _kill_supervisor(run: processes.Run) -> None:
+    processes.kill(int(run.status().get("pid", 0)) or run.process.pid)
 
 
-def _kill_zygote(run: cells.Run) -> None:
-    if pid := cells.fork_server(run):
-        cells.kill(pid)
+def _kill_zygote(run: processes.Run) -> None:
+    if pid := processes.fork_server(run):
+        processes.kill(pid)
 
 
-_VICTIMS: dict[str, Callable[[cells.Run], None]] = {
+_VICTIMS: dict[str, Callable[[processes.Run], None]] = {
     "launcher": _kill_launcher,
     "supervisor": _kill_supervisor,
     "zygote": _kill_zygote,
-    "all": cells.kill_all,
+    "all": processes.kill_all,
 }
 
 
@@ -111,7 +111,7 @@ def pauses(lab: Lab) -> Result:
     episodes = min(lab.episodes, 400)
     with lab.scenario("pauses", episodes=episodes) as result:
         folder = lab.folder / "pauses"
-        run = cells.start(cells.light(folder, episodes=episodes, plan_seconds=0.03, render_seconds=0.03))
+        run = processes.start(processes.light(folder, episodes=episodes, plan_seconds=0.03, render_seconds=0.03))
         for name in ("supervisor", "all", "launcher"):  # without its launcher the run goes on, and may come to its end
             stored = run.status().get("stored", 0)
             status = run.wait_for(lambda now, least=stored + 5: now.get("stored", 0) >= least)
@@ -120,10 +120,10 @@ def pauses(lab: Lab) -> Result:
                 "launcher": [run.process.pid],
                 "all": [run.process.pid, *run.processes()],
             }[name]
-            stopped = not run.is_over and [pid for pid in pids if cells.kill(pid, signal.SIGSTOP)]
+            stopped = not run.is_over and [pid for pid in pids if processes.kill(pid, signal.SIGSTOP)]
             time.sleep(seconds)
             for pid in stopped or ():
-                cells.kill(pid, signal.SIGCONT)
+                processes.kill(pid, signal.SIGCONT)
             result.expect(stopped, f"the run was over before {name} could be stopped")
             result.count(f"{name}_sigstop")
         ended, error = run.end()

@@ -7,9 +7,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from chaos import cells, checker
-from chaos.lab import FINISHED, Lab, Result
-from chaos.match import match
+from tests.chaos import checker, processes
+from tests.chaos.lab import FINISHED, Lab, Result
+from tests.chaos.match import match
 
 SIGNALS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGSTOP")
 _NAMES = {"SIGKILL": "sigkill", "SIGSEGV": "sigsegv", "SIGABRT": "sigabrt", "SIGSTOP": "hang"}
@@ -40,7 +40,7 @@ def physics(lab: Lab) -> Result:
         hits = 0
         last = since = 0
         while True:
-            run = cells.start(cells.physics(folder, episodes=episodes, workers=(1, 1)))
+            run = processes.start(processes.physics(folder, episodes=episodes, workers=(1, 1)))
             while not run.is_over and hits < wanted:
                 time.sleep(random.uniform(0.2, 1.2))
                 if (results := run.status().get("attempts", last)) != last:
@@ -74,7 +74,7 @@ def physics(lab: Lab) -> Result:
     return result
 
 
-def _strike_worker(run: cells.Run, random: Any, *, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _strike_worker(run: processes.Run, random: Any, *, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Send a signal to a worker that is in the middle of a phase; what was done, if anything.
 
     One that was struck is spared, for a process that is stopped takes no other signal, and so is one that leaves, or
@@ -89,19 +89,19 @@ def _strike_worker(run: cells.Run, random: Any, *, before: list[dict[str, Any]])
     worker = random.choice(busy)
     name = random.choices(SIGNALS, weights=(8, 6, 6, 1))[0]
     told = {"kind": name, "idx": -1, "pid": worker["pid"], "at": worker["index"], "time": time.time()}
-    is_there = cells.parent(worker["pid"]) == status["pid"]
-    return [told] if is_there and cells.kill(worker["pid"], getattr(signal, name)) else []
+    is_there = processes.parent(worker["pid"]) == status["pid"]
+    return [told] if is_there and processes.kill(worker["pid"], getattr(signal, name)) else []
 
 
-def _strike_other(run: cells.Run, random: Any) -> str:
+def _strike_other(run: processes.Run, random: Any) -> str:
     """Kill a process that is no worker, or everything."""
     name = random.choice(("supervisor", "zygote", "all"))
     supervisor = int(run.status().get("pid", 0))
     if name == "all" or not supervisor:
-        cells.kill_all(run)
+        processes.kill_all(run)
         return "all_sigkill"
-    fork_server = cells.fork_server(run)
-    cells.kill(supervisor if name == "supervisor" or not fork_server else fork_server)
+    fork_server = processes.fork_server(run)
+    processes.kill(supervisor if name == "supervisor" or not fork_server else fork_server)
     return f"{name}_sigkill"
 
 

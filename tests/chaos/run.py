@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-from chaos import bad, cells, inside, outside, page, physical  # noqa: E402
-from chaos.lab import Lab, Result  # noqa: E402
+from tests.chaos import bad, inside, outside, page, physical, processes  # noqa: E402
+from tests.chaos.lab import Lab, Result  # noqa: E402
 
 SCENARIOS = (
     inside.components,
@@ -88,7 +88,7 @@ def _run(scenario: Callable[[Lab], Result], lab: Lab) -> Result:
         traceback.print_exc()
         return Result(name=scenario.__name__, failed=[f"{type(error).__name__}: {error}"])
     finally:
-        cells.clear(lab.folder)
+        processes.clear(lab.folder)
 
 
 def _arguments() -> argparse.Namespace:

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from chaos import cells, checker, page, trouble
-from chaos.lab import FINISHED
-from chaos.match import match
+
+from tests.chaos import checker, page, processes, trouble
+from tests.chaos.lab import FINISHED
+from tests.chaos.match import match
 
 RUN = Path(__file__).parent / "run.py"
 
@@ -16,16 +17,18 @@ RUN = Path(__file__).parent / "run.py"
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cells need Linux")
 
 
+@pytest.mark.slow
 def test_workers_that_die_at_their_first_work_do_not_end_a_run_that_gets_somewhere(tmp_path: Path):
     """Of six episodes the first kills a worker, the second its successor, and the others are stored."""
     table = {f"render:{index}": ["sigkill"] for index in range(90) if index % 6 < 2 and index % 10 != 7}
-    spec = cells.light(tmp_path / "data", episodes=90, workers=(1, 1), fixed_roles=True, render_seconds=0.03)
-    run = cells.start(spec, environment=trouble.plan_faults(tmp_path / "faults", table))
+    spec = processes.light(tmp_path / "data", episodes=90, workers=(1, 1), fixed_roles=True, render_seconds=0.03)
+    run = processes.start(spec, environment=trouble.plan_faults(tmp_path / "faults", table))
     ended, error = run.end(patience=120)
     assert ended["state"] in FINISHED, f"{ended} {error}"
     assert len(checker.faults(run.folder)) == len(table) > 25
 
 
+@pytest.mark.slow
 def test_a_short_chaos_loses_doubles_and_harms_nothing(tmp_path: Path):
     found = tmp_path / "chaos.json"
     words = [sys.executable, str(RUN), "--short", "--episodes", "90", "--faults", "60"]

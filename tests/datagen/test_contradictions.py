@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from task_text import TEXT
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.task_text import TEXT
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "success:" + TEXT.split("success:")[1]
 PLACE = "place: {object: 'items[0]', into: organic}"

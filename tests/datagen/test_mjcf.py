@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from six_joint_robot import robot_file
-from task_attempts import first_success
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.mjcf import convert_to_urdf
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
+from tests.support.six_joint_robot import robot_file
+from tests.support.task_attempts import first_success
 
 ODD = """<mujoco>
   <compiler angle="degree"/>

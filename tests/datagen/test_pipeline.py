@@ -1,10 +1,10 @@
-import point_robot
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.pipeline import STAGES, RunContext, build, load_pipeline, parse_pipeline
 from nimbus.datagen.registry import forget, register
+from tests.support import point_robot
 
 PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot: {view: 1}}\nstore: memory\n"
 

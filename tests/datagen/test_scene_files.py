@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from one_can import TEXT
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_folder
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task, parse_task
+from tests.support.one_can import TEXT
 
 OWN = (
     TEXT.replace("robot: panda", "robot: robots/mine.yaml")

@@ -2,13 +2,13 @@ import json
 from typing import Any
 
 import pytest
-from json_schema import valid
-from task_text import TEXT, changed
 
 from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.files.strict_yaml import parse
 from nimbus.datagen.tasks.json_schema import task_schema
+from tests.support.json_schema import valid
+from tests.support.task_text import TEXT, changed
 
 SCHEMA = task_schema()
 

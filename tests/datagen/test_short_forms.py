@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from task_text import TEXT
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import read
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.task_text import TEXT
 
 CAMERAS = TEXT[TEXT.index("cameras:") : TEXT.index("randomize:")]
 VARIED = TEXT[TEXT.index("randomize:") : TEXT.index("instructions:")]

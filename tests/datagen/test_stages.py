@@ -2,12 +2,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import point_robot
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.pipeline import RunContext, build, parse_pipeline
 from nimbus.datagen.stages import Chain, Request, Stage
+from tests.support import point_robot
 
 PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot: {view: 1}}\nstore: memory\n"
 

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from json_schema import valid
-from task_text import TEXT, changed
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Document, parse
@@ -16,6 +14,8 @@ from nimbus.datagen.tasks.json_schema import task_schema
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.steps import Step, Steps, parse_steps, walk
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.json_schema import valid
+from tests.support.task_text import TEXT, changed
 
 discover()
 SCHEMA = task_schema()

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from task_text import TEXT, changed, place
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import load_task, parse_task, task_names
+from tests.support.task_text import TEXT, changed, place
 
 
 def complaint(text: str) -> str:

@@ -1,11 +1,11 @@
 from dataclasses import dataclass, field
 
 import pytest
-from task_text import TEXT, changed, place
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.task import Task, parse_task
+from tests.support.task_text import TEXT, changed, place
 
 
 @dataclass(frozen=True)

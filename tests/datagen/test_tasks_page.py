@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from one_can import put, thing, workcell
 
 from nimbus.datagen import registry
 from nimbus.datagen.files.strict_yaml import parse
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.steps import parse_steps, walk
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.one_can import put, thing, workcell
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "tasks.md").read_text()

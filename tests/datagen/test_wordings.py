@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from task_text import changed
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.task_text import changed
 
 CAMERA = "  camera: {position: 5 cm}"
 FRAMES = [

@@ -7,9 +7,6 @@ from functools import lru_cache, partial
 import numpy as np
 from golden.values import GoldenFile, sketch
 from golden.versions import GENERATOR, version_of
-from one_can import home_action, layout, make, simulation, task, thing, workcell
-from render_scene import layout as shown_layout  # pyright: ignore[reportMissingImports]
-from render_scene import stage_and_robot  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import Workcell
@@ -18,6 +15,9 @@ from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.transforms import make_transform
 from nimbus.skills.pick import Pick
+from tests.support.one_can import home_action, layout, make, simulation, task, thing, workcell
+from tests.support.render_scene import layout as shown_layout  # pyright: ignore[reportMissingImports]
+from tests.support.render_scene import stage_and_robot  # pyright: ignore[reportMissingImports]
 
 PHYSICS = version_of("simulator", "newton") | GENERATOR
 PLANNING = version_of("planner", "ompl") | PHYSICS

@@ -4,15 +4,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import TINY, run
+
+from tests.support.runs import TINY, run
+from tests.support.shared import make_once
 
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset of two episodes in two variants; read it, never write into it."""
-    folder = tmp_path_factory.mktemp("tiny") / "data"
-    assert run("--episodes", "2", "--variants", "2", out=folder) == 0
-    return folder
+
+    def make(folder: Path) -> None:
+        assert run("--episodes", "2", "--variants", "2", out=folder) == 0
+
+    return make_once(tmp_path_factory, "tiny", make)
 
 
 @pytest.fixture

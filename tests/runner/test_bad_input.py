@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runs import TINY, run, sound
 
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.tasks.task import task_names
 from nimbus.runner.cli import main
 from nimbus.runner.system.threads import prepare_libraries
+from tests.support.runs import TINY, run, sound
 
 
 @pytest.fixture
@@ -192,6 +192,7 @@ def test_an_output_folder_that_cannot_be_written(tmp_path: Path, capsys, disk):
         assert answer(capsys) == f"{out}: cannot write here: Read-only file system; choose another --out"
 
 
+@pytest.mark.slow
 def test_an_output_folder_with_something_else(tiny: Path, copy: Path, tmp_path: Path, capsys):
     before = sound(copy)
     other = tmp_path / "other.yaml"
@@ -229,6 +230,7 @@ def disk(tmp_path: Path) -> Iterator:
     subprocess.run(["umount", str(folder)], check=False)
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_ends_the_run_and_after_making_room_it_goes_on(tiny: Path, disk, capsys):
     folder = disk("4m")
     out = folder / "data"

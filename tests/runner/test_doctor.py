@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from isaac_installation import install
 
 from nimbus.datagen.doctor import examine
 from nimbus.datagen.doctor.finding import Finding
 from nimbus.datagen.doctor.machine import MachineItem as MachinePart
 from nimbus.datagen.doctor.machine import examine_machine
 from nimbus.runner.cli import main
+from tests.support.isaac_installation import install
 
 BROKEN = """\
 robot: panda

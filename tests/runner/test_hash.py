@@ -8,7 +8,6 @@ from typing import Any
 
 import h5py
 import pytest
-from synthetic import write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store import dataset, verify
@@ -17,6 +16,7 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.runner.cli import main
 from nimbus.runner.commands.hash import command
+from tests.support.synthetic import write_dataset
 
 
 def test_each_line_names_the_level_that_it_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

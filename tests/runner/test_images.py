@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runs import TINY, run
 
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.verify import verify
 from nimbus.runner.cli import main
+from tests.support.runs import TINY, run
 
 
+@pytest.mark.slow
 def test_a_run_in_video_is_verified_made_again_exported_and_rerendered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

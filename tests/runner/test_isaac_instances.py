@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cells import Run, leaves_nothing, make_spec, sound
-from isaac_installation import RTX, TESTS, install
 
 import nimbus
 from nimbus.datagen.errors import InputError
@@ -18,8 +16,10 @@ from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.isaac.gpu import Gpu, parse_gpus
 from nimbus.runner.isaac.instance import environment, instance_paths, link_package, thread_environment
+from tests.support.cells import Run, leaves_nothing, make_spec, sound
+from tests.support.isaac_installation import ROOT, RTX, install
 
-PIPELINE = TESTS / "isaac_pipelines/rtx.yaml"
+PIPELINE = ROOT / "tests/support/isaac_pipelines/rtx.yaml"
 
 
 def rtx_spec(tmp_path: Path, *, wrong: str = "", **values) -> CellSpec:
@@ -45,6 +45,7 @@ def log(tmp_path: Path) -> list[str]:
     return [line.split(" ", 1)[1] for line in (tmp_path / "isaac/log.txt").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_nobody_waits_for_their_close(
     tmp_path: Path,
 ):
@@ -61,6 +62,7 @@ def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_no
     assert [line.split()[0] for line in said] == ["start", "started"] * len(starts), "one start at a time"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "kind"),
     [
@@ -82,6 +84,7 @@ def test_an_instance_that_ends_is_followed_by_another_and_nothing_is_lost(tmp_pa
     assert told["kind"] == kind
 
 
+@pytest.mark.slow
 def test_an_instance_that_hangs_at_its_start_is_ended_and_the_next_one_works(tmp_path: Path):
     run = Run(rtx_spec(tmp_path, wrong="hang at start x1", deadlines={"start": (6.0, 6.0)}))
     done = run.end()
@@ -182,7 +185,7 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert len({place.root for place in places}) == 4
     told = environment(instances, places[0], {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong"})
     assert told["ISAAC_PATH"] == str(tmp_path)
-    assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith("tests/datagen")
+    assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith(str(ROOT))
     assert "PYTHONHOME" not in told
     (package, *_) = told["PYTHONPATH"].split(os.pathsep)
     for _ in range(2):  # a root is used again
@@ -199,11 +202,12 @@ def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: 
     assert [thread_environment(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
 
 
+@pytest.mark.slow
 def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):
     instances = find_instances(environ=install(tmp_path / "isaac"), gpus=RTX[:1])
     spec = CellSpec(
         folder=str(tmp_path / "data"),
-        task=str(TESTS / "runner/tiny.yaml"),
+        task=str(ROOT / "tests/support/tiny.yaml"),
         episodes=1,
         simulator="isaacsim",
         stack=16,

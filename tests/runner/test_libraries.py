@@ -8,10 +8,10 @@ from pathlib import Path
 
 import mujoco
 import pytest
-from runs import RUNNER, TINY, start
 
 from nimbus.runner.monitor.dashboard import LOADING
 from nimbus.runner.system.threads import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
+from tests.support.runs import RUNNER, TINY, start
 
 SILENT = ("", f"{LOADING}\n")
 """What a run says before it finds a mistake; the line only where the machine is slow."""
@@ -64,6 +64,7 @@ def test_an_unstable_simulation_leaves_no_file_where_the_user_is(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_is_refused_in_one_line_before_anything_is_loaded(tmp_path: Path):
     env = {"PATH": os.environ["PATH"], "HOME": "/proc"}
     words = ["run", "--task", str(TINY), "--out", str(tmp_path / "data")]
@@ -73,6 +74,7 @@ def test_a_cache_that_cannot_be_written_is_refused_in_one_line_before_anything_i
     assert done.stderr.count("\n") == 1 and not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_not_there_is_one_line_without_a_word_of_native_code(tmp_path: Path):
     import warp
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import RUNNER
 
 from nimbus.runner.system import requirements_check
 from nimbus.runner.system.requirements_check import missing_requirements, requirements_error
+from tests.support.runs import RUNNER
 
 CHECKOUT = RUNNER.parents[1]
 

@@ -7,11 +7,11 @@ import av
 import numpy as np
 import pytest
 from PIL import Image
-from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.media import preview
 from nimbus.runner.media.preview import camera_order, write_previews
+from tests.support.synthetic import failure, make_rendered, write_dataset
 
 
 def test_previews_are_a_sheet_with_a_row_an_episode_and_a_video_an_episode(tmp_path: Path) -> None:

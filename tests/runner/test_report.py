@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from rich.console import Console
-from synthetic import failure, make_labels, make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Reason
@@ -29,6 +28,7 @@ from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import summarize
 from nimbus.runner.report.timeline import lay_out_timelines
 from nimbus.runner.report.yield_table import write_yields
+from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, open_dataset, write_dataset
 
 ATTACK = "<script>alert(1)</script>"
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import h5py
 import numpy as np
-from runs import sound
+import pytest
 
 from nimbus.datagen.episode.provenance import installed_versions
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
+from tests.support.runs import sound
 
 
 def rerender(source: Path, episode: str, out: Path, *words: str) -> int:
@@ -40,6 +41,7 @@ def test_another_variant_is_what_a_run_with_variants_stores(tiny: Path, tmp_path
     assert_equal(second, tmp_path / "new" / "episodes" / second.name)
 
 
+@pytest.mark.slow
 def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
     episode = min(tiny.glob("episodes/*")).stem
     assert rerender(tiny, episode, tmp_path / "new") == 0

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from six_joint_robot import robot_file
 
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.files.scene_files import scene_folder
@@ -16,6 +15,7 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main
+from tests.support.six_joint_robot import robot_file
 
 ARM = """<robot name="two">
 <link name="base"><inertial><mass value="1"/>

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs import run, sound, start_run
 
 from nimbus.datagen.datasets.certificates.record import read_certificates
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.runner.monitor.status import STAGES
 from nimbus.runner.system.signals import Interruption
+from tests.support.runs import run, sound, start_run
 
 ASKED = ("--episodes", "2", "--variants", "2")
 
@@ -29,6 +29,7 @@ def test_a_run_stores_what_was_asked_and_tells_what_it_made(tiny: Path):
     assert not list((tiny / "stage").iterdir())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_dataset_at_once_or_in_two_runs(tiny: Path, tmp_path: Path):
     assert run("--episodes", "1", "--variants", "2", out=tmp_path / "data") == 0
     assert len(episodes(tmp_path / "data")) == 2
@@ -74,6 +75,7 @@ def test_variants_show_one_plan_in_different_looks(tiny: Path):
         assert (one.array(pixels) != other.array(pixels)).mean() > 0.2
 
 
+@pytest.mark.slow
 def test_further_variants_show_the_plan_that_is_stored(tiny: Path, tmp_path: Path):
     assert run("--episodes", "1", out=tmp_path / "data") == 0
     assert run("--episodes", "1", "--variants", "2", out=tmp_path / "data") == 0
@@ -115,15 +117,7 @@ def rows(folder: Path) -> list[Attempt]:
         ledger.close()
 
 
-def test_a_run_that_is_killed_is_continued_to_the_same_dataset(tiny: Path, tmp_path: Path):
-    process = start_run(*ASKED, out=tmp_path / "data")
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    process.communicate()
-    assert run(*ASKED, out=tmp_path / "data") == 0
-    assert sound(tmp_path / "data") == sound(tiny)
-
-
+@pytest.mark.slow
 def test_ctrl_c_finishes_what_is_under_way_and_the_next_run_continues(tiny: Path, tmp_path: Path):
     process = start_run("--episodes", "50", out=tmp_path / "data")
     process.send_signal(signal.SIGINT)

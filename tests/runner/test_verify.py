@@ -8,9 +8,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from runs import run as start_again
-from runs import sound
-from synthetic import write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.errors import InputError
@@ -18,6 +15,9 @@ from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
 from nimbus.runner.commands.verify import command
+from tests.support.runs import run as start_again
+from tests.support.runs import sound
+from tests.support.synthetic import write_dataset
 
 
 def run(folder: Path, *, as_json: bool = False, again: int = 0) -> int:
@@ -123,6 +123,7 @@ def test_a_changed_episode_is_found(
     assert any(line.startswith(f"episodes/{first(tmp_path / 'data').name}: ") and message in line for line in lines)
 
 
+@pytest.mark.slow
 def test_an_episode_damaged_in_its_place_is_made_again_once_its_file_is_deleted(
     copy: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foreign import write_v21
 from PIL import Image
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.options import Options
@@ -19,6 +17,8 @@ from nimbus.datagen.datasets.quality.checks import examine
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.runner.cli import main
 from nimbus.runner.report.card import render_card
+from tests.support.foreign import write_v21
+from tests.support.synthetic import make_rendered, write_dataset
 
 
 @pytest.fixture(scope="module")

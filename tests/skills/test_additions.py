@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from task_attempts import first_success
 
 from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.tasks.plugins import discover
+from tests.support.task_attempts import first_success
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TASK = """
@@ -29,6 +29,7 @@ instructions: ["Do something with {{block}}."]
 """
 
 
+@pytest.mark.slow
 def test_the_skill_of_the_page_taps_without_pushing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     discover()
     monkeypatch.setattr(registry, "_components", dict(registry._components))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from one_can import make, thing, workcell
 from pydantic import ValidationError
 
 from nimbus.datagen.episode.trajectory import Outcome
@@ -18,6 +17,7 @@ from nimbus.skills.place import Place
 from nimbus.skills.push import Push
 from nimbus.skills.shake import Shake
 from nimbus.skills.wait import Wait
+from tests.support.one_can import make, thing, workcell
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from furniture import piece, workcell
-from one_can import make
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
@@ -14,6 +12,8 @@ from nimbus.skills.close import Close
 from nimbus.skills.open import Open
 from nimbus.skills.press import Press
 from nimbus.skills.turn import Turn
+from tests.support.furniture import piece, workcell
+from tests.support.one_can import make
 
 
 def believable(cell: SimulatedWorkcell) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from task_attempts import attempt, successes
 
 from nimbus.datagen.execute.recorder import largest_creep
+from tests.support.task_attempts import attempt, successes
 
 FAMILIES = [
     "stack_blocks",
@@ -24,6 +24,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", FAMILIES)
 def test_a_task_of_the_family_succeeds_in_physics(task: str):
     assert successes(task) == 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from task_attempts import elsewhere
+
+from tests.support.task_attempts import elsewhere
 
 ROBOTS = {"ur5": 0.45, "xarm7": 0.45, "z1": 0.38, "baxter": 0.32}
 """Where the block lies, ahead of the scene's place for robots [m]; for the others see ``make test-tasks``."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_a_robot_puts_a_block_elsewhere(robot: str, tmp_path: Path):
     found = elsewhere(robot, ROBOTS[robot], tmp_path)

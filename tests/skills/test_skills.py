@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_can import assets, make, thing, workcell
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
@@ -20,6 +19,7 @@ from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 from nimbus.skills.push import Push
 from nimbus.skills.shake import Shake
+from tests.support.one_can import assets, make, thing, workcell
 
 DONE = Outcome(success=True)
 
@@ -95,7 +95,7 @@ def test_pick_of_something_out_of_reach_is_no_grasp_and_says_what_was_tried():
 
 
 def test_pick_of_something_that_was_moved_out_of_reach_is_knocked_over():
-    from one_can import make, put
+    from tests.support.one_can import make, put
 
     cell = workcell(thing())
     put(cell.simulation, "items_0", (0.86, 0.5, 0.06))

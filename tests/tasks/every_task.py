@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from task_attempts import elsewhere, successes
 
 from nimbus.datagen.tasks.task import task_names
+from tests.support.task_attempts import elsewhere, successes
 
 
 @pytest.mark.parametrize("task", task_names())

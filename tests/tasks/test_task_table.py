@@ -10,7 +10,7 @@ from nimbus.datagen.tasks.task import task_names
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/task-table.md").read_text()
-RECORDS = json.loads((ROOT / "tests/benchmarks/task_table.json").read_text())
+RECORDS = json.loads((ROOT / "benchmarks/task_table.json").read_text())
 
 
 def test_every_row_gives_the_share_that_the_records_of_its_task_give():

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from chaos.trouble import strike
 
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
@@ -34,6 +33,7 @@ from nimbus.datagen.stages import (
 )
 from nimbus.datagen.store.episode_sink import shelf_of
 from nimbus.datagen.store.writer import Hdf5Writer
+from tests.chaos.trouble import strike
 
 STEPS, CHUNK, SIZE = 16, 8, 8
 TASK = "walk"

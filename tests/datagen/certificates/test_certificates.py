@@ -11,8 +11,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from runs import run
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.certificates.accounting import account
 from nimbus.datagen.datasets.certificates.labels import LabelCheck, check_labels
@@ -29,6 +27,8 @@ from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.certify import certify
 from nimbus.runner.cli import main
 from nimbus.runner.replay import replay
+from tests.support.runs import run
+from tests.support.synthetic import make_rendered, write_dataset
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,7 @@ def camera_of(folder: Path) -> str:
     return next(iter(json.loads((folder / "dataset.json").read_text())["cameras"]))
 
 
+@pytest.mark.slow
 def test_everything_holds_for_a_real_run(data: Path):
     found = read_certificates(data)
     assert found and {one.name: one.holds for one in found.certificates} == dict.fromkeys(MEANING, True)
@@ -75,6 +76,7 @@ def test_everything_holds_for_a_real_run(data: Path):
     assert figures["replay"]["same_outcome"] == 2 and figures["replay"]["joint_error"] < 1e-9
 
 
+@pytest.mark.slow
 def test_shifted_masks_break_the_rendering_and_the_labels(copy: Path):
     change(first(copy), f"observations/instance/{camera_of(copy)}", lambda masks: np.roll(masks, 5, axis=2))
     found = {one.name: one.holds for one in certify(copy, sample=1).certificates}
@@ -82,6 +84,7 @@ def test_shifted_masks_break_the_rendering_and_the_labels(copy: Path):
     assert found == {"accounting": False, "labels": False, "rerender": False, "replay": True}
 
 
+@pytest.mark.slow
 def test_another_camera_pose_breaks_the_labels(copy: Path):
     def moved(poses: Any) -> Any:
         poses[:, :3, 3] += (0.2, 0.0, 0.0)
@@ -92,11 +95,13 @@ def test_another_camera_pose_breaks_the_labels(copy: Path):
     assert any("its pose" in problem for problem in labels_of(first(copy)).problems)
 
 
+@pytest.mark.slow
 def test_other_actions_break_the_replay(copy: Path):
     change(first(copy), "action", lambda actions: actions[:1].repeat(len(actions), 0))
     assert not replay(first(copy)).same_outcome
 
 
+@pytest.mark.slow
 def test_an_episode_that_is_neither_stored_nor_failed_breaks_the_accounting(copy: Path):
     ledger = Ledger(copy)
     ledger.record(replace(ledger.attempts()[0], idx=7, path="", success=False, final=False, episode_id="x"))
@@ -105,12 +110,14 @@ def test_an_episode_that_is_neither_stored_nor_failed_breaks_the_accounting(copy
     assert found.holds is False and found.problems == ("episode 7: neither stored nor failed",)
 
 
+@pytest.mark.slow
 def test_the_command_says_it_and_exits_with_one(copy: Path, capsys: pytest.CaptureFixture[str]):
     first(copy).unlink()
     assert main(["certify", str(copy), "--sample", "1"]) == 1
     assert "accounting  broken" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_certificates_are_shown_carried_and_checked(copy: Path, tmp_path: Path):
     assert "holds" in render_certificates(copy)
     assert main(["report", str(copy)]) == 0
@@ -129,6 +136,7 @@ def test_certificates_are_escaped_on_pages(copy: Path):
     assert "<script" not in page and page.count("&lt;script&gt;") == 4
 
 
+@pytest.mark.slow
 def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
     path = copy / FILE_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"subject": "0" * 64}))
@@ -140,6 +148,7 @@ def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
     assert render_certificates(copy) == ""
 
 
+@pytest.mark.slow
 def test_a_card_tells_of_certificates_only_where_they_are_of_its_episodes(copy: Path, tmp_path: Path):
     export(copy, tmp_path / "v21", to="lerobot-v2.1")
     convert(tmp_path / "v21", tmp_path / "v3")

@@ -15,9 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign import CAMERAS, FPS, TEXTS, numbers, pictures, write_v21, write_video
-from reading import decode, tree
-from runs import RUNNER
 
 from nimbus.datagen.datasets.convert.convert import convert
 from nimbus.datagen.datasets.export.options import Options
@@ -28,6 +25,9 @@ from nimbus.datagen.datasets.quality.tables import wordings_of
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.foreign import CAMERAS, FPS, TEXTS, numbers, pictures, write_v21, write_video
+from tests.support.reading import decode, tree
+from tests.support.runs import RUNNER
 
 LENGTHS = (20, 13, 27, 16)
 

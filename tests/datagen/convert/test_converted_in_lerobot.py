@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foreign import CAMERAS, TEXTS, numbers, write_v21
-from reading import decode, psnr
 
 from nimbus.datagen.datasets.convert.convert import convert
+from tests.support.foreign import CAMERAS, TEXTS, numbers, write_v21
+from tests.support.reading import decode, psnr
 
 PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
-READER = Path(__file__).parents[1] / "store" / "export" / "lerobot_reader.py"
+READER = Path(__file__).parents[2] / "support" / "lerobot_reader.py"
 LENGTHS = (20, 13, 27, 16)
 
 

@@ -4,17 +4,18 @@ import time
 from pathlib import Path
 
 import pytest
-from doctor.broken_tasks import BROKEN, RIGHT, Broken
 
 from nimbus.datagen.doctor.examine import examine, refuse_hopeless
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.task import load_task
+from tests.support.broken_tasks import BROKEN, RIGHT, Broken
 
 discover_components()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
 def test_the_field_that_breaks_a_task_is_named_with_something_to_write_in_ten_seconds(
     broken: Broken, tmp_path: Path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from one_can import TEXT, assets
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding
 from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.one_can import TEXT, assets
 
 
 def found(ranges: str) -> list[Finding]:

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from task_text import TEXT
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.goals import check_goals
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.task_text import TEXT
 
 HEAD = TEXT.split("success:")[0] + "success:\n"
 TAIL = "instructions:" + TEXT.split("instructions:")[1]

@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 import mujoco
 import numpy as np
 import pytest
-from one_can import TEXT, assets, simulation, task, workcell
 
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
@@ -19,6 +18,7 @@ from nimbus.datagen.execute.replay import replay_actions
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Planned, Request, Scene
+from tests.support.one_can import TEXT, assets, simulation, task, workcell
 
 SORT = """\
   - for item in items:

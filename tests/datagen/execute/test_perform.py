@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 import pytest
-from one_can import TEXT, assets, layout, put, simulation, task, thing
 from pydantic import Field
 
 from nimbus.datagen import registry
@@ -26,6 +25,7 @@ from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.workcell_interface import Workcell
 from nimbus.datagen.usd.stage import read_stage
+from tests.support.one_can import TEXT, assets, layout, put, simulation, task, thing
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "cameras:" + TEXT.split("cameras:")[1]
 CANS = (thing("items_0", x=0.45, y=-0.1), thing("items_1", x=0.5, y=0.15))
@@ -33,7 +33,6 @@ CANS = (thing("items_0", x=0.45, y=-0.1), thing("items_1", x=0.5, y=0.15))
 discover()
 
 
-@register("skill", "stumble")
 class Stumble(Skill):
     """Fail with a reason."""
 
@@ -45,8 +44,9 @@ class Stumble(Skill):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def others_do_not_stumble() -> Iterator[None]:
-    """Other tests list the skills there are."""
+def stumbling() -> Iterator[None]:
+    """Registered for these tests only: others list the skills there are."""
+    register("skill", "stumble")(Stumble)
     yield
     registry._components.pop(("skill", "stumble"))
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_can import make, thing, workcell
 
 from nimbus.datagen.execute.motions.release import (
     SIDES,
@@ -21,6 +20,7 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
+from tests.support.one_can import make, thing, workcell
 
 ANGLES = st.floats(-np.pi, np.pi)
 

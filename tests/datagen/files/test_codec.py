@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from synthetic import make_layout
 
 from nimbus.datagen.files.codec import flatten, from_json, from_plain, parse_json, restore, to_compact_json, to_json
+from tests.support.synthetic import make_layout
 
 
 class Color(StrEnum):

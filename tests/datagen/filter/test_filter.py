@@ -9,9 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from foreign import CAMERAS, numbers, write_v21
-from reading import decode
-from synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
 from nimbus.datagen.datasets.convert.convert import convert
 from nimbus.datagen.datasets.export.export import export
@@ -26,6 +23,9 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cli import main
+from tests.support.foreign import CAMERAS, numbers, write_v21
+from tests.support.reading import decode
+from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
 LENGTHS = (20, 13, 27, 16, 22)
 KEPT = (0, 2, 4)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.kit_behaviour import Kit, played_kit
-from desks import TASK, LocalChannel, StubLauncher
-from started_extension import MENU, Started
+
+from tests.support.desks import TASK, LocalChannel, StubLauncher
+from tests.support.started_extension import MENU, Started
+from tools.contract.kit_behaviour import Kit, played_kit
 
 
 @pytest.fixture

@@ -67,8 +67,8 @@ print(model.__file__)
 
 def test_the_extension_starts_from_it_in_kit_without_our_dependencies(unpacked: Path):
     code = f"""{BLOCKER}
-sys.path.append({str(ROOT / "tests")!r})
-from contract.kit_behaviour import played_kit
+sys.path.append({str(ROOT)!r})
+from tools.contract.kit_behaviour import played_kit
 with played_kit() as kit:
     import nimbus.datagen.kit
     extension = nimbus.datagen.kit.NimbusExtension()

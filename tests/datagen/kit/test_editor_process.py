@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from desks import TASK
-from started_extension import Started
+
+from tests.support.desks import TASK
+from tests.support.started_extension import Started
 
 
 def test_an_editor_that_dies_is_followed_by_another_with_the_same_text(opened: Started):

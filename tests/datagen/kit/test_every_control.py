@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from desks import TASK
-from started_extension import Started
 
 from nimbus.datagen.ui.form import Control
+from tests.support.desks import TASK
+from tests.support.started_extension import Started
 
 USES: dict[str, tuple[Callable[[Started], None], str]] = {
     "text": (lambda opened: opened.edit("StringField", "rate", "30"), "rate: 30"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from desks import TASK
-from started_extension import Started
+from tests.support.desks import TASK
+from tests.support.started_extension import Started
 
 
 def test_change_is_undone_redone_and_saved(opened: Started, tmp_path: Path):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.kit_behaviour import Kit
+
+from tools.contract.kit_behaviour import Kit
 
 MARKS: dict[str, Any] = {
     "regions": [

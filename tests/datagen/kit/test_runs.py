@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from started_extension import Started
+
+from tests.support.started_extension import Started
 
 
 def test_run_starts_a_process_and_shows_its_progress(opened: Started, tmp_path: Path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import weakref
 
-from contract.kit_behaviour import Kit
-from started_extension import MENU, Started
+from tests.support.started_extension import MENU, Started
+from tools.contract.kit_behaviour import Kit
 
 
 def test_starting_adds_one_menu_entry_and_opens_nothing(kit: Kit):

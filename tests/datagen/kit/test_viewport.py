@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from started_extension import Started
+from tests.support.started_extension import Started
 
 
 def test_seed_and_episode_say_which_layout_is_drawn(opened: Started):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from furniture import piece, simulation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
@@ -19,6 +18,7 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
+from tests.support.furniture import piece, simulation
 
 FURNITURE = ObjectLibrary.open("furniture")
 KINDS = [kind for kind in FURNITURE.kinds if kind != "conveyor"]

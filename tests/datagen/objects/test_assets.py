@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
-from task_attempts import successes
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial, SimpleMaterial
 
@@ -25,6 +24,7 @@ from nimbus.datagen.objects.imported.library import AssetLibrary
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import load_robot
+from tests.support.task_attempts import successes
 
 SIZE = np.array([0.05, 0.04, 0.06])
 RED, BLUE = (200, 30, 30), (30, 40, 200)
@@ -258,6 +258,7 @@ def test_a_texture_outside_the_folder_is_refused(folder: Path) -> None:
     refused(folder, "outside its folder")
 
 
+@pytest.mark.slow
 def test_a_mesh_is_cut_once_and_the_same_in_another_process(folder: Path, cache: Path) -> None:
     tube().export(folder / "tube.ply")
     first = only(folder)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import mujoco
-import panda_table
 import pytest
 
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.scene import PlanningScene
+from tests.support import panda_table
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,24 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panda_table import ACCELERATION, BINS, HOME, VELOCITY, make_scene, start_positions, table_model, top_down
 
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery
 from nimbus.datagen.plan.ompl import OmplPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.random_streams import generator
+from tests.support.panda_table import (
+    ACCELERATION,
+    BINS,
+    HOME,
+    VELOCITY,
+    make_scene,
+    start_positions,
+    table_model,
+    top_down,
+)
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
 MODEL = table_model()
@@ -71,6 +81,7 @@ def alone(ask: int, seed: int) -> bytes:
     return answer(ask, seed, make_scene(MODEL), new_planner())
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, len(ASKS) - 1), st.integers(0, 2)), min_size=1, max_size=6))
 def test_a_plan_does_not_depend_on_what_was_asked_before(calls: list[tuple[int, int]]) -> None:

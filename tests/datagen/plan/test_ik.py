@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panda_table import HOME, make_scene, table_model, top_down
 
 from nimbus.datagen.plan.ik import solve_ik, trace_line
 from nimbus.datagen.plan.scene import PlanningScene
+from tests.support.panda_table import HOME, make_scene, table_model, top_down
 
 SCENE = make_scene(table_model())
 

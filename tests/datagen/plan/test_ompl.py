@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from panda_table import BINS, HOME, make_scene, table_model, top_down
 
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.ompl import OmplPlanner
@@ -18,6 +17,7 @@ from nimbus.datagen.plan.path import path_is_free
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.registry import lookup
+from tests.support.panda_table import BINS, HOME, make_scene, table_model, top_down
 
 HELD = np.diag([1.0, -1.0, -1.0, 1.0])
 
@@ -54,7 +54,7 @@ def test_a_held_object_is_carried_into_a_bin_and_touches_nothing(
 
 
 def plans_hash(indices: list[int]) -> str:
-    from panda_table import ACCELERATION, VELOCITY, make_scene, table_model
+    from tests.support.panda_table import ACCELERATION, VELOCITY, make_scene, table_model
 
     scene = make_scene(table_model())
     planner = OmplPlanner(velocity_limits=VELOCITY, acceleration_limits=ACCELERATION)
@@ -99,7 +99,7 @@ def test_why_there_is_no_motion_is_said(scene: PlanningScene, planner: OmplPlann
 
 
 def test_the_search_gives_up_after_its_limit_of_checks(scene: PlanningScene) -> None:
-    from panda_table import ACCELERATION, VELOCITY
+    from tests.support.panda_table import ACCELERATION, VELOCITY
 
     planner = OmplPlanner(velocity_limits=VELOCITY, acceleration_limits=ACCELERATION, max_checks=20)
     assert carry(scene, planner, 2).status is MotionStatus.NO_PATH

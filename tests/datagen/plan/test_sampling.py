@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from panda_table import HOME, make_scene, table_model
 
 from nimbus.datagen.plan.path import path_is_free
 from nimbus.datagen.plan.sampling import sample_path
+from tests.support.panda_table import HOME, make_scene, table_model
 
 SCENE = make_scene(table_model(cubby=True))
 INTO_THE_CUBBY = np.array([2.464, -0.802, -1.834, -2.327, -0.194, 2.953, -0.227])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panda_table import HOME, make_scene, start_positions, table_model, top_down
 
 from nimbus.datagen.plan.scene import PlanningScene
+from tests.support.panda_table import HOME, make_scene, start_positions, table_model, top_down
 
 MODEL = table_model()
 CLEAR = (0.63, 0.05)

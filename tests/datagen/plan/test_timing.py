@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panda_table import ACCELERATION, HOME, VELOCITY
 
 from nimbus.datagen.plan.blend import BlendedPath, blend_corners
 from nimbus.datagen.plan.path import edge_is_free, path_is_free, path_length, reduce_path, shortcut_path, thin_path
 from nimbus.datagen.plan.timing import RECORD_PERIOD, TimedPath, join_motions, time_path
+from tests.support.panda_table import ACCELERATION, HOME, VELOCITY
 
 paths = st.builds(
     lambda seed, count: HOME + np.random.default_rng(seed).uniform(-0.8, 0.8, size=(count, 7)),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from panda_table import HOME, top_down
 
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
+from tests.support.panda_table import HOME, top_down
 
 
 def posture(scene: PlanningScene, x: float, y: float, z: float) -> np.ndarray:

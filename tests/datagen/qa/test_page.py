@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from markupsafe import Markup
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.quality.checks import Examination, examine
 from nimbus.datagen.datasets.quality.finding import fail, warn
 from nimbus.datagen.datasets.quality.page import render_page
 from nimbus.datagen.datasets.quality.view import View, open_view
+from tests.support.synthetic import make_rendered, write_dataset
 
 ATTACK = "<script>alert(1)</script>"
 

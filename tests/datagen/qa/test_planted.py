@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign import CAMERAS, pictures, write_v21, write_video
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.convert.convert import convert
 from nimbus.datagen.datasets.quality.checks import check, examine
@@ -22,6 +20,8 @@ from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.foreign import CAMERAS, pictures, write_v21, write_video
+from tests.support.synthetic import make_rendered, write_dataset
 
 LENGTHS = (40, 44, 48, 42, 44, 41)
 VERSIONS = ("v2.1", "v3.0")

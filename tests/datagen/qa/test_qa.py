@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.quality.checks import check
@@ -23,6 +22,7 @@ from nimbus.datagen.datasets.quality.finding import Finding, Level
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.synthetic import make_rendered, write_dataset
 
 STEPS = (40, 33, 47)
 FIRST_DATA = {"lerobot": "data/chunk-000/file-000.parquet", "lerobot-v2.1": "data/chunk-000/episode_000000.parquet"}

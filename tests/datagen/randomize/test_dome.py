@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_can import TEXT, assets
 
 from nimbus.datagen.episode.layout import EpisodeKey, VisualLayout
 from nimbus.datagen.errors import InputError
@@ -17,8 +16,9 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.task import Task, parse_task
 from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
+from tests.support.one_can import TEXT, assets
 
-SKY = Path(__file__).with_name("sky.hdr")
+SKY = Path(__file__).parents[2] / "support/sky.hdr"
 DOME = "randomize: {dome: {textures: [skies/sky.hdr], intensity: 2}, light: {}}\n"
 
 

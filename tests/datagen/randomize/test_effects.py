@@ -9,9 +9,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from one_can import TEXT, assets, task, thing
 from PIL import Image
-from randomize.test_registry_law import NAMES, drawn
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
@@ -21,6 +19,8 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
+from tests.support.drawn_layouts import NAMES, drawn
+from tests.support.one_can import TEXT, assets, task, thing
 
 RATE = 15.0
 SIMULATION = NewtonSimulation(assets().stage, assets().robot, rate=RATE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from one_can import TEXT, assets, task
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import Layout, RobotSetup
@@ -12,6 +11,7 @@ from nimbus.datagen.randomize.tabletop import TabletopRandomizer, not_applied
 from nimbus.datagen.render.isaacsim.renderer import IsaacSimRenderer
 from nimbus.datagen.simulate.isaacsim import IsaacSimSimulation
 from nimbus.datagen.stages import Request, Scene
+from tests.support.one_can import TEXT, assets, task
 
 ALL = "randomize: {delay: {action: [10 ms, 20 ms]}, gains: {}, mass: {}, lens: {}, sensor: {}, depth: {}, light: {}}\n"
 NEWTON, RTX = {"sim": "newton"}, {"sim": "isaacsim", "physics": "newton"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from one_can import TEXT, assets
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.task import load_task
+from tests.support.one_can import TEXT, assets
 
 CODE = '''
 """Height: things are dropped onto the table."""

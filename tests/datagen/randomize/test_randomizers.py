@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_can import make, thing
 
 from nimbus.datagen.episode.layout import Camera, SurfaceLook
 from nimbus.datagen.random_streams import Streams, generator
@@ -22,6 +21,7 @@ from nimbus.datagen.randomize.light_sources import make_light, nominal_light
 from nimbus.datagen.randomize.lighting import LightRandomization
 from nimbus.datagen.randomize.physics import FrictionRandomization, MassRandomization
 from nimbus.datagen.transforms import look_at, quat_multiply, quat_to_matrix
+from tests.support.one_can import make, thing
 
 seeds = st.integers(0, 2**32)
 FAST = settings(max_examples=40)

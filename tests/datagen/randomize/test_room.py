@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from task_text import changed
 
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
@@ -14,6 +13,7 @@ from nimbus.datagen.randomize.placement import Float, PlacementPose, footprint, 
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import parse_task
+from tests.support.task_text import changed
 
 GROUP = "kinds: [can, pear], count: [2, 4], region: start"
 

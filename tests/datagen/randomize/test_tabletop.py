@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from one_can import TEXT, assets, task
 
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
@@ -23,6 +22,7 @@ from nimbus.datagen.randomize.placement import footprint, gap, rectangle
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Request, Scene
 from nimbus.datagen.tasks.task import load_task
+from tests.support.one_can import TEXT, assets, task
 
 STANDING = TEXT.replace("kinds: [can], count: 1", "kinds: [can, bottle, pear], count: [2, 4], lying: 33 %")
 VARIED = STANDING + "randomize: {camera: {}, light: {}, materials: {}, mass: {}}\n"

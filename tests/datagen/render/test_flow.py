@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_world import render_as_one_world, visual_assets, write
-from render_scene import layout, states
 
 from nimbus.datagen.cameras import intrinsics
 from nimbus.datagen.episode.layout import Camera
@@ -18,6 +16,8 @@ from nimbus.datagen.render.camera_model.flow import flow_to_next, optical_flow
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.transforms import make_transform
 from nimbus.datagen.usd.stack_layout import StackLayout
+from tests.support.one_world import render_as_one_world, visual_assets, write
+from tests.support.render_scene import layout, states
 
 WIDTH, HEIGHT = 96, 72
 CAMERAS = layout(width=WIDTH, height=HEIGHT).visual.cameras

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contract.rtx_behaviour import IsaacSim
-from isaac_scene import HEIGHT, WIDTH, played_isaac
-from render_scene import STEPS, layout, stage_and_robot, trajectory
 
 from nimbus.datagen import progress
 from nimbus.datagen.episode.provenance import Provenance
@@ -17,6 +14,9 @@ from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.isaacsim.renderer import IsaacSimRenderer
 from nimbus.datagen.stages import Planned, Request, Scene
 from nimbus.runner.isaac.job import RenderAssets
+from tests.support.isaac_scene import HEIGHT, WIDTH, played_isaac
+from tests.support.render_scene import STEPS, layout, stage_and_robot, trajectory
+from tools.contract.rtx_behaviour import IsaacSim
 
 BATCHES = math.ceil(STEPS / 2)
 

@@ -1,4 +1,4 @@
-"""Simulator and renderer for Isaac Sim, with an Isaac Sim that is played by the contract."""
+"""The renderer for Isaac Sim against a stand-in for Isaac Sim: the calls, and the images read from its buffers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.rtx_behaviour import IsaacSim
-from isaac_scene import HEIGHT, WIDTH, played_isaac
-from render_scene import layout, stage_and_robot, trajectory
 
 from nimbus.datagen.cameras import intrinsics
 from nimbus.datagen.episode.layout import Camera, Dome
@@ -23,6 +20,9 @@ from nimbus.datagen.render.camera_model.lens import boxes_of
 from nimbus.datagen.render.isaacsim.readback import body_indices, frames_from_buffers, instance_indices
 from nimbus.datagen.simulate import kit_app
 from nimbus.datagen.usd.stacked_stage import RegionPaths
+from tests.support.isaac_scene import HEIGHT, WIDTH, played_isaac
+from tests.support.render_scene import layout, stage_and_robot, trajectory
+from tools.contract.rtx_behaviour import IsaacSim
 
 K = 3
 

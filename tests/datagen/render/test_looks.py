@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from render_scene import layout
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.robots.robot import load_robot
@@ -19,6 +18,7 @@ from nimbus.datagen.usd.layout_export import write_layout_stage
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.usd.visual_assets import VisualAssets, write_visual_assets
+from tests.support.render_scene import layout
 
 TINT = (0.9, 0.5, 0.2)
 SURFACES = {

@@ -1,13 +1,13 @@
 from types import SimpleNamespace
 
 import numpy as np
-from render_scene import layout, render, stage_and_robot, trajectory
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.render.newton import NewtonRenderer
 from nimbus.datagen.stages import Planned, Request, Scene, TimedObservations
+from tests.support.render_scene import layout, render, stage_and_robot, trajectory
 
 LAYOUTS = (layout(), layout(surfaces={"table": SurfaceLook(texture="laminate")}))
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from render_scene import layout as scene_layout
-from render_scene import render
 
 from nimbus.datagen.episode.layout import Sensor
 from nimbus.datagen.render.camera_model.lens import Lens
+from tests.support.render_scene import layout as scene_layout
+from tests.support.render_scene import render
 
 
 @lru_cache

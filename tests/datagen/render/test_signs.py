@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from render_scene import layout, render
 
 from nimbus.datagen.tasks.task import load_task
+from tests.support.render_scene import layout, render
 
 
 def test_every_bin_has_a_sign_that_the_front_camera_sees():

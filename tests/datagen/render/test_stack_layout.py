@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_world import render_as_one_world, visual_assets, write
-from render_scene import layout, render, states
 
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
@@ -22,12 +20,11 @@ from nimbus.datagen.usd.stack_layout import (
     region_spacing,
     stack_layout,
 )
-from nimbus.datagen.usd.stacked_stage import region_poses
-from nimbus.datagen.usd.visual_assets import VisualAssets, seen_bounds
+from nimbus.datagen.usd.visual_assets import VisualAssets
+from tests.support.one_world import render_as_one_world, visual_assets, write
+from tests.support.render_scene import layout, render
+from tests.support.stacked_regions import CAMERAS, HEIGHT, SIZES, WIDTH, placed, side_by_side_and_alone
 
-WIDTH, HEIGHT = 48, 36
-CAMERAS = layout(width=WIDTH, height=HEIGHT).visual.cameras
-SIZES = {camera.name: (WIDTH, HEIGHT) for camera in CAMERAS}
 LENGTHS = st.floats(0.05, 20.0)
 
 
@@ -96,36 +93,6 @@ def test_more_memory_holds_more_regions_and_none_still_one():
 @pytest.fixture(scope="module")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> VisualAssets:
     return visual_assets(tmp_path_factory.mktemp("assets"))
-
-
-def placed(assets: VisualAssets, steps: list[int]) -> StackLayout:
-    names, positions, wxyz = states()
-    _, _, eyes, _ = region_poses(CAMERAS, names, positions[steps], wxyz[steps])
-    box = seen_bounds(assets, names, positions[steps], wxyz[steps])
-    return stack_layout(len(steps), bounds=box, eyes=eyes.reshape(-1, 3), cameras=CAMERAS)
-
-
-def clipped(frames, far: float):
-    """Depth and instance as a camera with that far clip gives them."""
-    depth, instance = frames.depth[0].copy(), frames.instance[0].copy()
-    depth[frames.depth[0] > far], instance[frames.depth[0] > far] = 0.0, 0
-    return depth, instance
-
-
-def side_by_side_and_alone(assets: VisualAssets, folder: Path, steps: list[int], layout: StackLayout):
-    """For each region and camera both images of depth and labels."""
-    regions = write(folder / "stacked.usda", assets, layout, CAMERAS, steps)
-    together, names = render_as_one_world(folder / "stacked.usda", regions, assets, SIZES)
-    for number, step in enumerate(steps):
-        alone_at = StackLayout(spacing=layout.spacing, far=layout.far, origins=np.zeros((1, 3)))
-        path = folder / f"alone_{number}.usda"
-        alone, alone_names = render_as_one_world(path, write(path, assets, alone_at, CAMERAS, [step]), assets, SIZES)
-        assert names == alone_names
-        for camera in CAMERAS:
-            yield (
-                clipped(together[f"{number}/{camera.name}"], layout.far),
-                clipped(alone[f"0/{camera.name}"], layout.far),
-            )
 
 
 @pytest.mark.parametrize("steps", [[0, 4], [4, 1, 2]])

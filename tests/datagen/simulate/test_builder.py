@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from one_can import thing
-
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage
+from tests.support.one_can import thing
 
 
 def test_an_asset_is_read_once_and_not_changed_by_the_worlds_made_of_it():

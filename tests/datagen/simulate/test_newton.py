@@ -7,12 +7,12 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 import pytest
-from one_can import home_action, layout, put, simulation, thing
 
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
+from tests.support.one_can import home_action, layout, put, simulation, thing
 
 NEAR, ASIDE = thing(x=0.36, y=0.12), thing("items_1", kind="pear", x=0.62, y=-0.18)
 

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from one_can import layout, thing
 
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
+from tests.support.one_can import layout, thing
 
 
 @lru_cache

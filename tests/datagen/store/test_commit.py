@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from staging import small, staged
-from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, attempt_of
 from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.store.verify import verify
+from tests.support.staging import small, staged
+from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
 
 def failed(index: int, *, final: bool = True, attempt: int = 0) -> Attempt:

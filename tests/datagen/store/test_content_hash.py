@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import failure, make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Observation
@@ -19,6 +18,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.datagen.store.writer import Hdf5Writer
+from tests.support.synthetic import failure, make_observations, make_rendered, open_dataset, write_dataset
 
 
 def hashes(folder: Path, items: list[Rendered]) -> dict[str, str]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from synthetic import TASK, TASK_HASH, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import Dataset, read_info
 from nimbus.datagen.store.verify import dataset_hashes, verify
+from tests.support.synthetic import TASK, TASK_HASH, make_rendered, open_dataset, write_dataset
 
 
 def make(folder: Path, *, task: str = TASK, task_hash: str = TASK_HASH, seed: int = 0) -> Dataset:

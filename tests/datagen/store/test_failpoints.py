@@ -2,25 +2,25 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from staging import small
-from synthetic import open_dataset, write_dataset
 
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import dataset_hashes, verify
+from tests.support.forked import run_forked
+from tests.support.staging import small
+from tests.support.synthetic import open_dataset, write_dataset
 
 COUNT, GROUP = 6, 3
 WRITE = """
 import sys
 from pathlib import Path
-from staging import staged
-from synthetic import open_dataset
+from tests.support.forked import run_forked
+from tests.support.staging import staged
+from tests.support.synthetic import open_dataset
 with open_dataset(Path(sys.argv[1])) as dataset:
     missing = [index for index in range(int(sys.argv[2])) if not dataset.ledger.finished(index)]
     for start in range(0, len(missing), int(sys.argv[3])):
@@ -30,9 +30,11 @@ with open_dataset(Path(sys.argv[1])) as dataset:
         for attempt in dataset.commit(made):
             print(attempt.episode_id, flush=True)
 """
-OPEN = (
-    "import sys; from pathlib import Path; from synthetic import open_dataset; open_dataset(Path(sys.argv[1])).close()"
-)
+OPEN = """
+import sys; from pathlib import Path
+from tests.support.synthetic import open_dataset
+open_dataset(Path(sys.argv[1])).close()
+"""
 
 # What the next opening finds of a group of three that died at the n-th pass of a place, in its first or second group.
 CASES = {
@@ -56,15 +58,9 @@ GROUPS_DONE |= {("after_done", 1): 1, ("after_done", 2): 2, ("after_unlink", 1):
 GROUPS_DONE |= {("after_unlink", 6): 2}
 
 
-def run(script: str, *arguments: object, failpoint: str = "") -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NIMBUS_FAILPOINT": failpoint}
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-
-
 def die(script: str, *arguments: object, failpoint: str) -> list[str]:
     """Run until it is killed there; what it had acknowledged."""
-    done = run(script, *arguments, failpoint=failpoint)
+    done = run_forked(script, *arguments, NIMBUS_FAILPOINT=failpoint)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return done.stdout.split()
 
@@ -165,6 +161,6 @@ def test_a_final_file_that_broke_before_the_end_of_its_commit_is_put_aside_for_t
 
 
 def test_without_a_failpoint_nothing_dies(tmp_path: Path) -> None:
-    done = run(WRITE, tmp_path / "data", 2, 2, failpoint="")
+    done = run_forked(WRITE, tmp_path / "data", 2, 2, NIMBUS_FAILPOINT="")
     assert done.returncode == 0 and len(done.stdout.split()) == 2
-    assert run(WRITE, tmp_path / "data", 2, 2, failpoint="no_such_place").returncode == 0
+    assert run_forked(WRITE, tmp_path / "data", 2, 2, NIMBUS_FAILPOINT="no_such_place").returncode == 0

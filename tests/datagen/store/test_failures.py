@@ -5,13 +5,21 @@ from typing import Any
 
 import h5py
 import pytest
-from synthetic import failure, make_labels, make_layout, make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.failures import sentence
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
+from tests.support.synthetic import (
+    failure,
+    make_labels,
+    make_layout,
+    make_observations,
+    make_rendered,
+    open_dataset,
+    write_dataset,
+)
 
 
 def failed(index: int, **options: Any):

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from staging import staged
-from synthetic import failure, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.episode_file.jobs import Images
@@ -17,6 +15,8 @@ from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import verify
 from nimbus.datagen.store.writer import Hdf5Writer
+from tests.support.staging import staged
+from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
 BIG = {"width": 160, "height": 120}
 
@@ -96,6 +96,7 @@ def leave(disk: Path, room: int) -> Path:
     return ballast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", range(0, 60_000, 4096))
 def test_a_ledger_without_room_stores_all_of_a_group_or_nothing_and_the_same_group_may_be_tried_again(
     small_disk: Path, room: int
@@ -143,7 +144,7 @@ def test_a_limit_on_file_size_acts_like_a_full_disk(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from nimbus.datagen.errors import InputError\n"
         "from nimbus.datagen.store.verify import verify\n"
-        "from synthetic import make_rendered, write_dataset\n"
+        "from tests.support.synthetic import make_rendered, write_dataset\n"
         "folder = Path(sys.argv[1])\n"
         "write_dataset(folder, [make_rendered(0)])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"

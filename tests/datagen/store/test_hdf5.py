@@ -14,17 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from staging import staged
-from synthetic import (
-    failure,
-    make_labels,
-    make_layout,
-    make_observations,
-    make_rendered,
-    make_trajectory,
-    open_dataset,
-    write_dataset,
-)
 
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.episode.trajectory import StartState, Trajectory
@@ -37,6 +26,17 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.datagen.store.writer import Hdf5Writer
+from tests.support.staging import staged
+from tests.support.synthetic import (
+    failure,
+    make_labels,
+    make_layout,
+    make_observations,
+    make_rendered,
+    make_trajectory,
+    open_dataset,
+    write_dataset,
+)
 
 
 def assert_equal(left: Any, right: Any) -> None:

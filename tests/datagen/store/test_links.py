@@ -9,7 +9,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import FORMATS, export
 from nimbus.datagen.datasets.filter.expression import Condition
@@ -20,6 +19,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
+from tests.support.synthetic import make_rendered, write_dataset
 
 
 def link(file: h5py.File, other: Path) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.schema import FIELDS, TEXT, field_of, is_dtype, unify
+from tests.support.synthetic import make_rendered, write_dataset
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "dataset.md"
 

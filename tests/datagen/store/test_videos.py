@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import make_observations, make_rendered, open_dataset, write_dataset
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.decode import VideoReader
@@ -30,14 +26,16 @@ from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.datagen.store.writer import Hdf5Writer
+from tests.support.forked import run_forked
+from tests.support.synthetic import make_observations, make_rendered, open_dataset, write_dataset
 
 STEPS = 23
 COMMIT = """
 import sys
 from pathlib import Path
 from nimbus.datagen.store.writer import Hdf5Writer
-from staging import small
-from synthetic import open_dataset
+from tests.support.staging import small
+from tests.support.synthetic import open_dataset
 with open_dataset(Path(sys.argv[1])) as dataset:
     writer = Hdf5Writer(dataset, images="video")
     for index in range(2):
@@ -184,9 +182,7 @@ def test_an_episode_whose_video_is_gone_is_made_again_and_strays_are_put_aside(t
 @pytest.mark.parametrize("place", ["before_intent", *(f"after_link:{row}" for row in (1, 2, 3, 4)), "after_unlink:2"])
 def test_an_episode_and_its_videos_are_stored_together_or_not_at_all(tmp_path: Path, place: str) -> None:
     folder = tmp_path / "data"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", COMMIT, str(folder)]
-    died = subprocess.run(command, env=env | {"NIMBUS_FAILPOINT": place}, capture_output=True, check=False)
+    died = run_forked(COMMIT, folder, NIMBUS_FAILPOINT=place)
     assert died.returncode == -signal.SIGKILL, died.stderr
     with open_dataset(folder) as dataset:
         assert dataset.recovered.rolled_back == 0 and dataset.orphans == () and not list(dataset.stage.iterdir())
@@ -199,8 +195,7 @@ def test_an_episode_and_its_videos_are_stored_together_or_not_at_all(tmp_path: P
 
 def test_a_commit_of_which_a_video_is_lost_is_undone(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NIMBUS_FAILPOINT": "after_intent"}
-    subprocess.run([sys.executable, "-c", COMMIT, str(folder)], env=env, capture_output=True, check=False)
+    run_forked(COMMIT, folder, NIMBUS_FAILPOINT="after_intent")
     (video,) = (folder / "stage").glob("*.wrist.*.tmp")
     video.write_bytes(video.read_bytes()[:100])
     with open_dataset(folder) as dataset:

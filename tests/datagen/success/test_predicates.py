@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 import pytest
-from one_can import make, put, thing, workcell
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
@@ -16,6 +15,7 @@ from nimbus.datagen.success.motion import AtRest, FixturesUnmoved, NothingOnFloo
 from nimbus.datagen.success.placement import Inside
 from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.transforms import quat_from_axis_angle
+from tests.support.one_can import make, put, thing, workcell
 
 IN_RECYCLING = make(Inside, object="items_0", container="recycling")
 

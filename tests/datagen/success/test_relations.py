@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from one_can import layout, make, put, simulation, thing
 
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.trajectory import Reason
@@ -25,6 +24,7 @@ from nimbus.datagen.success.placement import Aligned, AtPose, Beside, Inside, Ne
 from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
+from tests.support.one_can import layout, make, put, simulation, thing
 
 START = Region(on="table", center=(0.5, 0.0), size=(0.4, 0.5))
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desks import TASK, ImmediateTasks, NotedScene
 
 from nimbus.datagen.ui.document.declarations import skill_forms, step_rows
 from nimbus.datagen.ui.document.problem import Problem
 from nimbus.datagen.ui.form import Control
 from nimbus.datagen.ui.task_editor import TaskEditor
+from tests.support.desks import TASK, ImmediateTasks, NotedScene
 
 FIELDS: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "robot": ("ur5", ("robot",), "ur5"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from one_can import TEXT, assets, task
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
 from nimbus.datagen.stages import Request
 from nimbus.datagen.tasks.task import load_task
+from tests.support.one_can import TEXT, assets, task
 
 
 def refusal(path: Path, text: str) -> str:

@@ -59,6 +59,7 @@ def test_a_robot_is_converted_once(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert first.stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_a_killed_conversion_leaves_no_robot_and_the_next_one_works(cache: Path):
     process = start()
     deadline = time.monotonic() + 60

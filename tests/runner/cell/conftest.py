@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from cells import finish, make_spec, sound
+
+from tests.support.cells import finish, make_spec, sound
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from synthetic import open_dataset
 
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -22,6 +21,7 @@ from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.progress import Progress
+from tests.support.synthetic import open_dataset
 
 
 @dataclass

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_poison import simulate
 
 from nimbus.runner.cell.queue.poison import Action, PoisonDetector
+from tests.support.simulated_poison import simulate
 
 QUIET = 1000
 """Leases of other episodes that ended well."""

@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cells import Run, count, events, finish, leaves_nothing, make_spec, sound, tagged, until
+import pytest
 
 from nimbus.runner.monitor.status import WorkerStatus
+from tests.support.cells import Run, count, events, finish, leaves_nothing, make_spec, sound, tagged, until
 
 EPISODES = 8
 
 
+@pytest.mark.slow
 def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, str], tmp_path: Path):
     deaths = {"view 0 0": "kill", "view 1 5": "segv", "view 2 5": "exit", "view 5 5": "raise"}
     spec = make_spec(tmp_path / "data", mishaps={what: f"{how} x1" for what, how in deaths.items()}, episodes=EPISODES)
@@ -57,6 +59,7 @@ def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
     return sound(spec)
 
 
+@pytest.mark.slow
 def test_deaths_among_short_orders_are_charged_where_they_happened(tmp_path: Path):
     deaths = {"plan 8": "kill x1", "render 11": "segv x1", "plan 14": "raise x1", "view 17 0": "exit x1"}
     spec = make_spec(tmp_path / "data", mishaps=deaths, episodes=20, workers=(2, 1))
@@ -69,6 +72,7 @@ def test_deaths_among_short_orders_are_charged_where_they_happened(tmp_path: Pat
     ]
 
 
+@pytest.mark.slow
 def test_of_visual_variants_only_those_are_made_again_that_were_not_stored(tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 1 5": "nap x1", "view 2 0": "kill x1"}, episodes=4, variants=3)
     finish(spec)
@@ -98,6 +102,7 @@ def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, str],
     assert sorted(fault.kind for fault in run.faults()) == ["sigkill", "zygote"]
 
 
+@pytest.mark.slow
 def test_a_zygote_killed_again_and_again_as_it_starts_ends_the_run_with_a_reason(tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=str(tmp_path / "deadly.yaml"))
     Path(spec.pipeline).write_text("load: deadly\nrandomize: yard\nplan: yard\nrender: yard\nstore: hdf5\n")
@@ -122,6 +127,7 @@ def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str
     assert sound(spec) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 4 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec)
@@ -133,6 +139,7 @@ def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbe
     assert sound(spec) == undisturbed
 
 
+@pytest.mark.slow
 def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "orphan x1", "plan 4": "nap"}, episodes=EPISODES)
     run = Run(spec)
@@ -150,6 +157,7 @@ def is_sleep(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_was_stopped_for_a_while_kills_nobody(tmp_path: Path):
     limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)
@@ -164,6 +172,7 @@ def test_a_supervisor_that_was_stopped_for_a_while_kills_nobody(tmp_path: Path):
     assert run.faults() == []
 
 
+@pytest.mark.slow
 def test_workers_stopped_together_with_their_supervisor_are_forgiven(tmp_path: Path):
     limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)

@@ -14,14 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
 
 from nimbus.runner.cell.transport.spec import CellSpec
+from tests.support.cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
 
 EPISODES = 8
 LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps=LONG)
@@ -54,6 +55,7 @@ def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_pat
     assert run.faults() == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[str, str], tmp_path: Path):
     """As ``nimbus run | head`` does."""
     spec = make_spec(tmp_path / "data", mishaps=LONG)
@@ -69,6 +71,7 @@ def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[st
     assert sound(spec) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_the_log_does_not_end_a_run(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data")
     done = Run(spec, prefix=("sh", "-c", 'exec "$@" > /dev/full', "sh")).end()
@@ -108,6 +111,7 @@ def test_a_signal_while_loading_ends_the_run(tmp_path: Path):
     assert run.end(patience=5.0).code == 130
 
 
+@pytest.mark.slow
 def test_a_second_run_into_the_same_folder_is_refused_and_disturbs_nothing(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={f"view {index} 0": "sleep x1" for index in (2, 3, 4)})
     run = Run(spec)
@@ -130,6 +134,7 @@ def refused(spec: CellSpec, *, code: int = 2) -> str:
     return lines[0]
 
 
+@pytest.mark.slow
 def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=4)
     finish(spec)
@@ -166,6 +171,7 @@ def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: P
     assert sound(spec) == whole
 
 
+@pytest.mark.slow
 def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=4)
     finish(spec)
@@ -179,6 +185,7 @@ def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbe
     assert sound(spec) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_removed_while_a_run_writes_ends_it_in_one_line(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
     run = Run(spec)
@@ -193,6 +200,7 @@ def test_a_folder_that_is_removed_while_a_run_writes_ends_it_in_one_line(undistu
     assert sound(spec) == undisturbed
 
 
+@pytest.mark.slow
 def test_too_few_descriptors_are_one_line(tmp_path: Path):
     spec = make_spec(tmp_path / "data", workers=(4, 4))
     done = Run(spec, prefix=("sh", "-c", 'ulimit -n 24; exec "$@"', "sh")).end()
@@ -220,6 +228,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
     assert done.code in (1, 2) and done.err.count("\n") == 1 and "Read-only" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["1m", "4k"])
 def test_shared_memory_in_dev_shm_is_not_needed(size: str, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data")
@@ -259,6 +268,7 @@ def fill(disk: Path, room: int) -> Path:
     return ballast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 60_000])
 def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
     room: int, undisturbed: dict[str, str], disk: Path, tmp_path: Path
@@ -278,6 +288,7 @@ def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
     assert run.faults() == []
 
 
+@pytest.mark.slow
 def test_a_disk_that_stays_full_ends_the_run_in_one_line(undisturbed: dict[str, str], disk: Path, tmp_path: Path):
     made = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
     spec = replace(made, folder=str(disk / "data"))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import Run, count, events, finish, make_spec, sound
-from runs import TINY
+
+from tests.support.cells import Run, count, events, finish, make_spec, sound
+from tests.support.runs import TINY
 
 EPISODES = 12
 
@@ -29,14 +30,13 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
 @pytest.mark.parametrize(
     ("pipeline", "resources"),
     [
-        ("drive", {"workers": (1, 1), "fixed_roles": True}),
-        ("drive", {"workers": (2, 1)}),
-        ("drive", {"workers": None}),
-        ("drive", {"workers": (1, 1), "exec_workers": True}),
-        ("fused", {"workers": (1, 3), "fixed_roles": True}),
-        ("fused", {"workers": None}),
+        pytest.param("drive", {"workers": (1, 1), "fixed_roles": True}, id="1x1 fixed"),
+        pytest.param("drive", {"workers": (2, 1)}, id="2x1", marks=pytest.mark.slow),
+        pytest.param("drive", {"workers": None}, id="auto", marks=pytest.mark.slow),
+        pytest.param("drive", {"workers": (1, 1), "exec_workers": True}, id="executed", marks=pytest.mark.slow),
+        pytest.param("fused", {"workers": (1, 3), "fixed_roles": True}, id="fused 1x3 fixed"),
+        pytest.param("fused", {"workers": None}, id="fused auto", marks=pytest.mark.slow),
     ],
-    ids=["1x1 fixed", "2x1", "auto", "executed", "fused 1x3 fixed", "fused auto"],
 )
 def test_any_crew_makes_what_one_process_makes(
     pipeline: str, resources: dict[str, Any], serial: dict[str, dict[str, str]], tmp_path: Path
@@ -51,6 +51,7 @@ def test_any_crew_makes_what_one_process_makes(
         assert not planned & rendered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["drive", "fused"])
 def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_one(pipeline: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=pipeline, episodes=4, variants=2)
@@ -68,6 +69,7 @@ def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_on
     assert sound(at_once) == sound(more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("serial_too", [False, True], ids=["cell", "serial"])
 def test_a_stored_plan_that_cannot_be_read_is_made_again(serial_too: bool, tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=2, variants=1)
@@ -80,6 +82,7 @@ def test_a_stored_plan_that_cannot_be_read_is_made_again(serial_too: bool, tmp_p
     assert len(list((tmp_path / "data" / "episodes").iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=5)
     finish(spec)
@@ -95,6 +98,7 @@ def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
     assert sound(at_once) == sound(more)
 
 
+@pytest.mark.slow
 def test_what_a_real_run_loads_leaves_one_thread_as_a_fork_needs(tmp_path: Path):
     code = f"""
 from nimbus.runner.cell.worker.job import load_job

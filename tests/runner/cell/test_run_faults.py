@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cells import Run, count, finish, leaves_nothing, make_spec, sound
 
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from tests.support.cells import Run, count, finish, leaves_nothing, make_spec, sound
 
 LIMITS = {phase: (0.4, 1.5) for phase in ("load", "randomize", "plan", "render")}
 
@@ -51,6 +51,7 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
             assert "driving.py" in files["stack.txt"], "the stacks are written when half of a limit is over"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "how"), [("plan 2", "segv"), ("view 2 0", "raise")])
 def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_stored(how: str, what: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={what: how}, episodes=16)
@@ -73,6 +74,7 @@ def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_store
     assert sum(count(spec, what).values()) == tries, "a poisonous episode is not tried again by the next run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["plan", "view"])
 def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str, tmp_path: Path):
     mishaps = {f"plan {index}" if what == "plan" else f"view {index} 0": "raise" for index in range(200)}
@@ -100,6 +102,7 @@ def test_the_only_episode_of_a_component_that_always_raises_takes_three_tries_an
     assert "Traceback" in Path(where, "stack.txt").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("setting", "kind"), [("nothing", "no_result"), ("twice", "exception")])
 def test_an_episode_of_which_nothing_comes_or_two_plans_is_given_up(setting: str, kind: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=odd_pipeline(tmp_path, setting), episodes=8)
@@ -128,6 +131,7 @@ def test_bad_input_that_a_component_meets_is_one_line(what: str, tmp_path: Path)
     assert len(lines) == 1 and lines[0].startswith("yard.txt:1: the map is upside down; turn it round")
 
 
+@pytest.mark.slow
 def test_bad_input_found_while_loading_makes_no_folder(tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=str(tmp_path / "odd.yaml"))
     Path(spec.pipeline).write_text("load: yard\nrandomize: yard\nplan: yrad\nrender: yard\nstore: hdf5\n")
@@ -145,6 +149,7 @@ def test_every_attempt_that_fails_ends_with_the_reasons(tmp_path: Path):
     assert done.out.count("failed: no path") == 6
 
 
+@pytest.mark.slow
 def test_a_worker_that_grows_is_renewed_between_episodes_and_nobody_is_to_blame(tmp_path: Path):
     mishaps = {f"plan {index}": "leak" for index in range(1, 8)} | {f"view {index} 0": "nap" for index in range(6)}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=12, memory_limit=250 << 20)
@@ -156,6 +161,7 @@ def test_a_worker_that_grows_is_renewed_between_episodes_and_nobody_is_to_blame(
     assert status and status.recycled >= 1
 
 
+@pytest.mark.slow
 def test_plans_that_do_not_fit_go_through_files(tmp_path: Path):
     big = tmp_path / "big.yaml"
     big.write_text("load: yard\nrandomize: yard\nplan: {yard: {size: 1000}}\nrender: yard\nstore: hdf5\n")
@@ -169,6 +175,7 @@ def test_plans_that_do_not_fit_go_through_files(tmp_path: Path):
     assert sound(small) == sound(roomy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spill", [0, 64])
 def test_planners_wait_or_write_files_when_every_slot_is_full(spill: int, tmp_path: Path):
     mishaps = {f"view {index} 0": "nap" for index in range(3)}

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_cell import UNBOUNDED, Cell, simulate
 
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Resize, Snapshot, choose, default_split, resize
+from tests.support.simulated_cell import UNBOUNDED, Cell, simulate
 
 PLANNER, RENDERER = FreeWorker(Role.PLANNER), FreeWorker(Role.RENDERER)
 BUSY = Snapshot(

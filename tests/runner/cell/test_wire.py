@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import one_can
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import failure, make_layout, make_rendered, make_trajectory
 
 from nimbus.datagen.episode.layout import EpisodeKey, Layout
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
@@ -25,6 +23,8 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene
 from nimbus.runner.cell.transport.plan_codec import VERSION, WireError, decode, encode
+from tests.support import one_can
+from tests.support.synthetic import failure, make_layout, make_rendered, make_trajectory
 
 SCENE = make_rendered().scene
 PREFIX = struct.Struct("<8sIIQQ")
@@ -91,7 +91,7 @@ def test_a_failed_plan_without_steps_comes_back_too() -> None:
 
 def test_layouts_that_are_to_be_planned_and_rendered_in_one_go_come_back(tmp_path: Path) -> None:
     (tmp_path / "map.txt").write_text("....\n.##.\n")
-    robot: Any = importlib.import_module("point_robot")
+    robot: Any = importlib.import_module("tests.support.point_robot")
     scene = next(iter(robot.MapLoader(tmp_path / "map.txt", []).process(Request(index=4, variants=(0, 2)))))
     item = next(iter(robot.StartAndGoal(seed=1, log=[]).process(scene)))
     decoded = decode(content_of(item), scene)

@@ -11,7 +11,7 @@ import pytest
 
 from nimbus.datagen.plan.curobo import process
 
-CONTRACT = Path(__file__).parents[3] / "contract"
+CONTRACT = Path(__file__).resolve().parents[4] / "tools" / "contract"
 
 MakePython = Callable[[str], Path]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
-from contract.curobo_behaviour import load_urdf
 
 from nimbus.datagen.plan.curobo.robot import TOOL, describe_robot, hanging_spheres, links
 from nimbus.datagen.plan.curobo.world import describe_world
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.random_streams import generator
+from tools.contract.curobo_behaviour import load_urdf
 
 ROBOT = """
 <mujoco><compiler angle="radian" autolimits="true"/><worldbody>

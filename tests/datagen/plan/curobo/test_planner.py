@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from panda_table import ACCELERATION, BINS, HOME, VELOCITY, make_scene, table_model, top_down
 
 from nimbus.datagen.plan.curobo.planner import BATCH, CuroboPlanner
 from nimbus.datagen.plan.motion import MotionQuery, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.random_streams import generator
+from tests.support.panda_table import ACCELERATION, BINS, HOME, VELOCITY, make_scene, table_model, top_down
 
 pytestmark = pytest.mark.usefixtures("curobo")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract.names import Contract
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -19,6 +18,7 @@ from hypothesis.extra import numpy as arrays
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.plan.curobo.process import PYTHON, CuroboProcess, check_curobo
+from tools.contract.names import Contract
 
 from .conftest import MakePython
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-import panda_table
 import pytest
-from contract.curobo_behaviour import ROBOT_KEYS, load_urdf
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from panda_table import HOME, JOINTS
 
 from nimbus.datagen.plan.curobo.robot import ATTACHED, BASE, SLOTS, TOOL, RobotModel, describe_robot, hanging_spheres
 from nimbus.datagen.plan.curobo.spheres import TOLERANCE, Hull, cover, geom_points
 from nimbus.datagen.plan.curobo.world import describe_world
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.random_streams import generator
+from tests.support import panda_table
+from tests.support.panda_table import HOME, JOINTS
+from tools.contract.curobo_behaviour import ROBOT_KEYS, load_urdf
 
 CORNERS = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 

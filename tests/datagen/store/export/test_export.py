@@ -13,14 +13,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from reading import tree
-from runs import RUNNER, run
-from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import FORMATS, export
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.reading import tree
+from tests.support.runs import RUNNER, run
+from tests.support.synthetic import failure, make_rendered, write_dataset
 
 TO = sorted(FORMATS)
 
@@ -158,6 +158,7 @@ def test_two_exports_into_one_folder_do_not_meet(data: Path, tmp_path: Path):
     assert export(data, tmp_path / "out", workers=1, tell=second).is_new
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounting a small disk needs root")
 @pytest.mark.parametrize("to", TO)
 def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path, to: str):
@@ -181,6 +182,7 @@ def test_a_real_run_is_exported_by_the_command(tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "out" / "meta" / "info.json").exists()
 
 
+@pytest.mark.slow
 def test_a_run_publishes_at_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert run("--episodes", "1", "--format", "aloha", out=tmp_path / "data") == 0
     assert f"export: {tmp_path / 'data' / 'aloha'}" in capsys.readouterr().out

@@ -9,10 +9,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from reading import psnr
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
+from tests.support.reading import psnr
+from tests.support.synthetic import make_rendered, write_dataset
 
 STEPS = (20, 13, 20, 13)
 

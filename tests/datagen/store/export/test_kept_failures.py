@@ -12,8 +12,6 @@ import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from reading import decode, psnr, tree
-from synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
 from nimbus.datagen.datasets.certificates.record import (
     ACCOUNTING,
@@ -32,6 +30,8 @@ from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.reading import decode, psnr, tree
+from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
 STORED, FAILED = 2, 2
 IDS = ["-000000-v0", "-000001-v0", "-000000-v0.a0", "-000002-v0.a1"]

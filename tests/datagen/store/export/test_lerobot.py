@@ -10,8 +10,6 @@ import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from reading import decode, psnr, tree
-from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.options import Options
@@ -19,6 +17,8 @@ from nimbus.datagen.datasets.export.parquet import INT, ParquetFile
 from nimbus.datagen.datasets.export.shards import pack
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Rendered
+from tests.support.reading import decode, psnr, tree
+from tests.support.synthetic import failure, make_rendered, write_dataset
 
 STEPS = (20, 13, 27, 9)
 

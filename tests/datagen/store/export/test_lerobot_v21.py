@@ -8,8 +8,6 @@ import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from reading import decode, psnr
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.lerobot_v21 import modality
@@ -17,6 +15,8 @@ from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
+from tests.support.reading import decode, psnr
+from tests.support.synthetic import make_rendered, write_dataset
 
 STEPS = (20, 13, 27)
 

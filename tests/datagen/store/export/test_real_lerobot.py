@@ -9,8 +9,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from reading import psnr
-from synthetic import make_observations, make_rendered, write_dataset
+
+from tests.support.reading import psnr
+from tests.support.synthetic import make_observations, make_rendered, write_dataset
 
 PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
 if not PYTHON:
@@ -33,7 +34,7 @@ def test_frames_states_windows_and_wordings_are_those_that_were_stored(
     items = [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)]
     write_dataset(tmp_path / "data", items, images=stored_as)
     export(tmp_path / "data", tmp_path / "out", options=options)
-    script = Path(__file__).with_name("lerobot_reader.py")
+    script = ROOT / "tests/support/lerobot_reader.py"
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
     line = [PYTHON, str(script), str(tmp_path / "out"), str(tmp_path / "read.npz")]
     done = subprocess.run(line, env=env, capture_output=True, text=True)
@@ -72,7 +73,7 @@ def test_our_reader_reads_what_lerobots_writer_wrote(tmp_path: Path):
         made = make_observations(STEPS[row], seed=row, width=96, height=64)
         pictures.append(np.concatenate([item.cameras["front"].rgb for item in made]))
         np.save(tmp_path / "source" / f"{row}.npy", pictures[row])
-    script = ROOT / "tests" / "benchmarks" / "lerobot_writer.py"
+    script = ROOT / "benchmarks" / "lerobot_writer.py"
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
     line = [PYTHON, str(script), str(tmp_path / "source"), str(tmp_path / "out")]
     done = subprocess.run(line, env=env, capture_output=True, text=True)

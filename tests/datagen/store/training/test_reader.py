@@ -14,7 +14,6 @@ import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from synthetic import make_observations, make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.options import Options
@@ -23,6 +22,7 @@ from nimbus.datagen.datasets.training.samples import Samples
 from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.synthetic import make_observations, make_rendered, write_dataset
 
 STEPS = (20, 13, 41)
 WINDOWS = {"action": range(-1, 3), "observation.images.front": (-1, 0)}

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.export.export import export
+from tests.support.synthetic import make_rendered, write_dataset
 
 PYTHON = os.environ.get("NIMBUS_TORCH_PYTHON", "")
 if not PYTHON:
@@ -36,7 +36,7 @@ def run(script: Path, *words: object) -> str:
 
 
 def test_loaders_with_and_without_workers_give_every_sample_of_the_rank_once(root: Path) -> None:
-    found = json.loads(run(Path(__file__).with_name("torch_loaders.py"), root / "data"))
+    found = json.loads(run(ROOT / "tests/support/torch_loaders.py", root / "data"))
     assert sorted(found["workers 2"]) == sorted(found["workers 0"]) and len(set(found["workers 0"])) == 150
     assert found["shape"] == [4, 48, 64, 3]
     assert sorted(found["stateful"]) == list(range(300)), "torchdata's loader goes on where it was stopped"

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from synthetic import make_rendered, write_dataset
 
 from nimbus.datagen.datasets.training.samples import Samples, merge_states
 from nimbus.runner.cli import main
+from tests.support.synthetic import make_rendered, write_dataset
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "training.md").read_text()
 

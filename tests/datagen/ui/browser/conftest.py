@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs import run
+
+from tests.support.runs import run
+from tests.support.shared import make_once
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +66,8 @@ def moving(studio: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data") / "tiny"
-    assert run("--episodes", "1", out=folder) == 0
-    return folder
+
+    def make(folder: Path) -> None:
+        assert run("--episodes", "1", out=folder) == 0
+
+    return make_once(tmp_path_factory, "one_episode", make)

@@ -13,18 +13,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, Browser
-from runs import RUNNER, sound
-from visit import drag_region, served, visited
 
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import parse
+from tests.support.runs import RUNNER, sound
+from tests.support.studio.browser import CHROMIUM, Browser
+from tests.support.studio.visit import drag_region, served, visited
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 SHOTS = os.environ.get("NIMBUS_SCREENSHOTS", "")
 SHARP = ("--sharpness", "100") if SHOTS else ()
 """Screens that are saved are drawn as a GPU would draw them, which takes longer."""
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium"),
     pytest.mark.skipif(importlib.util.find_spec("viser") is None, reason="viser is not installed"),
 ]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controls import controls, use
+
+from tests.support.studio.controls import controls, use
 
 OUTSIDE_THE_FORM = {
     *(("", "step"), ("", "motion"), ("Camera pictures", "picture"), ("Plots", "plot")),

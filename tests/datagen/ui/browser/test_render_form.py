@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from controls import inputs, use
 
 from nimbus.datagen.ui.browser.render_form import BrowserForm
 from nimbus.datagen.ui.form import Control, FormSection, button, buttons
+from tests.support.studio.controls import inputs, use
 
 viser = pytest.importorskip("viser")
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controls import controls, use
-from runs import TINY, sound
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.ui.browser.studio import Studio
+from tests.support.runs import TINY, sound
+from tests.support.studio.controls import controls, use
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 

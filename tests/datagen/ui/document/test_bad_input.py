@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runs import TINY, start
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.preview import Preview
+from tests.support.runs import TINY, start
 
 BROKEN = {
     "a robot that is no YAML": ("robot", "robot.yaml", "urdf: [", "robot.yaml"),
@@ -45,6 +45,7 @@ def test_a_library_that_does_not_load_is_one_line_at_its_field(tmp_path: Path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_task_that_is_saved_while_it_is_run_changes_nothing_of_the_run(tmp_path: Path):
     (path := tmp_path / "mine.yaml").write_text(TINY.read_text())
     draft, out = TaskDraft(str(path)), tmp_path / "out"

@@ -13,7 +13,7 @@ import pytest
 from nimbus.datagen.ui.remote.editor_process import EditorConnection, ProcessChannel
 from nimbus.datagen.ui.remote.messages import EditorState
 
-TINY = Path(__file__).parents[3] / "runner/tiny.yaml"
+TINY = Path(__file__).parents[3] / "support/tiny.yaml"
 _PATIENCE = 300.0
 """[s]"""
 
@@ -43,6 +43,7 @@ def until(link: EditorConnection, holds: Callable[[EditorState], object]) -> Edi
     return link.state
 
 
+@pytest.mark.slow
 def test_a_task_is_opened_edited_and_saved_and_an_editor_that_is_killed_loses_nothing(link: Any, tmp_path: Path):
     link, channels = link
     mine = tmp_path / "mine.yaml"

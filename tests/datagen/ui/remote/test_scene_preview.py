@@ -14,7 +14,7 @@ from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.ui.remote.scene_preview import ScenePreview
 from nimbus.runner.system.threads import prepare_libraries
 
-TINY = Path(__file__).parents[3] / "runner/tiny.yaml"
+TINY = Path(__file__).parents[3] / "support/tiny.yaml"
 
 
 @pytest.fixture(scope="module")

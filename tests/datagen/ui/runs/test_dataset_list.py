@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from synthetic import failure, make_rendered, write_dataset
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.ui.runs.dataset_list import FAILED, STORED, DatasetList, attempt_label
+from tests.support.synthetic import failure, make_rendered, write_dataset
 
 
 def test_attempts_are_filtered_by_outcome_and_by_reason(tmp_path: Path):

@@ -1,0 +1,1 @@
+"""Benchmarks: the figures in the docs are measured here."""

@@ -1,0 +1,79 @@
+"""Dynamic scheduling, simulated: the production queue and scheduler behind a virtual clock.
+
+Run it as ``python benchmarks/schedule.py [--json FILE]``. Four workers make 400 plans of one second, four fifths
+of which are rendered in 2.5 seconds: 300 seconds, evenly spread. ``bound`` is the ideal with the cost of switches and
+unbounded slots; ``static`` the end when workers keep their roles. Ends are means over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
+
+from tests.support.simulated_cell import UNBOUNDED, Cell, simulate  # noqa: E402
+
+COSTS = ((0.0, False), (5.0, False), (60.0, False), (5.0, True), (60.0, True))
+
+
+def rows(variation: float, seeds: int) -> list[dict[str, Any]]:
+    """One for each cost, number of slots and first split."""
+    found = []
+    for cost, once in COSTS:
+        for slots in (4, 16, UNBOUNDED):
+            for planners in (1, 2, 3):
+                cell = Cell(
+                    planners=planners,
+                    renderers=4 - planners,
+                    slots=slots,
+                    switch_seconds=cost,
+                    switch_once=once,
+                    variation=variation,
+                )
+                cells = [replace(cell, seed=seed) for seed in range(seeds)]
+                outcomes = [simulate(each) for each in cells]
+                found.append(
+                    {
+                        "variation": variation,
+                        "switch_seconds": cost,
+                        "switch_once": once,
+                        "slots": slots if slots < UNBOUNDED else None,
+                        "planners": planners,
+                        "ideal": statistics.mean(each.ideal for each in cells),
+                        "bound": statistics.mean(each.bound for each in cells),
+                        "end": statistics.mean(outcome.end for outcome in outcomes),
+                        "static": statistics.mean(simulate(replace(each, fixed=True)).end for each in cells),
+                        "switches": statistics.mean(outcome.switches for outcome in outcomes),
+                    }
+                )
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--seeds", type=int, default=5)
+    arguments = parser.parse_args()
+    found = rows(0.0, 1) + rows(0.7, arguments.seeds)
+    out = sys.stdout
+    out.write("CV   switch    slots  planners  static  bound    end  end/ideal  switches\n")
+    for row in found:
+        cost = f"{row['switch_seconds']:g}{' once' if row['switch_once'] else ''}"
+        out.write(
+            f"{row['variation']:<4} {cost:<9} {row['slots'] or 'any':<6} {row['planners']:<8} {row['static']:7.0f} "
+            f"{row['bound']:6.0f} {row['end']:6.0f} {row['end'] / row['ideal']:10.3f} {row['switches']:9.1f}\n"
+        )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

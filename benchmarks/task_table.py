@@ -1,0 +1,234 @@
+"""The table of tasks in docs: measured attempts, a picture each. Every attempt is planned and executed in physics.
+
+Run it as ``python benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task all that come with Nimbus.
+Attempts that the file of records holds are kept, so that a long measurement can be made in pieces; ``--anew`` forgets
+those of the named tasks, ``--episodes 0`` only writes the pages: docs/task-table.md, and the table of skills in
+docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is known by its task, seed
+0 and the index under which ``benchmarks/task_table.json`` has its outcome; ``nimbus run --task TASK --seed 0``
+makes the same layouts and first attempts again, with pictures, into a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+import numpy as np  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from nimbus.datagen.execute.planner import SkillPlanner  # noqa: E402
+from nimbus.datagen.execute.recorder import largest_creep  # noqa: E402
+from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of  # noqa: E402
+from nimbus.datagen.pipeline import load_pipeline  # noqa: E402
+from nimbus.datagen.randomize.tabletop import TabletopRandomizer  # noqa: E402
+from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
+from nimbus.datagen.tasks.scene_assets import SceneAssets  # noqa: E402
+from nimbus.datagen.tasks.steps import walk  # noqa: E402
+from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
+from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
+from nimbus.runner.cell.worker.job import task_context  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
+
+Record = dict[str, Any]
+Records = dict[str, dict[str, Record]]
+"""By task, then by index of the layout."""
+
+RECORDS = ROOT / "benchmarks/task_table.json"
+PAGE = ROOT / "docs/task-table.md"
+SKILLS_PAGE = ROOT / "docs/skills.md"
+PICTURES = ROOT / "docs/images/tasks"
+_SIZE = (160, 120)
+_MOMENT = 0.85
+"""Of an episode: what was to be done shows, and the arm is still near."""
+ARM_ALONE = ("move", "go_to_pose", "go_to_joints", "home", "gripper", "wait", "scan", "follow")
+"""Skills that change no object."""
+_EVERYWHERE = ("at_rest", "gripper_clear", "nothing_on_floor", "fixtures_unmoved")
+"""Conditions that say little about a skill."""
+_SKILLS_BEGIN, _SKILLS_END = "<!-- table of skills -->\n", "<!-- end of table -->\n"
+_HEAD = """# The tasks that come with Nimbus
+
+Each row is one file of [scenes/tasks](../scenes/tasks). Measured, not promised: the first layouts of seed 0, their
+number said with each figure, one attempt at each, planned and executed in physics and judged by the task's own
+conditions and by believable contact. A run tries a layout up to three times, so that more is stored than succeeds at
+first. Steps are the lines under `steps`. CPU is of one core, for planning and physics of an attempt. Deepest is how far
+surfaces sank into each other where something was held, creep how fast it moved in the hand: the largest of all attempts
+that succeeded. Made by `benchmarks/task_table.py` from [its records](../benchmarks/task_table.json).
+
+"""
+
+
+def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAssets], float]]:
+    """First attempts at some layouts of seed 0, and the CPU seconds of each."""
+    context = task_context(CellSpec(folder="", task=task.name), task, load_pipeline(task.pipeline))
+    loader = UsdSceneLoader(task, assets_of(context))
+    with Chain([loader, TabletopRandomizer(task, 0), SkillPlanner(task, 0, attempts=1)]) as chain:
+        begin = time.process_time()
+        for item in chain.run(Request(index=index) for index in indices):
+            yield item, time.process_time() - begin
+            begin = time.process_time()
+
+
+def record(item: Planned[SceneAssets], seconds: float) -> Record:
+    """What the table needs of an attempt."""
+    trajectory = item.trajectory
+    contacts, outcome = trajectory.contacts, trajectory.outcome
+    measured = {
+        "held_mm": 1e3 * float(contacts["held_penetration"].max(initial=0.0)),
+        "table_mm": 1e3 * float(contacts["table_penetration"].max(initial=0.0)),
+        "creep_mm_s": 1e3 * float(largest_creep(contacts["held_slip"], rate=trajectory.rate)),
+        "cpu_s": seconds,
+        "length_s": trajectory.step_count / trajectory.rate,
+    }
+    failure = "" if outcome.success else f"{outcome.phase}: {outcome.reason} {outcome.detail}".strip()
+    return {"success": outcome.success, "failure": failure} | {name: round(v, 3) for name, v in measured.items()}
+
+
+def draw(item: Planned[SceneAssets], path: Path) -> None:
+    """One moment of an episode, as the first of its cameras sees it."""
+    from nimbus.datagen.render.stacked import StackedRenderer
+
+    assets, trajectory = item.scene.assets, item.trajectory
+    renderer = StackedRenderer(assets.stage, assets.robot, stack=1, libraries=tuple(assets.libraries))
+    renderer.load(item.layouts[0])
+    step = int(_MOMENT * trajectory.step_count)
+    where = trajectory.body_positions[step : step + 1], trajectory.body_wxyz[step : step + 1]
+    name = next(camera.name for camera in item.layouts[0].visual.cameras if not camera.mount)
+    pixels = np.asarray(renderer.render(trajectory.body_names, *where, first_step=step)[name].rgb)[0]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).resize(_SIZE, Image.Resampling.LANCZOS).save(path, quality=85, optimize=True)
+
+
+def measure(name: str, episodes: int, records: Records, *, pictures: bool) -> None:
+    """Add the attempts that are missing, and a picture of the first success where there is none."""
+    missing = [index for index in range(episodes) if str(index) not in records.get(name, {})]
+    picture = PICTURES / f"{name}.jpg"
+    if not missing:
+        return
+    known = records.setdefault(name, {})
+    for item, seconds in attempts(load_task(name), missing):
+        index = item.layouts[0].key.index
+        known[str(index)] = found = record(item, seconds)
+        sys.stderr.write(f"{name} {index}: {found['failure'] or 'ok'}\n")
+        if pictures and found["success"] and not picture.exists():
+            draw(item, picture)
+
+
+def step_lines(task: Task) -> int:
+    """Lines under ``steps``."""
+    lines = task.text.splitlines()
+    start = lines.index("steps:") + 1
+    return next((place for place, line in enumerate(lines[start:]) if line[:1].strip()), len(lines) - start)
+
+
+def row(task: Task, tried: list[Record]) -> str:
+    """A row of the table."""
+    good = [attempt for attempt in tried if attempt["success"]]
+    deepest, creep = (max((a[what] for a in good), default=0.0) for what in ("held_mm", "creep_mm_s"))
+    seconds = np.mean([attempt["cpu_s"] for attempt in tried])
+    length = np.median([attempt["length_s"] for attempt in good]) if good else 0.0
+    picture = f"![{task.name}](images/tasks/{task.name}.jpg)" if (PICTURES / f"{task.name}.jpg").exists() else ""
+    name = f"[{task.name}](../scenes/tasks/{task.name}.yaml)"
+    share = f"{len(good) / len(tried):.0%} of {len(tried)}"
+    cells = (picture, name, task.robot, step_lines(task), share, f"{seconds:.1f} s", f"{length:.0f} s")
+    return "| " + " | ".join(map(str, (*cells, f"{deepest:.2f} mm", f"{creep:.2f} mm/s"))) + " |"
+
+
+def page(records: Records) -> str:
+    """The whole page: a table by family, then why attempts failed."""
+    tasks = {name: load_task(name) for name in task_names() if records.get(name)}
+    others = [f"[{name}](../scenes/tasks/{name}.yaml)" for name in task_names() if name not in tasks]
+    families: dict[str, list[str]] = defaultdict(list)
+    for name, task in tasks.items():
+        families[task.family].append(name)
+    text = _HEAD + "| family | tasks | first attempts that succeed |\n|---|---|---|\n"
+    for family, names in sorted(families.items()):
+        tried = [attempt for name in names for attempt in records[name].values()]
+        share = sum(attempt["success"] for attempt in tried) / len(tried)
+        text += f"| {family} | {len(names)} | {share:.0%} of {len(tried)} |\n"
+    if others:
+        text += f"\nNot measured yet: {', '.join(others)}.\n"
+    for family, names in sorted(families.items()):
+        text += f"\n## {family.capitalize()}\n\n| | task | robot | steps | succeed | CPU | length | deepest | creep |\n"
+        text += "|---|---|---|---|---|---|---|---|---|\n"
+        text += "".join(row(tasks[name], list(records[name].values())) + "\n" for name in names)
+    text += "\n## Why attempts failed\n\n| task | attempts | in which step, and why |\n|---|---|---|\n"
+    for name in tasks:
+        reasons = Counter(
+            " ".join(a["failure"].split(": ")[:1] + a["failure"].split(": ")[1].split()[:1])
+            for a in records[name].values()
+            if a["failure"]
+        )
+        text += "".join(f"| {name} | {count} | {why} |\n" for why, count in reasons.most_common())
+    return text
+
+
+def skill_table(records: Records) -> str:
+    """What measured tasks say of each skill that changes the state of an object."""
+    tasks: dict[str, list[str]] = defaultdict(list)
+    judges: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in task_names():
+        task = load_task(name)
+        conditions = {step.name for step, _ in walk(task.success)} - {*_EVERYWHERE}
+        for skill in sorted({step.name for step, _ in walk(task.steps)}) if records.get(name) else ():
+            tasks[skill].append(name)
+            judges[skill].update(sorted(conditions))
+    text = "| skill | judged by | tasks | first attempts that succeed |\n|---|---|---|---|\n"
+    for skill, names in sorted(tasks.items()):
+        tried = [attempt["success"] for name in names for attempt in records[name].values()]
+        shown = ", ".join(f"`{name}`" for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        by = ", ".join(f"`{name}`" for name, _ in judges[skill].most_common(3))
+        if skill not in ARM_ALONE:
+            text += f"| `{skill}` | {by} | {shown} | {np.mean(tried):.0%} of {len(tried)} |\n"
+    return text
+
+
+def with_skill_table(text: str, records: Records) -> str:
+    """The page of skills with its table anew."""
+    before, rest = text.split(_SKILLS_BEGIN)
+    return before + _SKILLS_BEGIN + skill_table(records) + _SKILLS_END + rest.split(_SKILLS_END)[1]
+
+
+def write(records: Records) -> None:
+    """Put the records down, a line an attempt."""
+    tasks = []
+    for name in sorted(records):
+        rows = ",\n".join(f'"{i}": {json.dumps(records[name][i])}' for i in sorted(records[name], key=int))
+        tasks.append(f'"{name}": {{\n{rows}\n}}')
+    RECORDS.write_text("{\n" + ",\n".join(tasks) + "\n}\n")
+
+
+def main() -> None:
+    """Measure what is missing, then write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", metavar="TASK")
+    parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--anew", action="store_true", help="forget what was measured of these tasks")
+    parser.add_argument("--no-pictures", dest="pictures", action="store_false")
+    args = parser.parse_args()
+    records: Records = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+    if args.anew:
+        for name in args.tasks:
+            records.pop(name, None)
+            (PICTURES / f"{name}.jpg").unlink(missing_ok=True)
+    if args.episodes:
+        prepare_libraries()
+    for name in args.tasks or task_names():
+        measure(name, args.episodes, records, pictures=args.pictures)
+        write(records)
+    PAGE.write_text(page(records))
+    SKILLS_PAGE.write_text(with_skill_table(SKILLS_PAGE.read_text(), records))
+
+
+if __name__ == "__main__":
+    main()

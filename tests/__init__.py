@@ -1,0 +1,1 @@
+"""Tests of Nimbus and their support."""

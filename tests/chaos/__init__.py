@@ -1,0 +1,1 @@
+"""Chaos suite: faults injected into real runs."""

@@ -1,0 +1,238 @@
+"""The point robot as a cell makes it: what its components do is noted in a file, and what befalls them is a setting."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
+from nimbus.datagen.progress import tick
+from nimbus.datagen.stages import (
+    Planned,
+    Planner,
+    Randomized,
+    Rendered,
+    Renderer,
+)
+from tests.support.point_robot import Map, MapLoader, PointRobot, StartAndGoal, drive, frames
+
+
+class YardSettings(StrictModel):
+    """The log of all components."""
+
+    events: str
+
+
+class MapFileSettings(YardSettings):
+    """The map, and the log."""
+
+    map_file: str
+
+
+class PlanSettings(YardSettings):
+    """Episodes of which the plan is missing or comes twice, and numbers that a plan carries."""
+
+    nothing: int = -1
+    twice: int = -1
+    size: int = 0
+
+
+class Events(list[str]):
+    """The log of the components, in one file for all processes; what is said there can have consequences.
+
+    Args:
+        path: The file; each line is what was said and the process. Beside it, ``.json``, lies what happens when
+            something is said, ``{"plan 3": "kill"}``; ``"kill x2"``: the first two times.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = Path(path)
+        self._mishaps: dict[str, str] = json.loads(self._path.with_suffix(".json").read_text())
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def append(self, text: str) -> None:
+        before = self._path.read_text().splitlines() if text in self._mishaps else []
+        os.write(self._file, f"{text} @{os.getpid()}\n".encode())
+        if text in self._mishaps:
+            kind, _, times = self._mishaps[text].partition(" x")
+            if sum(line.rsplit(" @")[0] == text for line in before) < int(times or 10**9):
+                MISHAPS[kind]()
+
+
+def _die(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _leave_orphan() -> None:
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    _die(signal.SIGKILL)
+
+
+def _lock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def _lock_in_c() -> None:
+    """With the lock of the interpreter held, and not to be woken by signals."""
+    mutex, library = ctypes.create_string_buffer(64), ctypes.PyDLL(None)
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)
+
+
+def _run_in_circles() -> None:
+    while True:
+        tick()
+        time.sleep(0.01)
+
+
+_kept: list[bytearray] = []
+
+MISHAPS = {
+    "kill": lambda: _die(signal.SIGKILL),
+    "segv": lambda: ctypes.string_at(0),
+    "exit": lambda: os._exit(3),
+    "stop": lambda: _die(signal.SIGSTOP),
+    "raise": lambda: _raise(RuntimeError("a wheel came off")),
+    "input": lambda: _raise(InputError("the map is upside down", where="yard.txt:1", instead="turn it round")),
+    "lock": _lock,
+    "livelock": _run_in_circles,
+    "lock in C": _lock_in_c,
+    "orphan": _leave_orphan,
+    "leak": lambda: _kept.append(bytearray(os.urandom(1 << 10) * (60 << 10))),
+    "nap": lambda: time.sleep(0.3),
+    "sleep": lambda: time.sleep(3.0),
+}
+
+
+class YardLoader:
+    """Makes the loader of the map."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: MapFileSettings) -> MapLoader:
+        return MapLoader(Path(settings.map_file), Events(settings.events))
+
+
+class YardRandomizer:
+    """Makes what draws start and goal."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: YardSettings) -> StartAndGoal:
+        return StartAndGoal(context.seed, Events(settings.events))
+
+
+class YardRobot:
+    """Makes the robot that plans and sees in one go."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: YardSettings) -> PointRobot:
+        return PlanAndRender(Events(settings.events))
+
+
+class PlanAndRender(PointRobot):
+    """The point robot, which also shows what is stored."""
+
+    def process(self, item: Randomized[Map]) -> Iterator[Rendered[Map]]:
+        if (stored := item.scene.request.plan) is None:
+            yield from super().process(item)
+            return
+        self.log.append(f"stored plan {item.layouts[0].key.index}")
+        cells = [(int(r), int(c)) for r, c in stored.trajectory.joint_positions]
+        for layout in item.layouts:
+            views = self._views(item.scene.assets, cells)
+            yield Rendered(
+                scene=item.scene, layout=layout, trajectory=stored.trajectory, labels=None, observations=views
+            )
+
+
+class Plan(Planner[Map]):
+    """Finds the way; nothing, or the same way twice, for an episode that the setting names."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: PlanSettings) -> Self:
+        return cls(settings)
+
+    def __init__(self, settings: PlanSettings) -> None:
+        self.log = Events(settings.events)
+        self.nothing, self.twice, self.size = settings.nothing, settings.twice, settings.size
+
+    def process(self, item: Randomized[Map]) -> Iterator[Planned[Map]]:
+        layout, stored = item.layouts[0], item.scene.request.plan
+        index = layout.key.index
+        if index == self.nothing:
+            return
+        if stored:
+            self.log.append(f"stored plan {index}")
+            yield Planned(scene=item.scene, layouts=item.layouts, trajectory=stored.trajectory, attempt=stored.attempt)
+            return
+        self.log.append(f"plan {index}")
+        drawn = layout.physical.drawn
+        cells = item.scene.assets.path(tuple(drawn["start"]), tuple(drawn["goal"]))
+        trajectory = drive(cells or [tuple(drawn["start"])], arrived=bool(cells))
+        if self.size:
+            statistics = {"ballast": np.arange(self.size, dtype=float)}
+            trajectory = replace(trajectory, plan_statistics=statistics)
+        for _ in range(2 if index == self.twice else 1):
+            yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory)
+
+
+class Render(Renderer[Map]):
+    """Sees the map around the robot, five steps at a time."""
+
+    @classmethod
+    def create(cls, context: RunContext, settings: YardSettings) -> Self:
+        return cls(settings.events)
+
+    def __init__(self, events: str) -> None:
+        self.log = Events(events)
+
+    def process(self, item: Planned[Map]) -> Iterator[Rendered[Map]]:
+        for layout in item.layouts:
+            self.log.append(f"render {layout.key.index}")
+            yield Rendered(
+                scene=item.scene,
+                layout=layout,
+                trajectory=item.trajectory,
+                labels=None,
+                observations=self._views(item, layout.key.index),
+                attempt=item.attempt,
+                final=item.final,
+            )
+
+    def _views(self, item: Planned[Map], index: int) -> Iterator[Observation]:
+        free, cells = set(item.scene.assets.free), item.trajectory.joint_positions.astype(int)
+        reach = range(-4, 4)
+        for start in range(0, len(cells), 5):
+            self.log.append(f"view {index} {start}")
+            rgb = [
+                [[[255 * ((r + i, c + j) in free)] * 3 for j in reach] for i in reach]
+                for r, c in cells[start : start + 5].tolist()
+            ]
+            yield Observation(start=start, cameras={"map": frames(np.array(rgb, np.uint8))})
+
+
+register_component("load", "yard", YardLoader, MapFileSettings)
+register_component("randomize", "yard", YardRandomizer, YardSettings)
+register_component("plan+render", "yard", YardRobot, YardSettings)
+register_component("plan", "yard", Plan, PlanSettings)
+register_component("render", "yard", Render, YardSettings)

@@ -1,0 +1,109 @@
+"""Makes a Python that of Isaac Sim, played by the contract; ``FAKE_ISAACSIM`` says how it goes wrong, and how often."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(os.environ["ISAAC_PATH"])
+_MODE, _, _TIMES = os.environ.get("FAKE_ISAACSIM", "").partition(" x")
+_BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "torch")
+"""Not to be loaded beside Isaac Sim's own."""
+
+
+class _Blocker:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.split(".")[0] in _BLOCKED:
+            raise ImportError(f"{name} is not to be imported in Isaac Sim")
+
+
+def _due(mode: str) -> bool:
+    """Whether this is to go wrong now; what went wrong before is counted in files."""
+    if mode != _MODE:
+        return False
+    for number in range(int(_TIMES or 1000)):
+        try:
+            (_FOLDER / f"{mode.replace(' ', '_')}.{number}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return True
+    return False
+
+
+def _hang() -> None:
+    while True:
+        time.sleep(1000)
+
+
+def _install() -> None:
+    from tools.contract.kit_behaviour import Kit
+    from tools.contract.names import Contract
+    from tools.contract.rtx_behaviour import IsaacSim
+    from tools.contract.standin import StandIn
+
+    standin = StandIn(Contract.load(), {})
+    kit, isaac = Kit(), IsaacSim()
+    played = kit.behaviour(standin.make) | isaac.behaviour()
+    _frames: list[int] = []
+    _spins: list[int] = []
+    update = "omni.kit.app:GLOBAL_EVENT_UPDATE"
+    step = played["omni.replicator.core.orchestrator:step"]
+
+    def start(_: Any, config: Any, *, experience: str) -> None:
+        assert Path(experience).is_file(), "a bare name is not found"
+        assert config["limit_cpu_threads"] >= 1
+        assert config["anti_aliasing"] == 4, "DLSS draws masks and depth with fewer pixels than the images have"
+        assert config["disable_viewport_updates"], "nobody looks at it"
+        assert config["extra_args"] == [
+            "--/rtx/viewTile/limit=1000000",
+            "--/rtx/rtpt/cached/enabled=false",
+            "--/rtx/rtpt/lightcache/cached/enabled=false",
+            "--/app/hangDetector/enabled=false",
+            "--/rtx-transient/resourcemanager/enableTextureStreaming=false",
+            "--/app/settings/persistent=false",
+        ], "K may be larger than Kit's default, nothing of the last batch may be remembered, nobody answers a question"
+        note(f"start {config['active_gpu']} {os.environ['NIMBUS_GPU']} {' '.join(sys.argv[1:])}")
+        if _due("licence prompt"):
+            input("Do you accept the licence? (Yes/No): ")
+        if _due("exit at start"):
+            sys.stderr.write("GPU crash\n")
+            os._exit(7)
+        if _due("hang at start"):
+            _hang()
+        atexit.register(_hang)  # what waits for Kit to close waits for ever
+        kit.dispatch(update)
+        note("started")
+
+    def rendered(*args: Any, **options: Any) -> Any:
+        _frames.append(1)
+        if len(_frames) == 1:
+            return step(*args, **options)  # the first may take minutes: what goes wrong comes later
+        if _due("hang in a frame"):
+            _hang()
+        while _spins or _due("spin in a frame"):
+            _spins.append(1)
+            kit.dispatch(update)  # as replicator does that never gets an image
+            time.sleep(0.01)
+        if _due("die in a frame"):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        kit.dispatch(update)
+        return step(*args, **options)
+
+    def note(text: str) -> None:
+        with (_FOLDER / "log.txt").open("a") as log:
+            log.write(f"{time.monotonic():.3f} {text}\n")
+
+    played["isaacsim.simulation_app.simulation_app:SimulationApp.__init__"] = start
+    played["omni.replicator.core.orchestrator:step"] = rendered
+    standin.behaviour.update(played)
+    sys.meta_path.insert(0, standin)
+    sys.meta_path.insert(0, _Blocker())  # pyright: ignore[reportArgumentType]
+
+
+if "nimbus.runner.isaac.worker" in sys.orig_argv:
+    _install()

@@ -1,0 +1,41 @@
+"""An installation of Isaac Sim that is played: ``python.sh``, a version, and what it does wrong."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from nimbus.datagen.simulate.kit_app import EXPERIENCE
+from nimbus.runner.isaac.gpu import Gpu
+
+SITE = Path(__file__).parent / "fake_isaacsim" / "site"
+ROOT = Path(__file__).resolve().parents[2]
+RTX = tuple(
+    Gpu(number=number, uuid=f"GPU-0000000{number}", name="RTX PRO 6000", capability=(12, 0), free_bytes=80 << 30)
+    for number in (2, 5)
+)
+
+
+def install(folder: Path, *, version: str = "6.0.1", wrong: str = "", python: str = "") -> dict[str, str]:
+    """Write it into a folder; the environment in which it is found, its licence accepted.
+
+    Args:
+        folder: Where it is to be.
+        version: Of it.
+        wrong: What goes wrong, see ``fake_isaacsim/site/sitecustomize.py``.
+        python: Lines of the start script in place of those that start a Python.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "VERSION").write_text(version + "\n")
+    folder.joinpath("apps").mkdir(exist_ok=True)
+    folder.joinpath("apps", EXPERIENCE).touch()
+    path = os.pathsep.join(map(str, (SITE, ROOT)))
+    lines = [f"export ISAAC_PATH={shlex.quote(str(folder))}", f"export PYTHONPATH={shlex.quote(path)}"]
+    lines += [f"export EXP_PATH={shlex.quote(str(folder / 'apps'))}"]
+    lines += [f"export FAKE_ISAACSIM={shlex.quote(wrong)}", f'{shlex.quote(sys.executable)} "$@"']
+    script = folder / "python.sh"
+    script.write_text("\n".join(["#!/bin/sh", *(lines if not python else [python]), ""]))
+    script.chmod(0o755)
+    return {**os.environ, "NIMBUS_ISAACSIM": str(folder), "OMNI_KIT_ACCEPT_EULA": "YES"}

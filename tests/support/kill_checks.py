@@ -1,0 +1,141 @@
+"""What holds wherever an export, a conversion or a run is killed: nothing lost, nothing torn, the same at the end."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.datasets.export.publication import stage_of
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from tests.support.cells import make_spec
+from tests.support.dying import Dying, End, spread
+from tests.support.reading import tree
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What came of many kills of one kind."""
+
+    kills: int = 0
+    places: int = 0
+    """Operations that a whole command has, at any of which it may die."""
+    lost: int = 0
+    torn: int = 0
+    different: int = 0
+    """Datasets that were not the same at the end."""
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing of that happened."""
+        return not (self.lost or self.torn or self.different)
+
+
+class Publication:
+    """An export or a conversion: it is there whole, or it is not there.
+
+    Args:
+        dying: Runs it.
+        words: The command but for ``--out``.
+        folder: To work in.
+    """
+
+    def __init__(self, dying: Dying, words: Iterable[str], folder: Path) -> None:
+        self._dying, self._words, self._folder = dying, tuple(words), folder
+        self.out = folder / "killed"
+        clean = dying.run(*self._words, "--out", str(folder / "clean"), place=folder)
+        assert clean and clean.code == 0, clean
+        self._whole = tree(folder / "clean")
+        self.tally = Tally(places=clean.count)
+
+    def die(self, at: int) -> bool:
+        """Run it, killed at an operation; whether it was, and did not end before."""
+        died = self._dying.run(*self._words, "--out", str(self.out), place=self._folder, at=at) is None
+        self.tally.kills += died
+        if self.out.exists():
+            found = tree(self.out)
+            self.tally.torn += found != self._whole
+        return died
+
+    def finish(self) -> None:
+        """Run it to its end and compare every byte; then clear all."""
+        done = self._dying.run(*self._words, "--out", str(self.out), place=self._folder)
+        is_same = done and done.code == 0 and tree(self.out) == self._whole and not stage_of(self.out).exists()
+        self.tally.different += not is_same
+        shutil.rmtree(self.out, ignore_errors=True)
+        shutil.rmtree(stage_of(self.out), ignore_errors=True)
+
+    def kill(self, count: int) -> Tally:
+        """Die at so many places, spread over all; at every other one die again before the end."""
+        for number, at in enumerate(_places(self.tally.places, count)):
+            self.die(at)
+            if number % 2:
+                self.die(1 + at // 2)
+            self.finish()
+        return self.tally
+
+
+class SerialRun:
+    """A run in one process: what it had acknowledged stays, and the dataset is that of a run that nobody disturbed.
+
+    Args:
+        dying: Runs it.
+        folder: To work in.
+        episodes: How many.
+    """
+
+    def __init__(self, dying: Dying, folder: Path, *, episodes: int = 6) -> None:
+        self._dying, self._folder, self._episodes = dying, folder, episodes
+        self._work = folder / "work"
+        clean = self._run("clean")
+        assert clean and clean.code == 0, clean
+        self._whole = dataset_hashes(self._work / "clean")
+        self.tally = Tally(places=clean.count)
+
+    def _run(self, name: str, at: int = 0) -> End | None:
+        self._work.mkdir(exist_ok=True)
+        spec = make_spec(self._work / name, episodes=self._episodes)
+        return self._dying.run("spec", spec.to_text(), place=self._work / name, at=at)
+
+    def kill(self, count: int) -> Tally:
+        """Die at so many places, spread over all; at every other one die again before the end."""
+        for number, at in enumerate(_places(self.tally.places, count)):
+            known: set[str] = set()
+            for place in (at, 1 + at // 2)[: 1 + number % 2]:
+                self.tally.kills += self._run("killed", place) is None
+                now = done_in(self._work / "killed")
+                self.tally.lost += len(known - now)
+                known |= now
+            done = self._run("killed")
+            found = verify(self._work / "killed")
+            self.tally.lost += len(known - done_in(self._work / "killed"))
+            self.tally.torn += len(found.problems)
+            is_same = done and done.code == 0 and dataset_hashes(self._work / "killed") == self._whole
+            self.tally.different += not is_same
+            shutil.rmtree(self._work / "killed")
+        return self.tally
+
+
+_STORED = """
+SELECT attempts.episode_id, path FROM attempts JOIN episodes USING (idx, variant) WHERE path != '' AND state = 'DONE'
+"""
+
+
+def done_in(folder: Path) -> set[str]:
+    """Ids of the episodes that a ledger calls stored; their files are there."""
+    path = folder / "ledger.sqlite"
+    if not path.exists():
+        return set()
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as ledger:
+        if not list(ledger.execute("SELECT name FROM sqlite_master WHERE name = 'episodes'")):
+            return set()
+        found = ledger.execute(_STORED)
+        return {name for name, file in found if (folder / file).is_file()}
+
+
+def _places(places: int, kills: int) -> Iterator[int]:
+    """Of so many kills, every third is a second one at the same dataset."""
+    yield from spread(places, -(-2 * kills // 3))

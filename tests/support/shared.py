@@ -1,0 +1,29 @@
+"""Folders that one of the test processes makes for all of them."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that is filled once in a run of the tests; read it, never write into it.
+
+    Args:
+        factory: Of the test session; under xdist the processes have folders below a common one.
+        name: Of the folder, unique among all tests.
+        make: Fills the folder whose path it is given; other processes wait meanwhile.
+    """
+    base = factory.getbasetemp()
+    folder = (base.parent if base.name.startswith("popen-") else base) / "shared" / name
+    folder.parent.mkdir(exist_ok=True)
+    done = folder.with_suffix(".done")
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            make(folder)
+            done.touch()
+    return folder

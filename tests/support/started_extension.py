@@ -1,0 +1,51 @@
+"""The extension in a Kit that is played by the contract, its window open: what a test does to it and reads of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.desks import LocalChannel, StubLauncher
+from tools.contract.kit_behaviour import Kit
+
+MENU = "Tools/Replicator/Nimbus"
+UPDATE = "omni.kit.app:GLOBAL_EVENT_UPDATE"
+
+
+class Started:
+    """The extension, started, its window open; the editor is in this process, runs are the test's."""
+
+    def __init__(self, extension: Any, kit: Kit, jobs: StubLauncher, channels: list[LocalChannel]) -> None:
+        self.extension, self.kit, self.jobs, self.channels = extension, kit, jobs, channels
+
+    @property
+    def channel(self) -> LocalChannel:
+        return self.channels[-1]
+
+    @property
+    def text(self) -> str:
+        """Of the task that is edited."""
+        draft = self.channel.editor.draft
+        return draft.text if draft else ""
+
+    def look(self) -> None:
+        self.kit.dispatch(UPDATE)
+
+    def press(self, name: str) -> None:
+        self.kit.press(name)
+        self.look()
+
+    def edit(self, kind: str, name: str, value: Any) -> None:
+        self.kit.edit(kind, name, value)
+        self.look()
+
+    def choose(self, name: str, option: str) -> None:
+        self.kit.choose(name, option)
+        self.look()
+
+    def label(self, name: str) -> str:
+        """Text of a label."""
+        return self.kit.find("Label", name).text
+
+    def field(self, name: str) -> str:
+        """Text of a field."""
+        return self.kit.find("StringField", name).model.get_value_as_string()
