@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from golden.values import FOLDER, GoldenFile
+
+from tests.golden.values import FOLDER, GoldenFile
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,13 +12,13 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nimbus.datagen.execute.failures import SkillFailure
-from nimbus.datagen.execute.interpreter import Performer
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.interpreter import TaskPerformer
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.plan.motion import GraspPlan, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scope import Scope
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.steps import Step, Steps
 
 FloatArray = NDArray[np.float64]
@@ -151,7 +151,7 @@ def _plan(start: FloatArray, end: FloatArray, *, goal_index: int = 0) -> MotionP
     )
 
 
-class PuppetCell(Workcell):
+class PuppetCell(SimulatedWorkcell):
     """A workcell of a puppet simulation; ``trace`` holds skill, phase, tool pose and opening of every command."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -191,10 +191,10 @@ class PuppetCell(Workcell):
             self.trace.append((skill, phase, np.append(arm.tool_pose()[:3].ravel(), arm.opening)))
 
 
-class PuppetPerformer(Performer):
+class PuppetPerformer(TaskPerformer):
     """Goes on after a step that fails, unless a recovery waits for the failure; ``ended`` tells how each step ended."""
 
-    def __init__(self, cell: Workcell, scope: Scope) -> None:
+    def __init__(self, cell: SimulatedWorkcell, scope: Scope) -> None:
         super().__init__(cell, scope)
         self.ended: list[tuple[str, str]] = []
         self._tries = 0

@@ -11,21 +11,20 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from golden.puppet import PuppetCell, PuppetPerformer, PuppetPlanner, PuppetSimulation
-from golden.values import GoldenFile, digest, sketch
-from golden.versions import built_in, version_of
 
 from nimbus.datagen.execute.articulation import FurthestParts
-from nimbus.datagen.execute.failures import SkillFailure
 from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.references import build_environment
 from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.statements import Statement, each
+from nimbus.datagen.tasks.statements import SkillFailure, Statement, each
 from nimbus.datagen.tasks.steps import walk
 from nimbus.datagen.tasks.task import Task, load_task, parse_task
+from tests.golden.puppet import PuppetCell, PuppetPerformer, PuppetPlanner, PuppetSimulation
+from tests.golden.values import GoldenFile, digest, sketch
+from tests.golden.versions import built_in, version_of
 
 discover()
 discover_components()

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden.values import GoldenFile, digest, leaves, sketch
-from golden.versions import GENERATOR, built_in, version_of
 
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.load.scene_loader import load_assets
@@ -20,6 +18,8 @@ from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.textures.procedural import procedural_texture, texture_names
+from tests.golden.values import GoldenFile, digest, leaves, sketch
+from tests.golden.versions import GENERATOR, built_in, version_of
 from tests.support.one_can import TEXT, assets, task
 from tests.support.synthetic import write_dataset
 

@@ -8,8 +8,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from golden.values import GoldenFile, digest, sketch
-from golden.versions import GENERATOR
 
 from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.meshes import simplify
@@ -22,6 +20,8 @@ from nimbus.datagen.objects.scale import scale_object
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import assemble, lock_joints
 from nimbus.datagen.usd.robot import CONVERSION_VERSION
+from tests.golden.values import GoldenFile, digest, sketch
+from tests.golden.versions import GENERATOR
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "brown", "grey", "black", "pink", "amber")
 

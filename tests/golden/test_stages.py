@@ -5,26 +5,26 @@ from __future__ import annotations
 from functools import lru_cache, partial
 
 import numpy as np
-from golden.values import GoldenFile, sketch
-from golden.versions import GENERATOR, version_of
 
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.execute.workcell import Workcell
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.transforms import make_transform
 from nimbus.skills.pick import Pick
+from tests.golden.values import GoldenFile, sketch
+from tests.golden.versions import GENERATOR, version_of
 from tests.support.one_can import home_action, layout, make, simulation, task, thing, workcell
-from tests.support.render_scene import layout as shown_layout  # pyright: ignore[reportMissingImports]
-from tests.support.render_scene import stage_and_robot  # pyright: ignore[reportMissingImports]
+from tests.support.render_scene import layout as shown_layout
+from tests.support.render_scene import stage_and_robot
 
 PHYSICS = version_of("simulator", "newton") | GENERATOR
 PLANNING = version_of("planner", "ompl") | PHYSICS
 
 
 @lru_cache
-def cell() -> Workcell:
+def cell() -> SimulatedWorkcell:
     """A can on the table, the arm at home; nothing moves in it."""
     return workcell(thing())
 

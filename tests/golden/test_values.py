@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from golden.values import FOLDER, GoldenFile, digest, is_close
-from golden.versions import built_in
 
 from nimbus.datagen.tasks.plugins import discover, discover_components
+from tests.golden.values import FOLDER, GoldenFile, digest, is_close
+from tests.golden.versions import built_in
 
 discover()
 discover_components()

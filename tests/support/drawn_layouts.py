@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, VisualLayout
-from nimbus.datagen.randomize.draft import LayoutRandomization
+from nimbus.datagen.randomize.base import LayoutRandomization
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.plugins import discover
 from tests.support.one_can import TEXT, assets, task

@@ -13,6 +13,7 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.isaacsim.renderer import IsaacSimRenderer
 from nimbus.datagen.stages import Planned, Request, Scene
+from nimbus.datagen.tasks.scene_assets import VisibleAssets
 from nimbus.runner.isaac.job import RenderAssets
 from tests.support.isaac_scene import HEIGHT, WIDTH, played_isaac
 from tests.support.render_scene import STEPS, layout, stage_and_robot, trajectory
@@ -27,7 +28,7 @@ def isaac() -> Iterator[IsaacSim]:
         yield played
 
 
-def episode() -> Planned:
+def episode() -> Planned[VisibleAssets]:
     stage, robot = stage_and_robot()
     assets = RenderAssets(stage=stage, robot=robot, libraries={"trash": ObjectLibrary.open("trash")})
     scene = Scene(request=Request(index=0), assets=assets, provenance=Provenance(task_text="", task_hash=""))

@@ -1,22 +1,23 @@
-from types import SimpleNamespace
-
 import numpy as np
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.render.newton import NewtonRenderer
 from nimbus.datagen.stages import Planned, Request, Scene, TimedObservations
+from nimbus.datagen.tasks.scene_assets import VisibleAssets
+from nimbus.runner.isaac.job import RenderAssets
 from tests.support.render_scene import layout, render, stage_and_robot, trajectory
 
 LAYOUTS = (layout(), layout(surfaces={"table": SurfaceLook(texture="laminate")}))
 
 
-def planned(*, success=True, variants=1):
+def planned(*, success=True, variants=1) -> Planned[VisibleAssets]:
     stage, robot = stage_and_robot()
     scene = Scene(
         request=Request(index=0),
-        assets=SimpleNamespace(stage=stage, robot=robot, libraries=("trash",)),
+        assets=RenderAssets(stage=stage, robot=robot, libraries={"trash": ObjectLibrary.open("trash")}),
         provenance=Provenance(task_text="", task_hash=""),
     )
     return Planned(
