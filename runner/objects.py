@@ -31,8 +31,8 @@ def figures(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str
 def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> dict[str, int]:
     """Hands that could close on a kind's first variant where it lies on a table, by rest pose."""
     from nimbus.datagen.execute.motions.grasps import model_axes
+    from nimbus.datagen.geometry.transforms import quat_to_matrix
     from nimbus.datagen.plan.grasp import rank_grasps
-    from nimbus.datagen.transforms import quat_to_matrix
 
     model, counts = library.model(kind, 0), {}
     axes = model_axes(library.name, kind, 0, gripper)

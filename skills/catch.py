@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Grasp, Tracker, track_object, velocity
-from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _DOWN, _CLOSE, _UP = 15, 6, 10
 """Record periods for the way down, for the fingers to close, and for the lift."""
@@ -52,7 +53,7 @@ class Catch(Skill):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         arm.carry()
 
-    def _meet(self, arm: Workcell, speed: Float) -> Grasp:
+    def _meet(self, arm: Workcell, speed: FloatArray) -> Grasp:
         """Go to above the best grasp that can be met; fingers that move along with the object come first."""
         way = speed / max(float(np.linalg.norm(speed)), 1e-9)
         grasps = sorted(arm.grasps(self.object), key=lambda grasp: abs(float(grasp.world_T_tool[:3, 1] @ way)) > 0.5)
@@ -68,7 +69,7 @@ class Catch(Skill):
         raise failure
 
 
-def _backed(object_T_tool: Float, distance: float) -> Float:
+def _backed(object_T_tool: FloatArray, distance: float) -> FloatArray:
     """The tool further back along its approach [m]."""
     backed = object_T_tool.copy()
     backed[:3, 3] -= distance * object_T_tool[:3, 2]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import (
     Grasp,
     ObjectModel,
@@ -20,7 +21,6 @@ from nimbus.datagen.execute.toolkit import (
 )
 from nimbus.datagen.plugin import (
     Field,
-    Float,
     Metres,
     ObjectReference,
     Reason,
@@ -118,7 +118,7 @@ class Flip(Skill):
         return release_poses(arm, self.object, [spot], rest=rest, yaws=yaws, top=top)
 
 
-def _rest(model: ObjectModel, surface_R_object: Float) -> RestPose:
+def _rest(model: ObjectModel, surface_R_object: FloatArray) -> RestPose:
     """The rest pose with that orientation."""
     height = -float((model.vertices @ surface_R_object[2]).min())
     return RestPose(name="turned", wxyz=quat_from_matrix(surface_R_object), height=height, tilt_margin=0.0)

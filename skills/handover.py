@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import MotionPlan, make_handover_grasps, retreat
 from nimbus.datagen.plugin import (
     Field,
-    Float,
     Metres,
     ObjectReference,
     Reason,
@@ -107,7 +107,7 @@ class Handover(Skill):
         retreat(giver, self.object, ways=ways, among_released=False, speed=0.25)
 
 
-def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[Float]]:
+def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[FloatArray]]:
     """Poses of the giver's tool between the arms, a few about as good at a time, the best first."""
     homes = [arm.scene.tool_pose(arm.robot.arm.home)[:3, 3] for arm in (giver, receiver)]
     bases = [arm.pose(arm.base_link())[:3, 3] for arm in (giver, receiver)]

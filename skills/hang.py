@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Alignment, find_frame, make_facing_pose, retreat, shift_pose
-from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _BEFORE = 0.05
 """[m] Before the end of the hook, where the straight way begins."""
@@ -60,7 +61,7 @@ class Hang(Skill):
         if beside > _OFF_AXIS or off @ outwards > 0.0:
             raise SkillFailure(Reason.NOT_HANGING, f"{self.object} is {beside * 100:.1f} cm off the hook")
 
-    def _aside(self, arm: Workcell, thing: Alignment, end: Float) -> Float:
+    def _aside(self, arm: Workcell, thing: Alignment, end: FloatArray) -> FloatArray:
         """A shift across the hook (3,) [m] that leaves room for the finger inside the hole."""
         way = (np.linalg.inv(end) @ thing.tool_at(end))[:3, 3] * (1.0, 1.0, 0.0)
         distance = float(np.linalg.norm(way))

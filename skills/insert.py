@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Alignment, find_frame, make_facing_pose, retreat, shift_pose
-from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _ABOVE, _NEAR = 0.06, 0.003
 """[m] Above the mouth: where the straight way down begins, and where the search does."""
@@ -66,7 +67,7 @@ class Insert(Skill):
         low, high = arm.model(self.into).cavities[self.hole]
         return float(high[2] - low[2])
 
-    def _enter(self, arm: Workcell, peg: Alignment, goal: Float, up: Float) -> None:
+    def _enter(self, arm: Workcell, peg: Alignment, goal: FloatArray, up: FloatArray) -> None:
         """Press gently here and there until the tip gives way."""
         reached = 0.0
         for offset in _spiral(self.search):
@@ -80,7 +81,7 @@ class Insert(Skill):
         raise SkillFailure(Reason.NOT_INSERTED, f"{self.object} did not find the hole")
 
 
-def _spiral(radius: float) -> Iterator[Float]:
+def _spiral(radius: float) -> Iterator[FloatArray]:
     """The middle, and points ever further out (2,) [m]."""
     yield np.zeros(2)
     for share in (0.35, 0.7, 1.0):

@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Grasp, GraspPlan, trace_line
-from nimbus.datagen.plugin import Field, Float, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 
 _SPEED = 0.10
 """[m/s] Mean speed of the lift."""
@@ -78,7 +79,7 @@ class LiftTogether(Skill):
         if not one.close_on(self.object):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers of {one.name} closed beside {self.object}")
 
-    def _up(self, one: Workcell) -> Float:
+    def _up(self, one: Workcell) -> FloatArray:
         """Postures at equal steps of height."""
         goal = one.tool_pose()
         goal[2, 3] += self.height
@@ -101,10 +102,10 @@ class LiftTogether(Skill):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} leans by {np.degrees(lean):.0f} deg")
 
 
-def _offset(grasp: Grasp, middle: Float, side: Float) -> float:
+def _offset(grasp: Grasp, middle: FloatArray, side: FloatArray) -> float:
     return float((grasp.world_T_tool[:3, 3] - middle) @ side)
 
 
-def _go(one: Workcell, path: Float) -> None:
+def _go(one: Workcell, path: FloatArray) -> None:
     for posture in path[1:]:
         one.command(posture)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import (
     FIRST_OPENING,
     SIDES,
@@ -28,7 +29,6 @@ from nimbus.datagen.execute.toolkit import (
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
-    Float,
     Metres,
     ObjectReference,
     PydanticCustomError,
@@ -123,13 +123,13 @@ class Place(Skill):
         yaws = similar_yaws(turn, along=along) if self.yaw is None else [self.yaw]
         return release_poses(arm, self.object, spots, rest=rest, yaws=yaws, top=top)
 
-    def _spots(self, lower: Float, upper: Float) -> list[ReleaseSpot]:
+    def _spots(self, lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
         if self.on is not None:
             return find_spots_on(lower[:2], upper[:2])
         sides = SIDES if self.side is None else (self.side,)
         return find_spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
-    def _ways_out(self, arm: Workcell, container: str) -> list[Float]:
+    def _ways_out(self, arm: Workcell, container: str) -> list[FloatArray]:
         """Straight up to above the rim, or as far as the arm reaches, or back along the fingers (3,) [m]."""
         pose = arm.tool_pose()
         world_T_box, _, high = room_inside(arm, container)

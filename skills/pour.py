@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, PlanningScene
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
-    Float,
     Metres,
     ObjectReference,
     Radians,
@@ -86,7 +86,7 @@ class Pour(Skill):
             failure = tilt
         raise SkillFailure.of_plan(failure)
 
-    def _tilts(self, arm: Workcell) -> list[list[Float]]:
+    def _tilts(self, arm: Workcell) -> list[list[FloatArray]]:
         """Ways of the tool, (4, 4) poses each, upright first; those that turn the hand least come first."""
         low, high = _opening(arm, self.object)
         lower, upper = arm.bounds(self.into)
@@ -109,7 +109,9 @@ class Pour(Skill):
                 ways.append(self._way(upright, lip, around, target - _BACK * forward, float(high[2] - low[2])))
         return [[pose @ object_T_tool for pose in way] for way in ways]
 
-    def _way(self, upright: Float, lip: Float, axis: Float, target: Float, depth: float) -> list[Float]:
+    def _way(
+        self, upright: FloatArray, lip: FloatArray, axis: FloatArray, target: FloatArray, depth: float
+    ) -> list[FloatArray]:
         """Poses of the container from upright to tilted about its lip, which goes down as the bottom comes up."""
         poses = []
         for angle in np.linspace(0.0, self.tilt, round(self.tilt / _STEP) + 1):
@@ -121,7 +123,7 @@ class Pour(Skill):
         return poses
 
 
-def _opening(arm: Workcell, name: str) -> tuple[Float, Float]:
+def _opening(arm: Workcell, name: str) -> tuple[FloatArray, FloatArray]:
     cavities = arm.model(name).cavities
     if not cavities:
         raise SkillFailure(Reason.NO_ROOM, f"{name} has no room inside")
@@ -129,7 +131,7 @@ def _opening(arm: Workcell, name: str) -> tuple[Float, Float]:
     return low, high
 
 
-def _can_follow(scene: PlanningScene, q: Float, poses: list[Float]) -> bool:
+def _can_follow(scene: PlanningScene, q: FloatArray, poses: list[FloatArray]) -> bool:
     """Whether the arm gets through a few of the poses without touching anything."""
     for pose in poses[4::4]:
         if scene.in_collision(q):

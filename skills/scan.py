@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
-    Float,
     Metres,
     Radians,
     Reason,
@@ -55,7 +55,7 @@ class Scan(Skill):
             raise SkillFailure(Reason.NO_IK, f"{reached} of {self.views} views can be reached")
 
 
-def _looking(position: Float, sight: Float, turn: float) -> Float:
+def _looking(position: FloatArray, sight: FloatArray, turn: float) -> FloatArray:
     """``world_T_tool`` with z along the line of sight, turned about it."""
     side = np.cross((0.0, 0.0, 1.0), sight)
     side /= np.linalg.norm(side)

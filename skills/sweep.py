@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import object_center, push_object
 from nimbus.datagen.plugin import (
     Field,
-    Float,
     ObjectsReference,
     Ratio,
     Reason,
@@ -56,7 +56,7 @@ class Sweep(Skill):
         if inside < self.share:
             raise SkillFailure(Reason.SPILLED, f"{inside:.0%} of them are in {self.to}")
 
-    def _sweep(self, arm: Workcell, name: str, center: Float, names: list[str]) -> None:
+    def _sweep(self, arm: Workcell, name: str, center: FloatArray, names: list[str]) -> None:
         if self._is_inside(arm, name):
             return
 

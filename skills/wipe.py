@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import is_resting_on, plan_straight
-from nimbus.datagen.plugin import (
-    Field,
-    Float,
-    Metres,
-    Ratio,
-    Reason,
-    RegionReference,
-    Skill,
-    SkillFailure,
-    Workcell,
-    register,
-)
+from nimbus.datagen.plugin import Field, Metres, Ratio, Reason, RegionReference, Skill, SkillFailure, Workcell, register
 
 _ABOVE = 0.04
 """[m] Height at which it comes to the region."""
@@ -69,7 +59,7 @@ class Wipe(Skill):
         if np.mean(touched) < _FIRM:
             raise SkillFailure(Reason.NOT_WIPED, f"{name} touched at {np.mean(touched):.0%} of the strokes")
 
-    def _corners(self, arm: Workcell, name: str) -> list[Float]:
+    def _corners(self, arm: Workcell, name: str) -> list[FloatArray]:
         """Where the strokes end (2,) [m], along the longer side of the region."""
         region = arm.regions[self.region]
         middle, size = np.array(region.center), np.array(region.size)
@@ -89,7 +79,7 @@ class Wipe(Skill):
                 corners.append(corner)
         return corners
 
-    def _tool(self, arm: Workcell, corner: Float, height: float, offset: Float) -> Float:
+    def _tool(self, arm: Workcell, corner: FloatArray, height: float, offset: FloatArray) -> FloatArray:
         pose = arm.tool_pose()
         pose[:3, 3] = np.append(corner, height) + offset
         return pose

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import InputError
@@ -23,7 +23,6 @@ from nimbus.datagen.store.folder import make_subfolder
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import disk
 
-Pixels = NDArray[np.uint8]
 Drawn = TypeVar("Drawn")
 
 FOLDER_NAME = "preview"
@@ -143,18 +142,18 @@ def _sheet_row(path: Path) -> SheetRow:
 
 def _view_row(clip: EpisodeView, camera: str) -> SheetRow:
     moments = np.unique(np.linspace(0, clip.length - 1, _VIEW_MOMENTS).round().astype(int)).tolist()
-    pictures: list[Pixels] = []
+    pictures: list[ImageArray] = []
     with suppress(Unreadable):  # QA reports what is damaged
         for moment in moments:
             pictures += clip.images[camera].read(moment, moment + 1)
     return SheetRow(caption=f"{clip.name}, {camera}, {clip.length} frames", pictures=pictures)
 
 
-def _image(episode: EpisodeFile, camera: str, step: int) -> Pixels:
+def _image(episode: EpisodeFile, camera: str, step: int) -> ImageArray:
     return episode.rows(f"observations/images/{camera}", step)
 
 
-def _video_frames(episode: EpisodeFile) -> Iterator[Pixels]:
+def _video_frames(episode: EpisodeFile) -> Iterator[ImageArray]:
     cameras = camera_order(episode)
     segments, rows = episode.segments, episode.array("skills/step")
     for step in range(episode.step_count):
@@ -168,12 +167,12 @@ def _video_frames(episode: EpisodeFile) -> Iterator[Pixels]:
         yield picture[: picture.shape[0] // 2 * 2, : picture.shape[1] // 2 * 2]
 
 
-def _pad(picture: Pixels, height: int) -> Pixels:
+def _pad(picture: ImageArray, height: int) -> ImageArray:
     return np.pad(picture, ((0, height - picture.shape[0]), (0, 0), (0, 0)))
 
 
 @cache
-def _band(width: int, instruction: str, caption: str) -> Pixels:
+def _band(width: int, instruction: str, caption: str) -> ImageArray:
     band = Image.new("RGB", (width, 44), INK)
     draw = ImageDraw.Draw(band)
     draw.text((10, 4), drawable(instruction), font=load_font(14), fill=PAPER)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.analysis.covariates import CELL
 from nimbus.datagen.analysis.yields import YieldRow, Yields
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.media.pages import jpeg_uri
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.media.preview import readable
@@ -25,8 +26,6 @@ _MARGIN = 0.08
 """[m] Around cells and regions: what stands there tells where they are."""
 _BIN = 0.005
 """[m] Of heights, to find the table's."""
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -142,12 +141,12 @@ def _picture(path: Path, box: _TableArea) -> str:
 class _View:
     """A pinhole camera at one moment."""
 
-    intrinsics: Float
-    world_T_camera: Float
+    intrinsics: FloatArray
+    world_T_camera: FloatArray
     shape: tuple[int, ...]
     """Height and width [px]."""
 
-    def points(self, depth: Float) -> Float:
+    def points(self, depth: FloatArray) -> FloatArray:
         """(n, 3) points in the world of all pixels that hit something."""
         rows, columns = np.nonzero(depth > 0)
         far = depth[rows, columns]
@@ -155,7 +154,7 @@ class _View:
         rays = np.linalg.solve(self.intrinsics, pixels) * far
         return (self.world_T_camera[:3, :3] @ rays).T + self.world_T_camera[:3, 3]
 
-    def onto(self, box: _TableArea, height: float) -> tuple[Float, NDArray[np.bool_]]:
+    def onto(self, box: _TableArea, height: float) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Places (…, 2) [px], and whether they are in the picture, for every pixel of the table from above."""
         x = np.arange(box.x[1], box.x[0], -1 / _SCALE)
         y = np.arange(box.y[1], box.y[0], -1 / _SCALE)
@@ -168,7 +167,7 @@ class _View:
         return np.where(seen[..., None], places, 0.0), seen
 
 
-def _sampled(pixels: NDArray[np.uint8], places: Float) -> Float:
+def _sampled(pixels: NDArray[np.uint8], places: FloatArray) -> FloatArray:
     """(…, 3) colours at places between pixels, bilinear."""
     from scipy.ndimage import map_coordinates
 
@@ -177,7 +176,7 @@ def _sampled(pixels: NDArray[np.uint8], places: Float) -> Float:
     return np.stack(channels, axis=-1)
 
 
-def _table_height(points: Float, box: _TableArea) -> float | None:
+def _table_height(points: FloatArray, box: _TableArea) -> float | None:
     """The height that most of what is seen over a part of the table has [m]."""
     inside = (points[:, 0] > box.x[0]) & (points[:, 0] < box.x[1])
     inside &= (points[:, 1] > box.y[0]) & (points[:, 1] < box.y[1])

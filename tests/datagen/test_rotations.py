@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nimbus.datagen.transforms import (
+from nimbus.datagen.geometry.transforms import (
     look_at,
     make_transform,
     quat_from_axis_angle,

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.robots.joint_inertia import compute_joint_inertias
 from nimbus.datagen.robots.robot import Piece
 from nimbus.datagen.robots.urdf import (
@@ -23,7 +24,6 @@ from nimbus.datagen.robots.urdf import (
     read_urdf,
     set_origin,
 )
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 ARM = """<robot name="arm">
 <link name="base"/>

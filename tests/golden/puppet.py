@@ -10,8 +10,9 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.interpreter import TaskPerformer
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.plan.motion import GraspPlan, MotionPlan, MotionQuery, MotionStatus
@@ -20,8 +21,6 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.steps import Step, Steps
-
-FloatArray = NDArray[np.float64]
 
 
 class PuppetSimulation(NewtonSimulation):

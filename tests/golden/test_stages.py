@@ -8,10 +8,10 @@ import numpy as np
 
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.transforms import make_transform
 from nimbus.skills.pick import Pick
 from tests.golden.values import GoldenFile, sketch
 from tests.golden.versions import GENERATOR, version_of

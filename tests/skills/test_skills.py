@@ -10,9 +10,9 @@ import pytest
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.success.placement import contains
 from nimbus.datagen.tasks.statements import Skill, SkillFailure
-from nimbus.datagen.transforms import make_transform
 from nimbus.skills.home import Home
 from nimbus.skills.move import Move
 from nimbus.skills.pick import Pick

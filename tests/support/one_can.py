@@ -12,6 +12,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.random_streams import generator
@@ -20,7 +21,6 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task, parse_task
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.usd.stage import read_stage
 
 TEXT = """\

@@ -14,11 +14,11 @@ import numpy as np
 
 from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.geometry.transforms import quat_from_matrix
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render import stacked
 from nimbus.datagen.render.render_parts import RenderPart
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.transforms import quat_from_matrix
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stack_layout import StackLayout
 from nimbus.datagen.usd.stacked_stage import RegionPaths, write_stacked_stage

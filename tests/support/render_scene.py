@@ -18,11 +18,11 @@ from nimbus.datagen.episode.layout import (
     VisualLayout,
 )
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
+from nimbus.datagen.geometry.transforms import look_at
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.transforms import look_at
 from nimbus.datagen.usd.stage import read_stage
 
 STEPS = 5

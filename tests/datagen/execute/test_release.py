@@ -16,8 +16,8 @@ from nimbus.datagen.execute.motions.release import (
 )
 from nimbus.datagen.execute.support_heights import measure_support_heights
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.library import ObjectLibrary
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 from tests.support.one_can import make, thing, workcell

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
 from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 from tests.support.furniture import piece, simulation
 
 FURNITURE = ObjectLibrary.open("furniture")

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from nimbus.datagen.objects.model import Float
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.objects.rest_poses import rest_poses
 from nimbus.datagen.objects.shapes.contact import MAX_VERTICES, limited_hull, pieces_of_rings
 
 
-def rings(radii: Float) -> Float:
+def rings(radii: FloatArray) -> FloatArray:
     turn = np.linspace(0, 2 * np.pi, 16, endpoint=False)
     heights = np.broadcast_to(np.linspace(0, 0.1, len(radii))[:, None, None], (len(radii), 16, 1))
     flat = radii[:, None, None] * np.stack([np.cos(turn), np.sin(turn)], axis=-1)

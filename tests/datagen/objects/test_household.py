@@ -11,14 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.motions import grasps
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import rank_grasps
 from nimbus.datagen.robots.robot import load_robot
-from nimbus.datagen.transforms import quat_to_matrix
-
-Float = NDArray[np.float64]
 
 LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")
 
@@ -45,7 +44,7 @@ def model_of(address: tuple[str, str]) -> ObjectModel:
     return ObjectLibrary.open(address[0]).model(address[1], 0)
 
 
-def volume(vertices: Float, faces: NDArray[np.int32]) -> float:
+def volume(vertices: FloatArray, faces: NDArray[np.int32]) -> float:
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))
     return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6
 
@@ -163,7 +162,7 @@ def settled(model: ObjectModel, pose: RestPose) -> mujoco.MjData:
     return data
 
 
-def dropped(model: ObjectModel, at: Float, bottom: float, radius: float, *, half_length: float = 0.0) -> float:
+def dropped(model: ObjectModel, at: FloatArray, bottom: float, radius: float, *, half_length: float = 0.0) -> float:
     """Let a ball, or an upright rod, fall onto what is fixed; the height of its lowest point after a while [m]."""
     spec = scene(plane=False)
     add(spec, model, pos=[0, 0, 0], quat=[1, 0, 0, 0])

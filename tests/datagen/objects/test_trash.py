@@ -16,11 +16,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.objects.shapes.contact import piece_triangles
-
-Float = NDArray[np.float64]
 
 LIBRARY = ObjectLibrary.open("trash")
 VARIANTS = (0, 1, 5)
@@ -28,7 +27,9 @@ MODELS = [pytest.param(kind, variant, id=f"{kind}-{variant}") for kind in LIBRAR
 HAND_OPENING = 0.08
 
 
-def first_hit(origins: Float, directions: Float, vertices: Float, faces: NDArray[np.int32]) -> Float:
+def first_hit(
+    origins: FloatArray, directions: FloatArray, vertices: FloatArray, faces: NDArray[np.int32]
+) -> FloatArray:
     """Distance along each ray to the first triangle, infinite for a miss."""
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))
     edge_one, edge_two = b - a, c - a
@@ -44,7 +45,7 @@ def first_hit(origins: Float, directions: Float, vertices: Float, faces: NDArray
     return np.where(hit, distance, np.inf).min(axis=1)
 
 
-def side_rays(model: ObjectModel) -> tuple[Float, Float]:
+def side_rays(model: ObjectModel) -> tuple[FloatArray, FloatArray]:
     """Horizontal rays from outside towards the axis, as fingers would close; on a peel, around its stem."""
     low, high = model.bounds[:, 2]
     low = low + 0.7 * (high - low) if model.kind == "banana_peel" else low

@@ -11,23 +11,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, QhullError
 
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.randomize.placement import (
-    Float,
-    NoRoomError,
-    PlacementPose,
-    find_places,
-    footprint,
-    gap,
-    moved,
-    rectangle,
-)
-from nimbus.datagen.transforms import quat_from_axis_angle
+from nimbus.datagen.randomize.placement import NoRoomError, PlacementPose, find_places, footprint, gap, moved, rectangle
 
 CENTER, SIZE = (0.5, -0.1), (0.4, 0.5)
 
 
-def distance(one: Float, other: Float) -> float:
+def distance(one: FloatArray, other: FloatArray) -> float:
     """Distance of two convex outlines, 0 when they overlap: from the origin to their Minkowski difference."""
     differences = (one[:, None] - other[None]).reshape(-1, 2)
     hull = ConvexHull(differences)
@@ -40,7 +32,7 @@ def distance(one: Float, other: Float) -> float:
 
 
 @st.composite
-def outlines(draw) -> Float:
+def outlines(draw) -> FloatArray:
     points = draw(st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=3, max_size=9, unique=True))
     try:
         hull = ConvexHull(np.array(points, dtype=float))

@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.objects import CLEARANCE, check_room
-from nimbus.datagen.randomize.placement import Float, PlacementPose, footprint, gap, moved
+from nimbus.datagen.randomize.placement import PlacementPose, footprint, gap, moved
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import parse_task
@@ -18,7 +19,7 @@ from tests.support.task_text import changed
 GROUP = "kinds: [can, pear], count: [2, 4], region: start"
 
 
-def outline(item: PlacedObject) -> Float:
+def outline(item: PlacedObject) -> FloatArray:
     vertices = ObjectLibrary.open(item.library).model(item.kind, item.variant).vertices
     return moved(footprint(vertices, item.wxyz), PlacementPose(*item.position[:2], 0.0))
 

@@ -3,9 +3,9 @@ import warp as wp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nimbus.datagen.geometry.transforms import look_at, quat_to_matrix
 from nimbus.datagen.render.raytracer import culling
 from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Steps, Views
-from nimbus.datagen.transforms import look_at, quat_to_matrix
 
 seeds = st.integers(0, 2**32 - 1)
 

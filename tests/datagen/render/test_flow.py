@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.datagen.cameras import intrinsics
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.geometry.cameras import intrinsics
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.render.camera_model.flow import flow_to_next, optical_flow
 from nimbus.datagen.render.camera_model.lens import Lens
-from nimbus.datagen.transforms import make_transform
 from nimbus.datagen.usd.stack_layout import StackLayout
 from tests.support.one_world import render_as_one_world, visual_assets, write
 from tests.support.render_scene import layout, states

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nimbus.datagen.cameras import intrinsics
 from nimbus.datagen.episode.layout import Camera, Dome
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.cameras import intrinsics
 from nimbus.datagen.render.camera_model.lens import boxes_of
 from nimbus.datagen.render.isaacsim.readback import body_indices, frames_from_buffers, instance_indices
 from nimbus.datagen.simulate import kit_app

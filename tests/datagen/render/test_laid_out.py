@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.robots.robot import load_robot
-from nimbus.datagen.transforms import make_transform
 from nimbus.datagen.usd.layout_export import BodyMotion, body_prims, clear_static_poses, write_layout_stage
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.render_scene import layout, states

@@ -4,11 +4,11 @@ import warp as wp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nimbus.datagen.geometry.transforms import look_at, quat_to_matrix
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.raytracer import raster
 from nimbus.datagen.render.raytracer.kernel_data import DeviceScene, Raster
 from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts
-from nimbus.datagen.transforms import look_at, quat_to_matrix
 from tests.support.render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
 WIDTH, HEIGHT, FOCAL = 40, 30, 25.0

@@ -7,9 +7,9 @@ from PIL import Image, ImageDraw
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.render.stacked import StackedRenderer
-from nimbus.datagen.transforms import make_transform
 from tests.support.render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
 IMAGES = ("rgb", "depth", "instance", "semantic", "normals", "boxes_2d", "visibility", "world_T_camera")

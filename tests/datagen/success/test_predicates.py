@@ -10,11 +10,11 @@ import pytest
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle
 from nimbus.datagen.success.gripper import GripperClear
 from nimbus.datagen.success.motion import AtRest, FixturesUnmoved, NothingOnFloor
 from nimbus.datagen.success.placement import Inside
 from nimbus.datagen.tasks.statements import Predicate
-from nimbus.datagen.transforms import quat_from_axis_angle
 from tests.support.one_can import make, put, thing, workcell
 
 IN_RECYCLING = make(Inside, object="items_0", container="recycling")

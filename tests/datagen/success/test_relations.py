@@ -14,6 +14,7 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.contact_queries import WORLD, is_resting_on, measure_gap
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.success.articulation import Closed, OpenBy
@@ -23,7 +24,6 @@ from nimbus.datagen.success.motion import MovedBy, NotMoved, TurnedBy
 from nimbus.datagen.success.placement import Aligned, AtPose, Beside, Inside, Near, On, Stacked, Upright
 from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.tasks.task_file import Region
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
 from tests.support.one_can import layout, make, put, simulation, thing
 
 START = Region(on="table", center=(0.5, 0.0), size=(0.4, 0.5))

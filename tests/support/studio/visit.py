@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.transforms import look_at, quat_to_matrix
+from nimbus.datagen.geometry.transforms import look_at, quat_to_matrix
 from nimbus.datagen.ui.browser.scene_view import REGION_GRIP, VIEW_AT, VIEW_FOV, VIEW_FROM
 from nimbus.datagen.ui.runs.launch import PACKAGE_FOLDER
 from tests.support.studio.browser import Browser

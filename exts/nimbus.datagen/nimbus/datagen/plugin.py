@@ -30,6 +30,13 @@ from nimbus.datagen.files.quantities import (
     Ratio,
     Seconds,
 )
+from nimbus.datagen.geometry.transforms import (
+    make_transform,
+    quat_from_axis_angle,
+    quat_from_matrix,
+    quat_multiply,
+    quat_to_matrix,
+)
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.registry import register
 from nimbus.datagen.tasks.statements import (
@@ -50,25 +57,14 @@ from nimbus.datagen.tasks.statements import (
     SupportReference,
     each,
 )
-from nimbus.datagen.tasks.workcell_interface import (
-    Float,
-    Workcell,
-    World,
-)
-from nimbus.datagen.transforms import (
-    make_transform,
-    quat_from_axis_angle,
-    quat_from_matrix,
-    quat_multiply,
-    quat_to_matrix,
-)
+from nimbus.datagen.tasks.workcell_interface import Workcell, World
 
 __all__ = [
     "AfterValidator",
     "ContainerReference",
     "Field",
     "FixtureReference",
-    "Float",
+    "FloatArray",
     "GivenUp",
     "InputError",
     "JointedReference",

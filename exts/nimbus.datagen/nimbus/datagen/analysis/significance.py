@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
+from nimbus.datagen.arrays import BoolArray, FloatArray
 
 
-def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_lost: NDArray[np.int64]) -> Floats:
+def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_lost: NDArray[np.int64]) -> FloatArray:
     """One-sided p-values of Fisher's exact test: so many of the lost would have the value by chance.
 
     Args:
@@ -25,7 +24,7 @@ def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_los
     return np.asarray(hypergeom.sf(np.asarray(having_lost) - 1, total, lost, having), dtype=float)
 
 
-def adjust_p_values(p_values: Floats, attainable: Floats, *, level: float) -> Floats:
+def adjust_p_values(p_values: FloatArray, attainable: FloatArray, *, level: float) -> FloatArray:
     """Benjamini and Hochberg's (1995) q-values over the values that can be found at all.
 
     A value so rare that it could not reach the level, were every episode with it lost, is not tested (after Tarone,
@@ -45,7 +44,7 @@ def adjust_p_values(p_values: Floats, attainable: Floats, *, level: float) -> Fl
     return result
 
 
-def find_low_yield(have: Bools, lost: Bools, *, level: float) -> tuple[list[int], Floats, Floats]:
+def find_low_yield(have: BoolArray, lost: BoolArray, *, level: float) -> tuple[list[int], FloatArray, FloatArray]:
     """The fewest values that explain why episodes were lost.
 
     The most significant value is taken first; the episodes that have it are then left out, and the rest is tested
@@ -75,7 +74,7 @@ def find_low_yield(have: Bools, lost: Bools, *, level: float) -> tuple[list[int]
         left &= ~have[strongest]
 
 
-def _round(have: Bools, lost: Bools, level: float) -> tuple[Floats, Floats]:
+def _round(have: BoolArray, lost: BoolArray, level: float) -> tuple[FloatArray, FloatArray]:
     total, gone = len(lost), int(lost.sum())
     having, having_lost = have.sum(axis=1), (have & lost).sum(axis=1)
     p_values = fisher_p_values(total, gone, having, having_lost)

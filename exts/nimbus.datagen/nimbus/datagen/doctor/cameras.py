@@ -8,12 +8,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
-from nimbus.datagen.transforms import make_transform
-
-Float = NDArray[np.float64]
+from nimbus.datagen.geometry.transforms import make_transform
 
 _ENOUGH = 0.5
 """Share of a region that a fixed camera, or all of them together, should see."""
@@ -60,7 +59,7 @@ def check_cameras(case: Case) -> Iterator[Finding]:
             )
 
 
-def _blind(case: Case, name: str, camera: Camera, points: Float, center: Float) -> Finding:
+def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: FloatArray) -> Finding:
     _, inside = _project(camera, points)
     keys: tuple[str, ...] = ("cameras", name, "look_at" if case.task.cameras[name].look_at is not None else "wxyz")
     if inside.any():
@@ -76,7 +75,7 @@ def _blind(case: Case, name: str, camera: Camera, points: Float, center: Float) 
     return make_finding("cameras", case.task, keys, what, instead=instead)
 
 
-def grid(case: Case, name: str) -> Float:
+def grid(case: Case, name: str) -> FloatArray:
     """Points (n, 3) spread over a region, a little above its surface."""
     region = case.task.regions[name]
     height = case.assets.stage.surfaces[region.on].upper[2] + _ABOVE
@@ -85,7 +84,7 @@ def grid(case: Case, name: str) -> Float:
     return np.array([(a, b, height) for a in x for b in y])
 
 
-def _project(camera: Camera, points: Float) -> tuple[Float, NDArray[np.bool_]]:
+def _project(camera: Camera, points: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Pixels (n, 2), and whether they are in the picture."""
     local = (points - camera.position) @ make_transform((0, 0, 0), camera.wxyz)[:3, :3]
     ahead = -local[:, 2]
@@ -98,25 +97,25 @@ def _project(camera: Camera, points: Float) -> tuple[Float, NDArray[np.bool_]]:
     return pixels, inside
 
 
-def _size_of_a_thing(camera: Camera, point: Float) -> float:
+def _size_of_a_thing(camera: Camera, point: FloatArray) -> float:
     """Pixels that 10 cm take there."""
     focal = camera.height / 2 / np.tan(camera.vertical_fov / 2)
     return float(0.1 * focal / max(np.linalg.norm(point - camera.position), 1e-3))
 
 
-def _seen(case: Case, camera: Camera, points: Float) -> NDArray[np.bool_]:
+def _seen(case: Case, camera: Camera, points: FloatArray) -> NDArray[np.bool_]:
     _, inside = _project(camera, points)
     eye = np.array(camera.position)
     return np.array([bool(ok) and _blocker(case, eye, point) is None for ok, point in zip(inside, points, strict=True)])
 
 
-def sees_any(case: Case, camera: Camera, points: Float) -> bool:
+def sees_any(case: Case, camera: Camera, points: FloatArray) -> bool:
     """Whether one of the points is in the picture, and nothing stands before it."""
     _, inside = _project(camera, points)
     return any(_blocker(case, np.array(camera.position), point) is None for point in points[inside])
 
 
-def _blocker(case: Case, eye: Float, point: Float) -> str | None:
+def _blocker(case: Case, eye: FloatArray, point: FloatArray) -> str | None:
     """Name of what stands between, the robot left out; empty for the scene itself, None for nothing."""
     model, data = case.simulation.model, case.simulation.data
     way = point - eye
@@ -137,5 +136,5 @@ def _blocker(case: Case, eye: Float, point: Float) -> str | None:
     return None
 
 
-def _said(point: Float) -> str:
+def _said(point: FloatArray) -> str:
     return "[" + ", ".join(f"{round(float(value), 2) + 0.0:g}" for value in point) + "]"

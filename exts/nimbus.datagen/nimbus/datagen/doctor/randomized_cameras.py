@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.doctor.cameras import Float, grid, sees_any
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.doctor.cameras import grid, sees_any
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
@@ -44,7 +45,7 @@ def check_randomized_cameras(case: Case) -> Iterator[Finding]:
             return
 
 
-def _blind(case: Case, settings: CameraRandomization, camera: Camera, points: Float) -> int:
+def _blind(case: Case, settings: CameraRandomization, camera: Camera, points: FloatArray) -> int:
     """How many drawn poses see nothing."""
     drawn = (_drawn(settings, camera, index, seed=case.seed) for index in range(_POSES))
     return sum(not sees_any(case, pose, points) for pose in drawn)
@@ -56,7 +57,7 @@ def _drawn(settings: CameraRandomization, camera: Camera, index: int, *, seed: i
     return draft.cameras[0]
 
 
-def _instead(case: Case, settings: CameraRandomization, camera: Camera, points: Float) -> tuple[str, str]:
+def _instead(case: Case, settings: CameraRandomization, camera: Camera, points: FloatArray) -> tuple[str, str]:
     """The field to change, and ranges with which every drawn pose sees something."""
     turns = [value for value in _TURNS if math.radians(value) < settings.rotation]
     shifts = [value for value in _SHIFTS if value < settings.position]

@@ -10,11 +10,11 @@ from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 
 _CELL = 0.05
 """[m] Of the reach maps."""

@@ -14,6 +14,7 @@ from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document
+from nimbus.datagen.geometry.transforms import look_at, make_transform, quat_from_axis_angle
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.random_streams import generator
@@ -21,7 +22,6 @@ from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.robot import Manipulator, Robot, load_robot
 from nimbus.datagen.robots.urdf import assemble
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.transforms import look_at, make_transform, quat_from_axis_angle
 from nimbus.datagen.usd.robot import base_pose
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 

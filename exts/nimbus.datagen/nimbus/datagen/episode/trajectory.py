@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import numpy as np
-from numpy.typing import NDArray
-
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 
 class Reason(StrEnum):
@@ -94,9 +91,9 @@ class SkillSegment:
 class StartState:
     """Full physics state at step 0: enough to run the actions again, with nothing else."""
 
-    joint_positions: Float
+    joint_positions: FloatArray
     """All generalized positions of the simulator, its own order."""
-    joint_velocities: Float
+    joint_velocities: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,27 +105,27 @@ class Trajectory:
 
     rate: float
     """[Hz]"""
-    time: Float
+    time: FloatArray
     """(T,) [s]"""
     joint_names: tuple[str, ...]
-    joint_positions: Float
+    joint_positions: FloatArray
     """(T, J) [rad or m]"""
-    joint_velocities: Float
+    joint_velocities: FloatArray
     """(T, J)"""
     action_names: tuple[str, ...]
-    actions: Float
+    actions: FloatArray
     """(T, A) commanded joint positions [rad or m]; the last entry is the gripper's, one finger's travel."""
     body_names: tuple[str, ...]
-    body_positions: Float
+    body_positions: FloatArray
     """(T, B, 3) [m], world frame"""
-    body_wxyz: Float
+    body_wxyz: FloatArray
     """(T, B, 4) unit quaternions"""
     segments: tuple[SkillSegment, ...]
     outcome: Outcome
     start: StartState
-    contacts: dict[str, Float] = field(default_factory=dict)
+    contacts: dict[str, FloatArray] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
-    plan_statistics: dict[str, Float] = field(default_factory=dict)
+    plan_statistics: dict[str, FloatArray] = field(default_factory=dict)
     """One row an executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m],
     ``recheck_depth`` [m]: how deep it collides in the simulator's own geometry, 0 when it does not."""
 

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import part_label
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import Handle, MovingPart, Pressing
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import SceneState
 
-Float = NDArray[np.float64]
 
 _TURN_STEP, _TILTS = 0.26, np.radians([0, 20, 40])
 """[rad] Between two turns of the hand about a handle, and its tilts along it, away from what is below."""
@@ -36,14 +35,14 @@ _COMFORT = np.array([0.6, 0.0, -0.8])
 class PartGrasp:
     """One way to put the hand to a part."""
 
-    world_T_tool: Float
+    world_T_tool: FloatArray
     """(4, 4)"""
     width: float
     """Distance of the pads when they hold it [m]; 0: the closed fingers press on it."""
     round: bool
     """What is held may turn between the fingers."""
     cost: float
-    into: Float = field(default_factory=lambda: np.zeros(3))
+    into: FloatArray = field(default_factory=lambda: np.zeros(3))
     """(3,) unit, part's frame: the way that the fingers press"""
 
     def resembles(self, other: PartGrasp) -> bool:
@@ -83,7 +82,7 @@ class JointedPart:
         return (self.position - low) / (high - low)
 
     @property
-    def pose(self) -> Float:
+    def pose(self) -> FloatArray:
         """``world_T_part`` (4, 4)."""
         return self._cell.pose(self.label)
 
@@ -92,13 +91,13 @@ class JointedPart:
         low, high = self.model.joint.range
         return low + fraction * (high - low)
 
-    def motion(self, start: float, end: float) -> Float:
+    def motion(self, start: float, end: float) -> FloatArray:
         """The motion (4, 4) in the world that takes the part from one joint position to another."""
         world = self._cell.pose(self.item)
         start_pose, end_pose = (object_T_part(self.model, position) for position in (start, end))
         return world @ end_pose @ np.linalg.inv(world @ start_pose)
 
-    def hand_path(self, world_T_tool: Float, start: float, end: float, *, share: float = 1.0) -> list[Float]:
+    def hand_path(self, world_T_tool: FloatArray, start: float, end: float, *, share: float = 1.0) -> list[FloatArray]:
         """Poses of a hand that moves the part, from just after the first to the last.
 
         Args:
@@ -118,7 +117,7 @@ class JointedPart:
             poses.append(pose)
         return poses
 
-    def _step_count(self, world_T_tool: Float, start: float, end: float) -> int:
+    def _step_count(self, world_T_tool: FloatArray, start: float, end: float) -> int:
         if self.model.joint.kind == "slide":
             return max(1, int(np.ceil(abs(end - start) / _CURVE_STEP)))
         arm = np.linalg.norm(world_T_tool[:3, 3] - self.pose[:3, 3])
@@ -138,7 +137,7 @@ class JointedPart:
         return _by_comfort(self._cell, grips)
 
 
-def cavity(cell: SceneState, item: str) -> tuple[Float, Float]:
+def cavity(cell: SceneState, item: str) -> tuple[FloatArray, FloatArray]:
     """The room inside an object: frame (4, 4) in the world, and its lower and upper corner (2, 3) in that frame [m].
 
     Of an object whose parts have the rooms, such as a cabinet, it is the room of the part that stands open furthest.
@@ -156,7 +155,7 @@ def cavity(cell: SceneState, item: str) -> tuple[Float, Float]:
     return part.pose, _that_stands_out(part, next(iter(part.model.cavities.values())))
 
 
-def _that_stands_out(part: JointedPart, room: Float) -> Float:
+def _that_stands_out(part: JointedPart, room: FloatArray) -> FloatArray:
     """Of the room in a drawer what is outside of the case."""
     joint, room = part.model.joint, np.array(room)
     if joint.kind == "slide":
@@ -177,7 +176,7 @@ def _find(parts: tuple[MovingPart, ...], item: str, name: str) -> MovingPart:
     return wanted[0]
 
 
-def _grips_of(handle: Handle, pose: Float) -> Iterator[PartGrasp]:
+def _grips_of(handle: Handle, pose: FloatArray) -> Iterator[PartGrasp]:
     turn = pose[:3, :3]
     along, straight = turn @ handle.along, turn @ handle.approach
     low, high = handle.turns
@@ -196,7 +195,7 @@ def _grips_of(handle: Handle, pose: Float) -> Iterator[PartGrasp]:
         )
 
 
-def _presses_of(place: Pressing, pose: Float) -> Iterator[PartGrasp]:
+def _presses_of(place: Pressing, pose: FloatArray) -> Iterator[PartGrasp]:
     normal = pose[:3, :3] @ place.normal
     position = pose[:3, :3] @ place.position + pose[:3, 3]
     level = np.cross(normal, (0.0, 0.0, 1.0)) if abs(normal[2]) < 0.9 else np.array((0.0, 1.0, 0.0))
@@ -208,7 +207,7 @@ def _presses_of(place: Pressing, pose: Float) -> Iterator[PartGrasp]:
         yield PartGrasp(world_T_tool=hand, width=0.0, round=False, cost=cost, into=-place.normal)
 
 
-def _hand(position: Float, approach: Float, closing: Float) -> Float:
+def _hand(position: FloatArray, approach: FloatArray, closing: FloatArray) -> FloatArray:
     """Tool frame (4, 4): z along the approach, y along the closing direction."""
     hand = np.eye(4)
     hand[:3, 2] = approach / np.linalg.norm(approach)
@@ -247,7 +246,7 @@ class FurthestParts:
         self._low, self._size = ranges[:, 0], ranges[:, 1] - ranges[:, 0]
         self._furthest = self._fractions()
 
-    def _fractions(self) -> Float:
+    def _fractions(self) -> FloatArray:
         return (self._data.qpos[self._address] - self._low) / self._size
 
     def observe(self) -> None:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import World
 
-Float = NDArray[np.float64]
 
 WORLD = "world"
 """Stands for all that never moves: table, floor, walls."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.objects.features import features, known_features
 from nimbus.datagen.tasks.points import is_tool
@@ -16,10 +16,8 @@ from nimbus.datagen.tasks.references import Expression, RegionRef, resolve
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
-
-def resolve_point(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature: str) -> Float:
+def resolve_point(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature: str) -> FloatArray:
     """A point (3,) of a thing in the world frame [m].
 
     Args:

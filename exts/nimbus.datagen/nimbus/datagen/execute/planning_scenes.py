@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.transforms import make_transform
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.transforms import make_transform
+from nimbus.datagen.geometry.transforms import make_transform
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
-
-Float = NDArray[np.float64]
 
 
 class Recorder:
@@ -28,7 +26,7 @@ class Recorder:
     def __init__(self, simulation: NewtonSimulation, meters: Sequence[ContactMeter]) -> None:
         self._simulation, self._meters = simulation, meters
         self._start = simulation.state()
-        self._rows: dict[str, list[Float]] = defaultdict(list)
+        self._rows: dict[str, list[FloatArray]] = defaultdict(list)
         self._labels: list[tuple[str, str, str]] = []
 
     @property
@@ -36,7 +34,7 @@ class Recorder:
         """Rows so far."""
         return len(self._labels)
 
-    def record(self, action: Float, *, skill: str, target: str, phase: str) -> None:
+    def record(self, action: FloatArray, *, skill: str, target: str, phase: str) -> None:
         """Take down the present state and the action that is commanded from it."""
         simulation, rows = self._simulation, self._rows
         rows["joint_positions"].append(simulation.joint_positions())
@@ -51,7 +49,7 @@ class Recorder:
             rows[f"slip/{arm}"].append(np.asarray(reading["held_slip"], dtype=float))
         self._labels.append((skill, target, phase))
 
-    def path(self, body: str) -> list[Float]:
+    def path(self, body: str) -> list[FloatArray]:
         """``world_T_body`` (4, 4) of a body in each row so far."""
         place = self._simulation.body_names.index(body)
         rows = zip(self._rows["body_positions"], self._rows["body_wxyz"], strict=True)
@@ -92,7 +90,7 @@ class Recorder:
         )
 
 
-def largest_creep(held_slip: Float, *, rate: float) -> float:
+def largest_creep(held_slip: FloatArray, *, rate: float) -> float:
     """Largest over the carries of what an object moved in the hand, divided by how long it was carried [m/s].
 
     Args:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.articulation import FurthestParts, JointedPart, cavity
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
     from nimbus.datagen.tasks.task_file import Region
 
-Float = NDArray[np.float64]
 
 _SKIN = 0.002
 """[m] What is so near to a cavity is inside it."""
@@ -45,7 +44,7 @@ class SceneState:
         self._start_heights = {name: self.lowest_point(name) for name in self.objects}
         self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
 
-    def pose(self, name: str) -> Float:
+    def pose(self, name: str) -> FloatArray:
         """``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
         return self.simulation.body_pose(name)
 
@@ -68,7 +67,7 @@ class SceneState:
         pose = self.pose(name)
         return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
 
-    def bounds(self, name: str) -> tuple[Float, Float]:
+    def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Lower and upper corner (3,) of an object or a fixture where it is, along the axes of the world [m]."""
         pose = self.pose(name)
         if name in self.objects:
@@ -98,11 +97,11 @@ class SceneState:
         """Of a part's joint [rad or m]."""
         return self.part(name, joint).position
 
-    def part_pose(self, name: str, part: str = "") -> Float:
+    def part_pose(self, name: str, part: str = "") -> FloatArray:
         """``world_T_part`` (4, 4)."""
         return self.part(name, part).pose
 
-    def cavity(self, name: str) -> tuple[Float, Float]:
+    def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
         """The room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`."""
         return cavity(self, name)
 

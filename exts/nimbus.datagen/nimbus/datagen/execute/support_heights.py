@@ -9,16 +9,19 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
+
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _DEPTH = 2.0
 """[m] Nothing is looked for further below."""
 
 
-def measure_support_heights(cell: Workcell, points: Float, *, top: float, ignored: Collection[str] = ()) -> Float:
+def measure_support_heights(
+    cell: Workcell, points: FloatArray, *, top: float, ignored: Collection[str] = ()
+) -> FloatArray:
     """Height of what a plumb line meets first, below each of some points, past the robot and what it holds.
 
     Args:
@@ -44,7 +47,7 @@ def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
     return passed
 
 
-def _plumb(cell: Workcell, start: Float, passed: NDArray[np.bool_]) -> float:
+def _plumb(cell: Workcell, start: FloatArray, passed: NDArray[np.bool_]) -> float:
     model, data = cell.simulation.model, cell.simulation.data
     down, geom = np.array([0.0, 0.0, -1.0]), np.array([-1], dtype=np.int32)
     lowest = start[2] - _DEPTH

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
@@ -20,6 +21,7 @@ from nimbus.datagen.execute.multi_arm.path_conflicts import paths_conflict
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.recorder import Recorder
 from nimbus.datagen.execute.scene_state import SceneState
+from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
@@ -28,13 +30,11 @@ from nimbus.datagen.progress import tick
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.transforms import make_transform
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
     from nimbus.datagen.tasks.task_file import Region
 
-Float = NDArray[np.float64]
 
 _TRACKING_LIMIT = 0.03
 """[rad] More than this behind its command, and the arm pushes against something."""
@@ -102,14 +102,14 @@ class SimulatedWorkcell(SceneState):
         self._finger_joints = np.array([place[joint] for joint in self.robot.gripper.joints])
         self._plan_count = 0
         self._notes: dict[str, float] = {}
-        self.upcoming: Float = np.zeros((0, len(self.arm_joints)))
+        self.upcoming: FloatArray = np.zeros((0, len(self.arm_joints)))
         """What is left of the plan that it follows."""
         self._together: ArmScheduler | None = None
 
     # Where things are
 
     @property
-    def arm_command(self) -> Float:
+    def arm_command(self) -> FloatArray:
         """(J,) the posture last commanded [rad]; plans start from it."""
         return self._command[:-1].copy()
 
@@ -128,16 +128,16 @@ class SimulatedWorkcell(SceneState):
         """The step and phase that the robot is in, for people."""
         return " ".join(part for part in self._label() if part)
 
-    def path(self, name: str) -> list[Float]:
+    def path(self, name: str) -> list[FloatArray]:
         """``world_T_body`` (4, 4) of an object, a fixture or a robot link at each record of the attempt so far."""
         return self._recorder.path(name)
 
-    def tool_pose(self) -> Float:
+    def tool_pose(self) -> FloatArray:
         """``world_T_tool`` (4, 4)."""
         tool = self.robot.tool
         return self.pose(tool.link) @ make_transform(tool.position, tool.wxyz)
 
-    def tool_T_held(self) -> Float:
+    def tool_T_held(self) -> FloatArray:
         """Pose (4, 4) of the held object in the tool frame."""
         assert self.held is not None
         return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
@@ -341,7 +341,7 @@ class SimulatedWorkcell(SceneState):
         self.meter.held = name
         return True
 
-    def _finger_positions(self) -> Float:
+    def _finger_positions(self) -> FloatArray:
         """Where each joint of the gripper is, as the first joint counts [m, rad]."""
         return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
 
@@ -409,7 +409,7 @@ class SimulatedWorkcell(SceneState):
                 arm = self.arms[name]
                 arm._together, arm.upcoming = None, arm.upcoming[:0]
 
-    def _wait_for_way(self, positions: Float) -> None:
+    def _wait_for_way(self, positions: FloatArray) -> None:
         """Hold still while the plans that other arms are following come near this one."""
         for _ in range(_PATIENCE):
             if not any(paths_conflict(self, positions, arm) for arm in self.arms.values() if len(arm.upcoming)):

@@ -10,6 +10,7 @@ import numpy as np
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.load.fingerprint import asset_fingerprints
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
@@ -21,7 +22,6 @@ from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.scene_assets import REACH_CELL, ReachMap, SceneAssets
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 _HEIGHT = 0.04

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Pixels = NDArray[np.uint8]
-"""(..., 3) sRGB"""
+from nimbus.datagen.arrays import ImageArray
 
 _TURBO = np.array(
     [[48, 18, 59], [70, 107, 227], [40, 187, 236], [49, 242, 153], [162, 252, 60], [237, 208, 58], [251, 128, 34]]
@@ -24,7 +23,7 @@ _MAX_FLOW = 8.0
 """[px] of flow between two steps that is drawn in full color."""
 
 
-def depth_colors(depth: NDArray[Any]) -> Pixels:
+def depth_colors(depth: NDArray[Any]) -> ImageArray:
     """Color depth from near (blue) to far (red) over the range of the picture; black where nothing was hit.
 
     Args:
@@ -38,7 +37,7 @@ def depth_colors(depth: NDArray[Any]) -> Pixels:
     return np.where(hit[..., None], colors, 0).astype(np.uint8)
 
 
-def mask_colors(mask: NDArray[np.uint8]) -> Pixels:
+def mask_colors(mask: NDArray[np.uint8]) -> ImageArray:
     """Color each number of a mask; the background, 0, is black.
 
     Args:
@@ -47,7 +46,7 @@ def mask_colors(mask: NDArray[np.uint8]) -> Pixels:
     return np.where(mask[..., None] > 0, _INSTANCES[mask], 0).astype(np.uint8)
 
 
-def mask_overlay(mask: NDArray[np.uint8], rgb: Pixels) -> Pixels:
+def mask_overlay(mask: NDArray[np.uint8], rgb: ImageArray) -> ImageArray:
     """Color each instance of a mask over a grey picture.
 
     Args:
@@ -58,7 +57,7 @@ def mask_overlay(mask: NDArray[np.uint8], rgb: Pixels) -> Pixels:
     return np.where(mask[..., None] > 0, 0.3 * grey + 0.7 * _INSTANCES[mask], 0.5 * grey + 60).astype(np.uint8)
 
 
-def normal_colors(normals: NDArray[np.int8]) -> Pixels:
+def normal_colors(normals: NDArray[np.int8]) -> ImageArray:
     """Color normals: -128 to 127 of each axis becomes 0 to 255.
 
     Args:
@@ -67,7 +66,7 @@ def normal_colors(normals: NDArray[np.int8]) -> Pixels:
     return (np.asarray(normals, dtype=np.int16) + 128).astype(np.uint8)
 
 
-def flow_colors(flow: NDArray[np.float16]) -> Pixels:
+def flow_colors(flow: NDArray[np.float16]) -> ImageArray:
     """Color optical flow: the hue is the direction, white does not move, black is nothing.
 
     Args:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.progress import tick
-
-Float = NDArray[np.float64]
-Faces = NDArray[np.int32]
 
 _ROUNDS = 300
 _TURN = 0.6
@@ -22,7 +20,7 @@ _PLANES = 12.0
 _FREE = np.iinfo(np.int64).max
 
 
-def decimate(points: NDArray[np.floating], faces: Faces, *, tolerance: float) -> tuple[Float, Faces]:
+def decimate(points: NDArray[np.floating], faces: IndexArray, *, tolerance: float) -> tuple[FloatArray, IndexArray]:
     """Points and faces of a surface that keeps within about ``tolerance`` of the planes of the first one.
 
     Args:
@@ -62,12 +60,12 @@ def decimate(points: NDArray[np.floating], faces: Faces, *, tolerance: float) ->
     return points[used], numbers.reshape(-1, 3).astype(np.int32)
 
 
-def _proper(faces: Faces) -> NDArray[np.bool_]:
+def _proper(faces: IndexArray) -> NDArray[np.bool_]:
     a, b, c = faces.T
     return (a != b) & (b != c) & (c != a)
 
 
-def _edges(faces: Faces) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _edges(faces: IndexArray) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Each edge once (e, 2), the row of its first side among (face, side), and how many faces have it."""
     sides = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2).astype(np.int64)
     count = int(faces.max(initial=0)) + 1
@@ -76,12 +74,12 @@ def _edges(faces: Faces) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
     return np.stack([names // count, names % count], axis=1), first, counts
 
 
-def _normals(points: Float, faces: Faces) -> Float:
+def _normals(points: FloatArray, faces: IndexArray) -> FloatArray:
     corners = points[faces]
     return np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
 
 
-def _quadrics(points: Float, faces: Faces) -> Float:
+def _quadrics(points: FloatArray, faces: IndexArray) -> FloatArray:
     """(n, 4, 4) sums of squared distances to planes around each point: faces, and uprights on open edges."""
     normals = _normals(points, faces)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)
@@ -96,7 +94,7 @@ def _quadrics(points: Float, faces: Faces) -> Float:
     return quadrics
 
 
-def _add_planes(quadrics: Float, points: Float, members: NDArray[np.integer], normals: Float) -> None:
+def _add_planes(quadrics: FloatArray, points: FloatArray, members: NDArray[np.integer], normals: FloatArray) -> None:
     offset = -np.sum(normals * points[members[:, 0]], axis=1, keepdims=True)
     planes = np.concatenate([normals, offset], axis=1)
     products = planes[:, :, None] * planes[:, None]
@@ -104,7 +102,7 @@ def _add_planes(quadrics: Float, points: Float, members: NDArray[np.integer], no
         np.add.at(quadrics, column, products)
 
 
-def _best_places(quadrics: Float, middles: Float) -> Float:
+def _best_places(quadrics: FloatArray, middles: FloatArray) -> FloatArray:
     """Where the error is least; near the middle where that is not certain."""
     matrix, vector = quadrics[:, :3, :3], quadrics[:, :3, 3]
     weight = 1e-3 * np.trace(matrix, axis1=1, axis2=2)[:, None] + 1e-12
@@ -112,12 +110,12 @@ def _best_places(quadrics: Float, middles: Float) -> Float:
     return np.linalg.solve(held, (weight * middles - vector)[..., None])[..., 0]
 
 
-def _errors(quadrics: Float, places: Float) -> Float:
+def _errors(quadrics: FloatArray, places: FloatArray) -> FloatArray:
     full = np.concatenate([places, np.ones((len(places), 1))], axis=1)
     return np.einsum("ni,nij,nj->n", full, quadrics, full)
 
 
-def _cheapest_around(edges: NDArray[np.int64], costs: Float, faces: Faces, count: int) -> NDArray[np.bool_]:
+def _cheapest_around(edges: NDArray[np.int64], costs: FloatArray, faces: IndexArray, count: int) -> NDArray[np.bool_]:
     """Which edges cost less than every other one at a face that touches them; those share no face."""
     rank = np.empty(len(edges), dtype=np.int64)
     rank[np.argsort(costs, kind="stable")] = np.arange(len(edges))
@@ -128,7 +126,7 @@ def _cheapest_around(edges: NDArray[np.int64], costs: Float, faces: Faces, count
     return (rank[:, None] == around[edges]).all(axis=1)
 
 
-def _turned(points: Float, faces: Faces, edges: NDArray[np.int64], places: Float) -> NDArray[np.bool_]:
+def _turned(points: FloatArray, faces: IndexArray, edges: NDArray[np.int64], places: FloatArray) -> NDArray[np.bool_]:
     """Which edges would turn a face too far, or join what is joined already."""
     owner = np.full(len(points), -1)
     owner[edges] = np.arange(len(edges))[:, None]

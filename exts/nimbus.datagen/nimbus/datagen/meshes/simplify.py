@@ -10,6 +10,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.meshes.decimate import decimate
@@ -17,7 +18,6 @@ from nimbus.datagen.meshes.triangles import Triangles
 
 wp.set_module_options({"enable_backward": False})
 
-Float = NDArray[np.float32]
 
 _TOLERANCE, _SHARE = 2.5e-4, 1 / 200
 """[m] Largest distance between both surfaces, and at most this share of a mesh's length."""
@@ -52,12 +52,12 @@ def _nearest(
 class _Surface:
     """A mesh that answers what of it is nearest to points."""
 
-    def __init__(self, vertices: Float, faces: NDArray[np.int32]) -> None:
+    def __init__(self, vertices: Float32Array, faces: NDArray[np.int32]) -> None:
         self.vertices, self.faces = vertices, faces
         points = wp.array(vertices, dtype=wp.vec3, device="cpu")
         self._mesh = wp.Mesh(points, wp.array(faces.ravel(), dtype=wp.int32, device="cpu"))
 
-    def nearest(self, points: Float) -> tuple[Float, NDArray[np.int32], Float]:
+    def nearest(self, points: Float32Array) -> tuple[Float32Array, NDArray[np.int32], Float32Array]:
         """Distances (n,) [m], faces (n,), and shares (n, 3) of their corners."""
         count = len(points)
         found = [wp.zeros(count, dtype=dtype, device="cpu") for dtype in (wp.float32, wp.int32, wp.vec2)]
@@ -92,7 +92,7 @@ def simplify(triangles: Triangles) -> Triangles:
     )
 
 
-def _simplify(triangles: Triangles) -> tuple[Float, Float]:
+def _simplify(triangles: Triangles) -> tuple[Float32Array, Float32Array]:
     """Corners (3 m, 3) of all faces in a row, and their normals."""
     places, faces = triangles.corners
     tolerance = min(_TOLERANCE, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
@@ -108,12 +108,12 @@ def _simplify(triangles: Triangles) -> tuple[Float, Float]:
     return corners.reshape(-1, 3), normals.astype(np.float32)
 
 
-def _save(path: Path, corners: Float, normals: Float) -> None:
+def _save(path: Path, corners: Float32Array, normals: Float32Array) -> None:
     """Write a file that is there as a whole or not at all."""
     with replacing(path, durable=False, shared=True) as temporary, writing(path.parent), temporary.open("wb") as file:
         np.savez(file, corners=corners, normals=normals)
 
 
-def _unit_normals(corners: Float) -> Float:
+def _unit_normals(corners: Float32Array) -> Float32Array:
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)

@@ -10,7 +10,8 @@ import newton
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float32]
+from nimbus.datagen.arrays import Float32Array
+
 _CELL = 5
 """[px] Side of a palette cell; bilinear sampling at its middle sees no neighbour."""
 
@@ -22,15 +23,15 @@ _WHITEST = 0.92
 class Triangles:
     """A triangle soup with shared vertices; compared and hashed by identity."""
 
-    vertices: Float
+    vertices: Float32Array
     """(n, 3) [m]"""
     faces: NDArray[np.int32]
     """(m, 3), counter-clockwise from outside"""
-    normals: Float
+    normals: Float32Array
     """(n, 3) unit"""
-    uvs: Float
+    uvs: Float32Array
     """(n, 2)"""
-    colors: Float
+    colors: Float32Array
     """(n, 3) sRGB, 0 to 1"""
 
     @classmethod
@@ -123,26 +124,26 @@ class Triangles:
         return replace(self, uvs=uvs.astype(np.float32))
 
     @cached_property
-    def corners(self) -> tuple[Float, NDArray[np.int32]]:
+    def corners(self) -> tuple[Float32Array, NDArray[np.int32]]:
         """Distinct places (k, 3) of the vertices, and faces (m, 3) of them."""
         places, number = np.unique(self.vertices, axis=0, return_inverse=True)
         return places, number.ravel()[self.faces].astype(np.int32)
 
     @cached_property
-    def corner_normals(self) -> Float:
+    def corner_normals(self) -> Float32Array:
         """(3 m, 3) normals of the corners of all faces in a row."""
         return self.normals[self.faces.ravel()]
 
     @cached_property
-    def corner_uvs(self) -> Float:
+    def corner_uvs(self) -> Float32Array:
         """(3 m, 2) of the same."""
         return self.uvs[self.faces.ravel()]
 
 
-def _same(one: Float, other: Float) -> NDArray[np.bool_]:
+def _same(one: Float32Array, other: Float32Array) -> NDArray[np.bool_]:
     return np.all(np.abs(one - other) < 1e-6, axis=1)
 
 
-def _upright(one: Float, other: Float) -> NDArray[np.bool_]:
+def _upright(one: Float32Array, other: Float32Array) -> NDArray[np.bool_]:
     product = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return (product > 0) & (np.abs(np.sum(one * other, axis=1)) < 1e-4 * product)

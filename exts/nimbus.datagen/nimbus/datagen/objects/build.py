@@ -7,11 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.objects.articulated import AnyArticulated
 from nimbus.datagen.objects.articulated.build import build_articulated
 from nimbus.datagen.objects.declaration import ObjectKind, Size
 from nimbus.datagen.objects.mass import mass_properties
-from nimbus.datagen.objects.model import Float, ObjectModel, RestPose
+from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.objects.rest_poses import rest_poses
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import Piece, Shape, frame_at, smooth_normals
@@ -78,13 +79,13 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
     )
 
 
-def _rest_poses(kind: ObjectKind, shape: Shape, pieces: tuple[Piece, ...], center: Float) -> tuple[RestPose, ...]:
+def _rest_poses(kind: ObjectKind, shape: Shape, pieces: tuple[Piece, ...], center: FloatArray) -> tuple[RestPose, ...]:
     if shape.ball:
         return (RestPose(name="lying", wxyz=(1.0, 0.0, 0.0, 0.0), height=shape.ball, tilt_margin=0.0),)
     return rest_poses(piece_triangles(pieces)[0], center, names=kind.rests, lies_on=kind.lies_on)
 
 
-def _frames(kind: ObjectKind, shape: Shape, bounds: Float) -> dict[str, Float]:
+def _frames(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
     """The shape's frames, and those that the file places on the bounds."""
     origin, extent = bounds.mean(axis=0), np.ptp(bounds, axis=0)
     frames = {}
@@ -94,7 +95,7 @@ def _frames(kind: ObjectKind, shape: Shape, bounds: Float) -> dict[str, Float]:
     return frames | {name: frame_at(extent * said.at, z=said.z, x=said.x) for name, said in kind.frames.items()}
 
 
-def _draw_size(size: Size, rng: np.random.Generator) -> Float:
+def _draw_size(size: Size, rng: np.random.Generator) -> FloatArray:
     width, height = rng.uniform(*size.width), rng.uniform(*size.height)
     depth = width if size.depth is None else rng.uniform(*size.depth)
     return np.array([width, depth, height])
@@ -106,7 +107,7 @@ def _texture_size(name: str, variant: int) -> tuple[int, int]:
     return 257 + 2 * (place % 37), 223 + 2 * (place // 37 % 41)
 
 
-def _keypoints(kind: ObjectKind, shape: Shape, bounds: Float) -> dict[str, Float]:
+def _keypoints(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
     """Points on the axis of the bounds by their share of the height, and the shape's own."""
     origin, height = bounds.mean(axis=0), float(bounds[1, 2] - bounds[0, 2])
     shares = {"top": 1.0, "middle": 0.5, "base": 0.0, **kind.keypoints}

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.objects.model import ObjectModel
 
-Float = NDArray[np.float64]
 
-
-def features(model: ObjectModel) -> dict[str, Float]:
+def features(model: ObjectModel) -> dict[str, FloatArray]:
     """Points (3,) of an object by name, in its own frame [m]."""
     cavities = {name: (np.asarray(box)[0] + np.asarray(box)[1]) / 2 for name, box in model.cavities.items()}
     frames = {name: np.asarray(frame)[:3, 3] for name, frame in model.frames.items()}

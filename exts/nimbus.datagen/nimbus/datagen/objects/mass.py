@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.objects.model import Float, Int
+from nimbus.datagen.arrays import FloatArray, IndexArray
 
 
 def mass_properties(
-    vertices: Float, faces: Int, *, mass: float, shell: bool, density: Float | None = None
-) -> tuple[Float, Float]:
+    vertices: FloatArray, faces: IndexArray, *, mass: float, shell: bool, density: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Centre of mass (3,) and inertia (3, 3) about it.
 
     Args:

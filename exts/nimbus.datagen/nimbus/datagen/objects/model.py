@@ -6,14 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.episode.layout import Quaternion
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int32]
-Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +29,9 @@ class Joint:
     """How a part moves on its object; 0 is where the part is modelled, for example closed."""
 
     kind: Literal["hinge", "slide"]
-    axis: Float
+    axis: FloatArray
     """(3,) unit, object frame; a hinge turns about it by the right-hand rule."""
-    origin: Float
+    origin: FloatArray
     """(3,) a point of the axis, object frame [m]; the part's own origin."""
     range: tuple[float, float]
     """[rad or m]"""
@@ -55,11 +49,11 @@ class Joint:
 class Handle:
     """Something straight that two fingers can close on; vectors are unit, in the part's frame."""
 
-    position: Float
+    position: FloatArray
     """(3,) middle of it [m]"""
-    along: Float
+    along: FloatArray
     """(3,) its axis; the hand may be turned about it"""
-    approach: Float
+    approach: FloatArray
     """(3,) the way a hand moves that comes straight to it"""
     width: float
     """Distance of the pads when they hold it [m]"""
@@ -75,9 +69,9 @@ class Handle:
 class Pressing:
     """A place that a fingertip can press on, in the part's frame."""
 
-    position: Float
+    position: FloatArray
     """(3,) [m]"""
-    normal: Float
+    normal: FloatArray
     """(3,) unit, out of the surface"""
 
 
@@ -87,23 +81,23 @@ class MovingPart:
 
     name: str
     """``drawer_0``, ``door``, ``lid``: also the joint's name."""
-    vertices: Float
+    vertices: FloatArray
     """(n, 3) [m]"""
-    faces: Int
-    normals: Float
-    uvs: Float
-    convex_pieces: tuple[tuple[Float, Int], ...]
+    faces: IndexArray
+    normals: FloatArray
+    uvs: FloatArray
+    convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     mass: float
     """[kg]"""
-    center_of_mass: Float
-    inertia: Float
+    center_of_mass: FloatArray
+    inertia: FloatArray
     joint: Joint
     handles: tuple[Handle, ...] = ()
     pressings: tuple[Pressing, ...] = ()
     """Where it can be pushed towards joint position 0, or pressed."""
-    frames: dict[str, Float] = field(default_factory=dict)
+    frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) part_T_frame by name, as of an object"""
-    cavities: dict[str, Float] = field(default_factory=dict)
+    cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) [m], as of an object"""
 
 
@@ -116,41 +110,41 @@ class ObjectModel:
     variant: int
     object_class: str
     category: str
-    vertices: Float
+    vertices: FloatArray
     """(n, 3) [m] of the visual mesh."""
-    faces: Int
+    faces: IndexArray
     """(m, 3), counter-clockwise from outside."""
-    normals: Float
+    normals: FloatArray
     """(n, 3) unit."""
-    uvs: Float
+    uvs: FloatArray
     """(n, 2), v up: v = 1 is the texture's first row."""
-    painter: Callable[[], Image]
+    painter: Callable[[], ImageArray]
     """Paints :attr:`texture`, which takes longer than most else: few look at it, for the USD file has it."""
-    convex_pieces: tuple[tuple[Float, Int], ...]
+    convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
     mass: float
     """[kg]"""
-    center_of_mass: Float
+    center_of_mass: FloatArray
     """(3,) [m]"""
-    inertia: Float
+    inertia: FloatArray
     """(3, 3) about the centre of mass [kg m²]."""
     friction: float
     """Coulomb coefficient of sliding."""
     symmetry: str
     """``none``, ``revolution`` (about z) or ``box``."""
-    keypoints: dict[str, Float]
+    keypoints: dict[str, FloatArray]
     """(3,) [m] by name: ``top``, ``base``, ``middle``, …"""
     rest_poses: tuple[RestPose, ...]
     """Upright first where the object can stand; one is always named ``lying``."""
-    bounds: Float
+    bounds: FloatArray
     """(2, 3) lower and upper corner [m]."""
     rolling: bool
     """Rolls when pushed while it lies."""
     color: str = ""
     """Name of its colour, such as ``red``, where kinds differ by colour."""
-    frames: dict[str, Float] = field(default_factory=dict)
+    frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of what is open."""
-    cavities: dict[str, Float] = field(default_factory=dict)
+    cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) lower and upper corner [m] of the room inside, by the name of the frame in its mouth."""
     open_inside: bool = False
     """Its hollows are as open in contact as they look: a finger may reach in."""
@@ -162,7 +156,7 @@ class ObjectModel:
     """Fixed where it stands."""
 
     @property
-    def texture(self) -> Image:
+    def texture(self) -> ImageArray:
         """(H, W, 3) sRGB, painted anew or the asset's own: not to be written into."""
         return self.painter()
 

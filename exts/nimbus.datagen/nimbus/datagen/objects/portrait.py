@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, IntArray
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.articulated.pose import object_T_part
-from nimbus.datagen.objects.model import Float, Image, Int, ObjectModel
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.objects.model import ObjectModel
 
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 """Direction to the eye: from the front towards the right, and upwards [rad]."""
@@ -16,12 +16,11 @@ _LIGHT = np.array([0.35, -0.55, 0.76])
 _OPEN = 0.3
 """Of the way of each part."""
 _PAPER = np.array([246.0, 246.0, 243.0])
-Index = NDArray[np.int64]
 _SAMPLES = 2
 """Along each side of a pixel."""
 
 
-def portrait(model: ObjectModel, *, pixels: int = 160, span: float | None = None) -> Image:
+def portrait(model: ObjectModel, *, pixels: int = 160, span: float | None = None) -> ImageArray:
     """(pixels, pixels, 3) of an object, front to the lower left, in parallel projection.
 
     Args:
@@ -49,7 +48,7 @@ def portrait(model: ObjectModel, *, pixels: int = 160, span: float | None = None
     return np.asarray(PillowImage.fromarray((image + 0.5).astype(np.uint8)))
 
 
-def _whole(model: ObjectModel) -> tuple[Float, Float, Float, Int]:
+def _whole(model: ObjectModel) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
     """Vertices, normals, uvs and faces; of what has parts, with these a little open and its front to the eye."""
     pieces = [(model.vertices, model.normals, model.uvs, model.faces)]
     for part in model.parts:
@@ -64,14 +63,14 @@ def _whole(model: ObjectModel) -> tuple[Float, Float, Float, Int]:
     return vertices @ front, normals @ front, uvs, faces
 
 
-def _axes() -> Float:
+def _axes() -> FloatArray:
     """Rows: right, up and towards the eye."""
     toward = np.array([np.sin(_TURN) * np.cos(_RISE), -np.cos(_TURN) * np.cos(_RISE), np.sin(_RISE)])
     right = np.array([np.cos(_TURN), np.sin(_TURN), 0.0])
     return np.array([right, np.cross(toward, right), toward])
 
 
-def _covered(triangles: Float, size: int) -> tuple[Index, Index, Float]:
+def _covered(triangles: FloatArray, size: int) -> tuple[IntArray, IntArray, FloatArray]:
     """The face seen at each covered pixel, the pixel's place, and the weights of the face's corners.
 
     Args:
@@ -101,11 +100,11 @@ def _covered(triangles: Float, size: int) -> tuple[Index, Index, Float]:
     return face[chosen], place[chosen], weights[chosen]
 
 
-def _cross(one: Float, two: Float) -> Float:
+def _cross(one: FloatArray, two: FloatArray) -> FloatArray:
     return one[..., 0] * two[..., 1] - one[..., 1] * two[..., 0]
 
 
-def _texels(texture: Image, uv: Float) -> Float:
+def _texels(texture: ImageArray, uv: FloatArray) -> FloatArray:
     height, width = texture.shape[:2]
     column = np.clip((uv[:, 0] % 1.0001 * width).astype(int), 0, width - 1)
     row = np.clip(((1 - uv[:, 1] % 1.0001) * height).astype(int), 0, height - 1)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Quaternion
-from nimbus.datagen.objects.model import Float, RestPose
+from nimbus.datagen.objects.model import RestPose
 
 _LEAST_TILT = np.deg2rad(6.0)
 """A pose that tips over sooner is none, unless nothing better lies."""
@@ -20,11 +21,13 @@ _TOUCHES = -5e-5
 _STRAIGHT, _SIDEWAYS = 0.98, 0.8
 """Cosines between the object's axis and the vertical: standing, and lying."""
 
-Face = tuple[Float, float, float]
+Face = tuple[FloatArray, float, float]
 """Outward normal, tilt margin [rad], height of the origin [m]."""
 
 
-def rest_poses(points: Float, center_of_mass: Float, *, names: Sequence[str], lies_on: str) -> tuple[RestPose, ...]:
+def rest_poses(
+    points: FloatArray, center_of_mass: FloatArray, *, names: Sequence[str], lies_on: str
+) -> tuple[RestPose, ...]:
     """Stable poses, upright first; one is always named ``lying``.
 
     Args:
@@ -61,7 +64,7 @@ def _best(faces: list[Face]) -> Face:
     return max(faces, key=lambda face: round(face[1], 6))
 
 
-def _supporting_faces(points: Float, center_of_mass: Float) -> list[Face]:
+def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Face]:
     """The faces of the hull that have the centre of mass above them."""
     hull = ConvexHull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
@@ -79,7 +82,7 @@ def _supporting_faces(points: Float, center_of_mass: Float) -> list[Face]:
     return found
 
 
-def _is_above_box(corners: Float, normals: Float, touching: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _is_above_box(corners: FloatArray, normals: FloatArray, touching: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(F,) whether the centre, at 0, is above a box around each face: else it is not above the face, as most are not.
 
     Args:
@@ -95,7 +98,7 @@ def _is_above_box(corners: Float, normals: Float, touching: NDArray[np.bool_]) -
     return found
 
 
-def _margin(polygon: Float, normal: Float, center: Float) -> float:
+def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> float:
     """Distance [m] of the centre's foot from the border of a convex face, negative outside."""
     x, y, z = normal
     across = np.array([y, -x, 0.0] if abs(z) < 0.9 else [0.0, z, -y])  # to the normal and to z or x
@@ -109,7 +112,7 @@ def _margin(polygon: Float, normal: Float, center: Float) -> float:
     return float((-border[:, 2]).min())
 
 
-def _turn_down(normal: Float) -> Quaternion:
+def _turn_down(normal: FloatArray) -> Quaternion:
     """The least rotation that turns a direction of the object to point down."""
     down = np.array([0.0, 0.0, -1.0])
     axis, cosine = np.cross(normal, down), float(normal @ down)

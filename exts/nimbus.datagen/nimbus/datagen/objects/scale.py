@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.model import Float, ObjectModel
+from nimbus.datagen.objects.model import ObjectModel
 
 
 def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
@@ -39,7 +40,7 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
     )
 
 
-def _moved(frame: Float, factor: float) -> Float:
+def _moved(frame: FloatArray, factor: float) -> FloatArray:
     frame = frame.copy()
     frame[:3, 3] *= factor
     return frame

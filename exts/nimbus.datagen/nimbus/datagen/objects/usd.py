@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image as PillowImage
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.atomic import replacing, write_atomic
 from nimbus.datagen.files.cache import writing
-from nimbus.datagen.objects.model import Float, Int, MovingPart, ObjectModel
+from nimbus.datagen.objects.model import MovingPart, ObjectModel
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -153,7 +154,7 @@ def _touches(shape: Any, material: Any) -> None:
     binding.Bind(material, UsdShade.Tokens.weakerThanDescendants, "physics")
 
 
-def _mesh(stage: Usd.Stage, path: str, vertices: Float, faces: Int) -> Any:
+def _mesh(stage: Usd.Stage, path: str, vertices: FloatArray, faces: IndexArray) -> Any:
     from pxr import UsdGeom, Vt
 
     mesh = UsdGeom.Mesh.Define(stage, path)
@@ -165,7 +166,7 @@ def _mesh(stage: Usd.Stage, path: str, vertices: Float, faces: Int) -> Any:
     return mesh
 
 
-def _principal(inertia: Float) -> tuple[Float, tuple[float, float, float, float]]:
+def _principal(inertia: FloatArray) -> tuple[FloatArray, tuple[float, float, float, float]]:
     """Principal moments, and the rotation of their axes as wxyz."""
     from scipy.spatial.transform import Rotation
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import mink
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from nimbus.datagen.transforms import quat_from_matrix
-
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_matrix
 
 
 class ArmKinematics:
@@ -30,7 +28,7 @@ class ArmKinematics:
     """[rad] An arm with fewer than six joints may miss a pose by so much: it reaches the point, and turns as it can."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
-        self.limits: Float = model.jnt_range + np.array([limit_margin, -limit_margin])
+        self.limits: FloatArray = model.jnt_range + np.array([limit_margin, -limit_margin])
         """(J, 2) what solutions stay in [rad or m]"""
         self._configuration = mink.Configuration(model)
         self._task = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.3, lm_damping=0.1)
@@ -40,7 +38,9 @@ class ArmKinematics:
         # The solver keeps bounds to 1e-6: ask for a hair more.
         self._bounds = mink.ConfigurationLimit(model, gain=1.0, min_distance_from_limits=limit_margin + 1e-5)
 
-    def solve(self, world_T_tool: Float, seed_q: Float, *, iterations: int = 25, max_step: float = 0.6) -> Float | None:
+    def solve(
+        self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int = 25, max_step: float = 0.6
+    ) -> FloatArray | None:
         """Joint positions with the tool at that pose, from a nearby posture, or ``None`` when it does not converge.
 
         Args:
@@ -65,7 +65,9 @@ class ArmKinematics:
             configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
         return None
 
-    def _solve_point(self, world_T_tool: Float, seed_q: Float, *, iterations: int, max_step: float) -> Float | None:
+    def _solve_point(
+        self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float
+    ) -> FloatArray | None:
         """The same with the point before the orientation, for arms that cannot reach every pose."""
         configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
         self._point.set_target(target)
@@ -85,7 +87,7 @@ class ArmKinematics:
             configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
         return None
 
-    def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> Float | None:
+    def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> FloatArray | None:
         """A step within the limits that serves tasks, those of ``first`` exactly; None when there is none."""
         try:
             return mink.solve_ik(
@@ -94,13 +96,13 @@ class ArmKinematics:
         except mink.NoSolutionFound:
             return None
 
-    def _task_error(self, target: mink.SE3) -> Float:
+    def _task_error(self, target: mink.SE3) -> FloatArray:
         self._task.set_target(target)
         return self._task.compute_error(self._configuration)
 
 
 def arm_model(
-    model: mujoco.MjModel, *, arm_joints: Sequence[str], tool_body: str, body_T_tool: Float
+    model: mujoco.MjModel, *, arm_joints: Sequence[str], tool_body: str, body_T_tool: FloatArray
 ) -> mujoco.MjModel:
     """Copy the chain of bodies from the world to the tool; joints that are not the arm's stay as in ``qpos0``.
 

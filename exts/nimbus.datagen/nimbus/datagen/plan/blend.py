@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.plan.path import Float, IsFree
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.plan.path import IsFree
 
 NEGLIGIBLE = 2e-3
 """A corner cut by less than this [rad] needs no check of its own."""
@@ -24,10 +25,10 @@ class BlendedPath:
         radii: (P,) how much of both edges each corner's arc takes [rad]; 0 at both ends.
     """
 
-    def __init__(self, waypoints: Float, radii: Float) -> None:
+    def __init__(self, waypoints: FloatArray, radii: FloatArray) -> None:
         edges = np.diff(waypoints, axis=0)
         lengths = np.linalg.norm(edges, axis=1)
-        self.corners: Float = np.concatenate([[0.0], np.cumsum(lengths)])
+        self.corners: FloatArray = np.concatenate([[0.0], np.cumsum(lengths)])
         self._waypoints, self._radii = waypoints, radii
         self._directions = edges / lengths[:, None]
 
@@ -37,12 +38,12 @@ class BlendedPath:
         return float(self.corners[-1])
 
     @property
-    def breaks(self) -> Float:
+    def breaks(self) -> FloatArray:
         """Where lines and arcs meet, ends included."""
         inner = np.concatenate([self.corners - self._radii, self.corners + self._radii])
         return np.unique(np.clip(inner, 0.0, self.length))
 
-    def __call__(self, s: NDArray[np.float64], order: int = 0) -> Float:
+    def __call__(self, s: NDArray[np.float64], order: int = 0) -> FloatArray:
         """(N, J) posture, first or second derivative at ``s``, (N,) lengths along the polygon."""
         edge = np.clip(np.searchsorted(self.corners, s, side="right") - 1, 0, len(self._directions) - 1)
         value = self._line(s, edge, order)
@@ -51,13 +52,13 @@ class BlendedPath:
             value[inside] = self._arc(s[inside], before[inside], order)
         return value
 
-    def _line(self, s: Float, edge: NDArray[np.int64], order: int) -> Float:
+    def _line(self, s: FloatArray, edge: NDArray[np.int64], order: int) -> FloatArray:
         direction = self._directions[edge]
         if order == 0:
             return self._waypoints[edge] + (s - self.corners[edge])[:, None] * direction
         return direction.copy() if order == 1 else np.zeros_like(direction)
 
-    def _arc(self, s: Float, before: NDArray[np.int64], order: int) -> Float:
+    def _arc(self, s: FloatArray, before: NDArray[np.int64], order: int) -> FloatArray:
         """The corner after edge ``before``."""
         corner, width = before + 1, 2 * self._radii[before + 1][:, None]
         into, turn = self._directions[before], self._directions[before + 1] - self._directions[before]
@@ -67,7 +68,7 @@ class BlendedPath:
         return into + (3 * t**2 - 2 * t**3) * turn if order == 1 else 6 * t * (1 - t) / width * turn
 
 
-def blend_corners(waypoints: Float, is_free: IsFree, *, radii: Sequence[float] = (0.25, 0.1, 0.03)) -> BlendedPath:
+def blend_corners(waypoints: FloatArray, is_free: IsFree, *, radii: Sequence[float] = (0.25, 0.1, 0.03)) -> BlendedPath:
     """Round every corner by the largest radius [rad] that keeps it free; the last one is taken unchecked."""
     waypoints = waypoints[np.concatenate([[True], np.abs(np.diff(waypoints, axis=0)).max(axis=1) > 1e-6])]
     edges = np.diff(waypoints, axis=0)
@@ -83,7 +84,7 @@ def blend_corners(waypoints: Float, is_free: IsFree, *, radii: Sequence[float] =
     return BlendedPath(waypoints, chosen)
 
 
-def _corner_is_free(corner: Float, radius: float, turn: float, is_free: IsFree) -> bool:
+def _corner_is_free(corner: FloatArray, radius: float, turn: float, is_free: IsFree) -> bool:
     if 0.19 * radius * turn < NEGLIGIBLE:
         return True
     edges = np.diff(corner, axis=0)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.line import time_line
-from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _MOST_STEP = 0.15
 
 
 def plan_curve(
-    planner: TimedPlanner, scene: PlanningScene, start: Float, poses: Sequence[ArrayLike], *, speed: float
+    planner: TimedPlanner, scene: PlanningScene, start: FloatArray, poses: Sequence[ArrayLike], *, speed: float
 ) -> MotionPlan:
     """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
     begin = time.process_time()
@@ -34,7 +35,7 @@ def plan_curve(
     return time_line(planner, scene, path, speed=speed, ik_time=ik_time, length=length)
 
 
-def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike]) -> Float:
+def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike]) -> FloatArray:
     """Postures with the tool at one pose after another, whatever is in the way.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 _FINGER_ROOM = 0.006
 """The open pads are so much further apart than what they close on [m]."""
@@ -49,20 +49,20 @@ _MAX_DRAW_BACK = 0.009
 class GraspAxes:
     """Where two pads could press on a shape from opposite sides; ``N`` axes in the shape's frame."""
 
-    middles: Float
+    middles: FloatArray
     """(N, 3) halfway between the contacts [m]"""
-    directions: Float
+    directions: FloatArray
     """(N, 3) from one contact to the other, unit"""
-    widths: Float
+    widths: FloatArray
     """(N,) distance of the contacts [m]"""
-    alignments: Float
+    alignments: FloatArray
     """(N,) how well both surfaces face the pads, 0 to 1"""
-    center: Float
+    center: FloatArray
     """(3,) centre of mass"""
     radius: float
     """Of the shape about its centre of mass [m]"""
-    vertices: Float
-    surface: Float
+    vertices: FloatArray
+    surface: FloatArray
     """(P, 3) points uniform on the surface"""
     density: float
     """Of those points [1/m²]"""
@@ -73,9 +73,9 @@ class GraspAxes:
 class Grasp:
     """One way to hold an object: the tool's z points at it, its y from finger to finger."""
 
-    world_T_tool: Float
+    world_T_tool: FloatArray
     """(4, 4) tool frame, in the middle between the pads"""
-    object_T_tool: Float
+    object_T_tool: FloatArray
     """(4, 4) the same in the object's frame"""
     width: float
     """Distance of the contacts [m]"""
@@ -210,8 +210,8 @@ def rank_grasps(
 
 
 def _hands(
-    axes: GraspAxes, world: Float, max_tilt: float, turns: Float
-) -> tuple[Float, Float, NDArray[np.int64], Float]:
+    axes: GraspAxes, world: FloatArray, max_tilt: float, turns: FloatArray
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64], FloatArray]:
     """Tool frames (C, 3, 3) and origins (C, 3) in the world, the axis each belongs to, and its tilt [rad]."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
@@ -230,7 +230,9 @@ def _hands(
     return frames, middles[which[keep]], which[keep], tilt[keep]
 
 
-def _off_the_table(gripper: GripperShape, frames: Float, origins: Float, height: float) -> tuple[Float, Float]:
+def _off_the_table(
+    gripper: GripperShape, frames: FloatArray, origins: FloatArray, height: float
+) -> tuple[FloatArray, FloatArray]:
     """Origins drawn back along the approach until the tips of the open fingers are above a height, and by how much."""
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
     reach = np.abs(frames[:, 2]) @ half
@@ -239,14 +241,14 @@ def _off_the_table(gripper: GripperShape, frames: Float, origins: Float, height:
     return origins - back[:, None] * frames[:, :, 2], back
 
 
-def _depths(vertices: Float, frames: Float, origins: Float) -> Float:
+def _depths(vertices: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
     """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
     x = vertices @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
     z = vertices @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])
     return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
 
 
-def _support(gripper: GripperShape, surface: Float, frame: Float, origin: Float, width: float) -> float:
+def _support(gripper: GripperShape, surface: FloatArray, frame: FloatArray, origin: FloatArray, width: float) -> float:
     """Surface points that the less supported of the two pads covers."""
     local = (surface - origin) @ frame
     covered = (np.abs(local[:, 0]) < gripper.pad_width / 2) & (np.abs(local[:, 2]) < gripper.pad_height / 2)
@@ -256,8 +258,8 @@ def _support(gripper: GripperShape, surface: Float, frame: Float, origin: Float,
 
 
 def _sample(
-    triangles: Float, normals: Float, double_area: Float, count: int, rng: np.random.Generator
-) -> tuple[Float, Float]:
+    triangles: FloatArray, normals: FloatArray, double_area: FloatArray, count: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
     """Points uniform on the surface, and the normals there."""
     share = np.cumsum(double_area) / double_area.sum()
     face = np.minimum(np.searchsorted(share, rng.uniform(size=count)), len(triangles) - 1)
@@ -268,8 +270,8 @@ def _sample(
 
 
 def _opposite(
-    triangles: Float, origins: Float, directions: Float, gripper: GripperShape | None
-) -> tuple[Float, NDArray[np.int64]]:
+    triangles: FloatArray, origins: FloatArray, directions: FloatArray, gripper: GripperShape | None
+) -> tuple[FloatArray, NDArray[np.int64]]:
     """Distance to the opposite contact of each ray, 0 for none, and the triangle there.
 
     Rays and triangles are intersected after Moeller and Trumbore (1997).
@@ -305,7 +307,7 @@ def _opposite(
     return distance, face
 
 
-def _far_side(ahead: Float, behind: float, gripper: GripperShape) -> int:
+def _far_side(ahead: FloatArray, behind: float, gripper: GripperShape) -> int:
     """The first surface ahead with room for the open fingers beyond it and behind the start; else a miss.
 
     Args:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import mink
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.scene import PlanningScene
-
-Float = NDArray[np.float64]
 
 
 def solve_ik(
@@ -21,8 +20,8 @@ def solve_ik(
     rng: np.random.Generator,
     solutions: int = 2,
     restarts: int = 8,
-    accept: Callable[[Float], bool] | None = None,
-) -> list[Float]:
+    accept: Callable[[FloatArray], bool] | None = None,
+) -> list[FloatArray]:
     """Distinct postures with the tool at a pose, the nearest to ``seed_q`` first.
 
     The first try starts at ``seed_q``, the next ones near it and ever farther away.
@@ -38,7 +37,7 @@ def solve_ik(
     """
     target, seed = np.asarray(world_T_tool, dtype=float), np.asarray(seed_q, dtype=float)
     accept = accept or (lambda q: not scene.in_collision(q))
-    found: list[Float] = []
+    found: list[FloatArray] = []
     for trial in range(1 + restarts):
         start = seed + rng.normal(scale=0.25 * trial, size=len(seed)) if trial else seed
         q = scene.arm.solve(target, start)
@@ -58,7 +57,7 @@ def trace_line(
     step: float = 0.005,
     angle_step: float = np.radians(2.0),
     max_joint_step: float = 0.15,
-) -> Float | None:
+) -> FloatArray | None:
     """Postures along the straight line of the tool from ``start_q`` to a pose, whatever is in the way.
 
     Args:

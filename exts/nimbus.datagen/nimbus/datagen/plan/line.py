@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.ik import trace_line
-from nimbus.datagen.plan.motion import Float, MotionPlan, MotionStatus
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.plan.path import IsFree, path_length, thin_path
 from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 from nimbus.datagen.plan.timing import join_motions
@@ -28,7 +29,7 @@ REST_DEPTH = 2e-3
 
 
 def plan_line(
-    planner: TimedPlanner, scene: PlanningScene, start: Float, world_T_goal: ArrayLike, *, speed: float
+    planner: TimedPlanner, scene: PlanningScene, start: FloatArray, world_T_goal: ArrayLike, *, speed: float
 ) -> MotionPlan:
     """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
     begin = time.process_time()
@@ -42,7 +43,7 @@ def plan_line(
 def time_line(
     planner: TimedPlanner,
     scene: PlanningScene,
-    path: Float,
+    path: FloatArray,
     *,
     speed: float,
     ik_time: float = 0.0,
@@ -92,7 +93,7 @@ def join_plans(planner: TimedPlanner, scene: PlanningScene, plans: Sequence[Moti
     )
 
 
-def nearest_along(scene: PlanningScene, path: Float) -> dict[BodyPair, float]:
+def nearest_along(scene: PlanningScene, path: FloatArray) -> dict[BodyPair, float]:
     """How near pairs of bodies that are near each other at an end of a line may be anywhere on it.
 
     What touches at the start may get a little deeper; nothing else may touch, at the end neither.
@@ -109,7 +110,7 @@ def nearest_along(scene: PlanningScene, path: Float) -> dict[BodyPair, float]:
     return nearest
 
 
-def pairs_too_near(scene: PlanningScene, q: Float, nearest: dict[BodyPair, float]) -> dict[BodyPair, float]:
+def pairs_too_near(scene: PlanningScene, q: FloatArray, nearest: dict[BodyPair, float]) -> dict[BodyPair, float]:
     """Pairs of bodies that are nearer than they may be, with their signed distance [m]."""
     return {pair: distance for pair, distance in scene.contacts(q).items() if distance < nearest.get(pair, np.inf)}
 

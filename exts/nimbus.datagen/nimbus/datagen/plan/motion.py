@@ -8,12 +8,11 @@ from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.plan.scene import PlanningScene
-
-Float = NDArray[np.float64]
 
 
 class MotionStatus(StrEnum):
@@ -45,7 +44,7 @@ _REASONS = {
 }
 
 
-def _none(*shape: int) -> Float:
+def _none(*shape: int) -> FloatArray:
     return np.zeros(shape)
 
 
@@ -56,13 +55,13 @@ class MotionPlan:
     status: MotionStatus
     detail: str = ""
     """For people: what is in contact, what is out of reach."""
-    time: Float = field(default_factory=lambda: _none(0))
+    time: FloatArray = field(default_factory=lambda: _none(0))
     """(N,) [s], from 0, every period; N >= 2 of a success"""
-    positions: Float = field(default_factory=lambda: _none(0, 0))
+    positions: FloatArray = field(default_factory=lambda: _none(0, 0))
     """(N, J) commands; a straight line between rows is free of collision"""
-    velocities: Float = field(default_factory=lambda: _none(0, 0))
+    velocities: FloatArray = field(default_factory=lambda: _none(0, 0))
     """(N, J)"""
-    waypoints: Float = field(default_factory=lambda: _none(0, 0))
+    waypoints: FloatArray = field(default_factory=lambda: _none(0, 0))
     """(P, J) the path before it was timed"""
     goal_index: int = -1
     """Which of the goals was reached."""
@@ -90,7 +89,7 @@ class MotionPlan:
         return self.statistics.get("clearance", np.nan)
 
     @property
-    def end(self) -> Float:
+    def end(self) -> FloatArray:
         """(J,) last posture."""
         return self.positions[-1]
 
@@ -107,7 +106,7 @@ class GraspPlan:
     detail: str = ""
     """What stopped the grasp that got furthest."""
     grasp_index: int = -1
-    world_T_tool: Float = field(default_factory=lambda: np.eye(4))
+    world_T_tool: FloatArray = field(default_factory=lambda: np.eye(4))
     """(4, 4) the grasp, or the same turned by half a turn about its approach"""
     approach: MotionPlan = field(default_factory=_no_plan)
     reach: MotionPlan = field(default_factory=_no_plan)
@@ -125,8 +124,8 @@ class MotionQuery:
     """One query of a batch: from a posture to the nearest of some poses."""
 
     scene: PlanningScene
-    start_q: Float
-    goals: tuple[Float, ...]
+    start_q: FloatArray
+    goals: tuple[FloatArray, ...]
     rng: np.random.Generator
 
 

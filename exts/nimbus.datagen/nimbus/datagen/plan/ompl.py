@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.ik import solve_ik
-from nimbus.datagen.plan.motion import Float, MotionPlan, MotionQuery, MotionStatus
+from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import edge_is_free, reduce_path, shortcut_path
 from nimbus.datagen.plan.sampling import EDGE_STEP, sample_path
 from nimbus.datagen.plan.scene import PlanningScene
@@ -18,7 +19,7 @@ from nimbus.datagen.plan.timed import TimedPlanner
 from nimbus.datagen.plan.timing import RECORD_PERIOD
 from nimbus.datagen.registry import register
 
-Goal = tuple[int, Float]
+Goal = tuple[int, FloatArray]
 """Index of a goal pose, and a posture that reaches it."""
 
 NEARLY_AS_NEAR = 1.3
@@ -83,7 +84,7 @@ class OmplPlanner(TimedPlanner):
         return [self.plan_pose(query.scene, query.start_q, query.goals, rng=query.rng) for query in queries]
 
     def _postures(
-        self, scene: PlanningScene, start: Float, goals: Sequence[ArrayLike], rng: np.random.Generator
+        self, scene: PlanningScene, start: FloatArray, goals: Sequence[ArrayLike], rng: np.random.Generator
     ) -> list[Goal]:
         """Free postures for the goal poses, the nearest to the start first."""
         found: list[Goal] = []
@@ -101,7 +102,7 @@ class OmplPlanner(TimedPlanner):
     def _plan(
         self,
         scene: PlanningScene,
-        start: Float,
+        start: FloatArray,
         goals: list[Goal],
         rng: np.random.Generator,
         *,
@@ -136,11 +137,11 @@ class OmplPlanner(TimedPlanner):
         return plan
 
     def _search(
-        self, scene: PlanningScene, start: Float, goals: list[Float], rng: np.random.Generator, step: float
-    ) -> Float | None:
+        self, scene: PlanningScene, start: FloatArray, goals: list[FloatArray], rng: np.random.Generator, step: float
+    ) -> FloatArray | None:
         """The straight edge to a goal or else a sampled path, to the near goals first; corners cut where it is free."""
 
-        def is_free(q: Float) -> bool:
+        def is_free(q: FloatArray) -> bool:
             return not scene.in_collision(q)
 
         least = min(float(np.linalg.norm(goal - start)) for goal in goals)
@@ -162,12 +163,12 @@ class OmplPlanner(TimedPlanner):
         return None
 
 
-def _blocked(status: MotionStatus, scene: PlanningScene, q: Float) -> MotionPlan:
+def _blocked(status: MotionStatus, scene: PlanningScene, q: FloatArray) -> MotionPlan:
     return MotionPlan(status=status, detail=" touches ".join(scene.first_contact(q) or ()))
 
 
 @contextmanager
-def _starting_at(scene: PlanningScene, start: Float) -> Iterator[None]:
+def _starting_at(scene: PlanningScene, start: FloatArray) -> Iterator[None]:
     """A start nearer to something than the margin, but not touching it, lowers the margin for this query."""
     distance = min(scene.contacts(start).values(), default=scene.margin)
     if 0.0 < distance < scene.margin:

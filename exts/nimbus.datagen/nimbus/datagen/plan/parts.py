@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import mujoco
-import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +17,7 @@ class SceneParts:
     data: mujoco.MjData
     arm_joints: tuple[int, ...]
     tool_body: int
-    body_T_tool: Float
+    body_T_tool: FloatArray
     robot: tuple[int, ...]
     gripper: frozenset[int]
     held: int | None

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
-IsFree = Callable[[Float], bool]
+from nimbus.datagen.arrays import FloatArray
+
+IsFree = Callable[[FloatArray], bool]
 """Whether the arm may be in a posture."""
 
 
 @lru_cache(maxsize=512)
-def _bisection_order(count: int) -> Float:
+def _bisection_order(count: int) -> FloatArray:
     """Inner fractions of an edge cut in ``count`` parts, coarse to fine: collisions show up early."""
     order: list[int] = []
     spans = [(0, count)]
@@ -26,25 +26,25 @@ def _bisection_order(count: int) -> Float:
     return np.array(order, dtype=float)[:, None] / count
 
 
-def edge_is_free(start: Float, end: Float, is_free: IsFree, *, step: float = 0.03) -> bool:
+def edge_is_free(start: FloatArray, end: FloatArray, is_free: IsFree, *, step: float = 0.03) -> bool:
     """Check the inside of a straight edge every ``step`` [rad]; its two ends are known to be free."""
     count = int(np.ceil(np.linalg.norm(end - start) / step))
     return all(map(is_free, start + _bisection_order(count) * (end - start)))
 
 
-def path_is_free(path: Float, is_free: IsFree, *, step: float = 0.02) -> bool:
+def path_is_free(path: FloatArray, is_free: IsFree, *, step: float = 0.02) -> bool:
     """Check a (P, J) path of straight edges, its points included."""
     return all(map(is_free, path)) and all(
         edge_is_free(one, other, is_free, step=step) for one, other in zip(path[:-1], path[1:], strict=True)
     )
 
 
-def path_length(path: Float) -> float:
+def path_length(path: FloatArray) -> float:
     """Sum of the lengths of the edges [rad]."""
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 
-def thin_path(path: Float, *, tolerance: float = 1e-3) -> Float:
+def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
     """Leave out points of a dense path that lie within ``tolerance`` [rad] of the edge that replaces them."""
     if len(path) < 3:
         return path
@@ -59,7 +59,7 @@ def thin_path(path: Float, *, tolerance: float = 1e-3) -> Float:
     )
 
 
-def reduce_path(path: Float, is_free: IsFree, *, step: float = 0.03) -> Float:
+def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> FloatArray:
     """Leave out points that a free straight edge can jump over, the longest jumps first."""
     kept = [path[0]]
     index = 0
@@ -73,8 +73,8 @@ def reduce_path(path: Float, is_free: IsFree, *, step: float = 0.03) -> Float:
 
 
 def shortcut_path(
-    path: Float, is_free: IsFree, *, rng: np.random.Generator, attempts: int = 30, step: float = 0.03
-) -> Float:
+    path: FloatArray, is_free: IsFree, *, rng: np.random.Generator, attempts: int = 30, step: float = 0.03
+) -> FloatArray:
     """Replace random stretches of a path by straight edges where these are free."""
     for _ in range(attempts):
         if len(path) < 3:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan import line
 from nimbus.datagen.plan.ik import solve_ik, trace_line
-from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionStatus
+from nimbus.datagen.plan.motion import GraspPlan, MotionPlan, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _PHASES = ("grasp", "reach", "lift", "approach")
 def plan_grasp(
     planner: TimedPlanner,
     scene: PlanningScene,
-    start: Float,
+    start: FloatArray,
     grasps: Sequence[ArrayLike],
     body: str,
     *,
@@ -66,14 +67,14 @@ def plan_grasp(
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
     index: int
-    world_T_tool: Float
-    q: Float | None
+    world_T_tool: FloatArray
+    q: FloatArray | None
     """Posture at the grasp, if there is one."""
     detail: str
 
 
 def _candidates(
-    scene: PlanningScene, start: Float, grasps: Sequence[ArrayLike], rng: np.random.Generator
+    scene: PlanningScene, start: FloatArray, grasps: Sequence[ArrayLike], rng: np.random.Generator
 ) -> Iterator[_Candidate]:
     """The grasps with their postures, a few at a time: of those about as good the nearest posture comes first.
 
@@ -98,7 +99,7 @@ def _candidates(
 def _phases(
     planner: TimedPlanner,
     scene: PlanningScene,
-    start: Float,
+    start: FloatArray,
     grasp: _Candidate,
     body: str,
     rng: np.random.Generator,
@@ -134,11 +135,11 @@ def _phases(
 
 
 def _grasp_posture(
-    scene: PlanningScene, world_T_tool: Float, start: Float, rng: np.random.Generator
-) -> tuple[Float | None, str]:
+    scene: PlanningScene, world_T_tool: FloatArray, start: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray | None, str]:
     """A posture with the open gripper around the object and clear of everything, or what is in its way."""
 
-    def is_clear(q: Float) -> bool:
+    def is_clear(q: FloatArray) -> bool:
         return min(scene.contacts(q).values(), default=np.inf) > FINGER_CLEARANCE
 
     q = scene.arm.solve(world_T_tool, start)

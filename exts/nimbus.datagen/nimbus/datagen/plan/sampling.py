@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from ompl import base, geometric, util
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.scene import PlanningScene
-
-Float = NDArray[np.float64]
 
 EDGE_STEP = 0.03
 """Distance between collision checks on an edge [rad]; with the scene's margin it misses nothing that matters."""
@@ -21,14 +19,14 @@ RANGE = 0.7
 
 def sample_path(
     scene: PlanningScene,
-    start: Float,
-    goals: list[Float],
+    start: FloatArray,
+    goals: list[FloatArray],
     *,
     planner: str,
     seed: int,
     max_checks: int,
     edge_step: float = EDGE_STEP,
-) -> Float | None:
+) -> FloatArray | None:
     """Search a path from a free posture to any of some free goals.
 
     Args:
@@ -84,7 +82,7 @@ def sample_path(
     return np.array([[state[j] for j in joints] for state in path.getStates()])
 
 
-def _state(space: base.RealVectorStateSpace, q: Float) -> Any:
+def _state(space: base.RealVectorStateSpace, q: FloatArray) -> Any:
     state: Any = space.allocState()
     for joint, value in enumerate(q):
         state[joint] = float(value)

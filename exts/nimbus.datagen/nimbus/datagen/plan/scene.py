@@ -10,12 +10,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_matrix
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
 from nimbus.datagen.plan.parts import SceneParts
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.transforms import quat_from_matrix
 
-Float = NDArray[np.float64]
 BodyPair = tuple[str, str]
 
 _WORLD = 1
@@ -64,17 +64,17 @@ class PlanningScene:
         joints = [model.joint(name) for name in arm_joints]
         self._moving = {body for body in self._robot if _has_joint(model, body)}
         self._address = np.array([joint.qposadr[0] for joint in joints])
-        self.limits: Float = np.array([joint.range for joint in joints])
+        self.limits: FloatArray = np.array([joint.range for joint in joints])
         """(J, 2) lower and upper joint limits [rad or m]"""
         self.arm = ArmKinematics(
             arm_model(model, arm_joints=arm_joints, tool_body=tool_body, body_T_tool=self._body_T_tool)
         )
-        self.home: Float = self.limits.mean(axis=1) if home is None else np.asarray(home, dtype=float)
+        self.home: FloatArray = self.limits.mean(axis=1) if home is None else np.asarray(home, dtype=float)
         """(J,) a posture in which nothing of the robot collides with itself"""
         self._joints = tuple(joint.id for joint in joints)
         self._held: int | None = None
         self._allowed: frozenset[int] = frozenset()
-        self._saved: tuple[Float, Float, int, int] | None = None
+        self._saved: tuple[FloatArray, FloatArray, int, int] | None = None
 
         self._model.opt.enableflags = 0
         self._model.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
@@ -186,7 +186,7 @@ class PlanningScene:
             outside = (pair for pair in self.contacts(q).items() if not self._robot_names.issuperset(pair[0]))
             return min((distance for _, distance in outside), default=reach)
 
-    def clearance_along(self, postures: Float) -> float:
+    def clearance_along(self, postures: FloatArray) -> float:
         """Smallest :meth:`clearance` of some postures, (N, J) [m]."""
         return min(self.clearance(q) for q in postures)
 
@@ -195,7 +195,7 @@ class PlanningScene:
         q = np.asarray(q)
         return bool(np.all(q >= self.limits[:, 0] - slack) and np.all(q <= self.limits[:, 1] + slack))
 
-    def tool_pose(self, q: ArrayLike) -> Float:
+    def tool_pose(self, q: ArrayLike) -> FloatArray:
         """(4, 4) ``world_T_tool``."""
         self._qpos[self._arm_slot] = q
         mujoco.mj_kinematics(self._model, self._data)
@@ -208,7 +208,7 @@ class PlanningScene:
         """Links of the robot that are checked against each other."""
         return frozenset((self._model.body(one).name, self._model.body(other).name) for one, other in self._pairs)
 
-    def body_pose(self, body: str) -> Float:
+    def body_pose(self, body: str) -> FloatArray:
         """(4, 4) ``world_T_body`` of a link or object, with the arm as in the last question."""
         mujoco.mj_kinematics(self._model, self._data)
         pose, place = np.eye(4), self._data.body(body)
@@ -222,7 +222,7 @@ class PlanningScene:
         self._model.geom_margin[:] = self._model.body_margin[:] = margin / 2
         self._model.geom_gap[:] = 0.0
 
-    def _attach(self, held: int, body_T_held: Float) -> None:
+    def _attach(self, held: int, body_T_held: FloatArray) -> None:
         # A free body without its joint and with the tool as its parent is moved by the forward kinematics itself.
         model = self._model
         saved = model.body_pos[held].copy(), model.body_quat[held].copy()
@@ -239,7 +239,7 @@ class PlanningScene:
         model.body_pos[held], model.body_quat[held], model.body_parentid[held], model.body_jntnum[held] = self._saved
         self._held = self._saved = None
 
-    def _robot_pairs(self, home: Float) -> set[tuple[int, int]]:
+    def _robot_pairs(self, home: FloatArray) -> set[tuple[int, int]]:
         """Pairs of robot bodies that are worth a check: no neighbours, apart at home, and not always in touch."""
         weld, parent = self._model.body_weldid, self._model.body_parentid
 
@@ -260,7 +260,7 @@ class PlanningScene:
         samples = [self._touching_robot_pairs(q) for q in rng.uniform(*self.limits.T, size=(50, len(self.limits)))]
         return {pair for pair in self._pairs if pair not in at_home and sum(pair in s for s in samples) < 45}
 
-    def _touching_robot_pairs(self, q: Float) -> set[tuple[int, int]]:
+    def _touching_robot_pairs(self, q: FloatArray) -> set[tuple[int, int]]:
         if not self.in_collision(q):
             return set()
         bodies = np.sort(self._model.geom_bodyid[self._data.contact.geom], axis=1)

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan import curve, line, pick
-from nimbus.datagen.plan.motion import Float, GraspPlan, MotionPlan, MotionQuery, MotionStatus
+from nimbus.datagen.plan.motion import GraspPlan, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import IsFree, path_length
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
@@ -40,8 +41,8 @@ class TimedPlanner(ABC):
         acceleration_scale: float = 0.5,
         period: float = RECORD_PERIOD,
     ) -> None:
-        self.velocity: Float = np.asarray(velocity_limits, dtype=float) * velocity_scale
-        self.acceleration: Float = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
+        self.velocity: FloatArray = np.asarray(velocity_limits, dtype=float) * velocity_scale
+        self.acceleration: FloatArray = np.asarray(acceleration_limits, dtype=float) * acceleration_scale
         self.period = period
 
     @abstractmethod
@@ -103,7 +104,7 @@ class TimedPlanner(ABC):
 
     def time(
         self,
-        waypoints: Float,
+        waypoints: FloatArray,
         is_free: IsFree,
         *,
         spent: dict[str, float],

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.blend import BlendedPath, blend_corners
-from nimbus.datagen.plan.path import Float, IsFree, path_is_free
+from nimbus.datagen.plan.path import IsFree, path_is_free
 
 MIN_GRID = 8
 """Grid intervals of TOPP-RA on every line and arc at least."""
@@ -28,11 +29,11 @@ class TimedPath:
     Between samples a controller may follow a straight line or a quadratic B-spline with the samples as its controls.
     """
 
-    time: Float
+    time: FloatArray
     """(N,) [s], from 0"""
-    positions: Float
+    positions: FloatArray
     """(N, J)"""
-    velocities: Float
+    velocities: FloatArray
     """(N, J)"""
 
 
@@ -75,7 +76,7 @@ def time_path(
     return None
 
 
-def _commands_are_free(commands: Float, is_free: IsFree, step: float) -> bool:
+def _commands_are_free(commands: FloatArray, is_free: IsFree, step: float) -> bool:
     """Check the straight lines between commands, and the quadratic B-spline that rounds its corners."""
     rounded = (commands[:-2] + 6.0 * commands[1:-1] + commands[2:]) / 8.0
     return path_is_free(commands, is_free, step=step) and all(map(is_free, rounded))
@@ -85,11 +86,11 @@ class Timed(Protocol):
     """Anything with samples of a motion."""
 
     @property
-    def time(self) -> Float: ...  # noqa: D102
+    def time(self) -> FloatArray: ...  # noqa: D102
     @property
-    def positions(self) -> Float: ...  # noqa: D102
+    def positions(self) -> FloatArray: ...  # noqa: D102
     @property
-    def velocities(self) -> Float: ...  # noqa: D102
+    def velocities(self) -> FloatArray: ...  # noqa: D102
 
 
 def join_motions(motions: Sequence[Timed]) -> TimedPath:
@@ -102,18 +103,18 @@ def join_motions(motions: Sequence[Timed]) -> TimedPath:
     return TimedPath(time=np.concatenate(time), positions=np.vstack(positions), velocities=np.vstack(velocities))
 
 
-def _ticks(count: int, period: float) -> Float:
+def _ticks(count: int, period: float) -> FloatArray:
     return period * np.arange(count + 1, dtype=float)
 
 
-def _rest(q: Float, duration: float, period: float) -> TimedPath:
+def _rest(q: FloatArray, duration: float, period: float) -> TimedPath:
     count = int(np.ceil(duration / period - 1e-9))
     positions = np.tile(q, (count + 1, 1))
     return TimedPath(time=_ticks(count, period), positions=positions, velocities=np.zeros_like(positions))
 
 
 def _time_blended(
-    path: Float, velocity: Float, acceleration: Float, period: float, free: IsFree, min_duration: float
+    path: FloatArray, velocity: FloatArray, acceleration: FloatArray, period: float, free: IsFree, min_duration: float
 ) -> TimedPath | None:
     blended = blend_corners(path, free)
     motion = _parametrize(blended, velocity, acceleration)
@@ -138,13 +139,13 @@ class _ToppraPath:
         self.path_interval = np.array([0.0, path.length])
         self.waypoints = None
 
-    def __call__(self, s: ArrayLike, order: int = 0) -> Float:
+    def __call__(self, s: ArrayLike, order: int = 0) -> FloatArray:
         s = np.asarray(s, dtype=float)
         value = self._path(np.atleast_1d(s), order)
         return value[0] if s.ndim == 0 else value
 
 
-def _parametrize(path: BlendedPath, velocity: Float, acceleration: Float) -> Any:
+def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArray) -> Any:
     """The time-optimal motion along a path from rest to rest: a function of time, or ``None``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
@@ -167,7 +168,7 @@ def _parametrize(path: BlendedPath, velocity: Float, acceleration: Float) -> Any
     return solver.compute_trajectory(0.0, 0.0)
 
 
-def _grid(path: BlendedPath, *, count: int = 50) -> Float:
+def _grid(path: BlendedPath, *, count: int = 50) -> FloatArray:
     """Grid points at all breaks of the path and evenly between them."""
     breaks = path.breaks
     breaks = breaks[np.concatenate([[True], np.diff(breaks) > 1e-4])]
@@ -180,7 +181,7 @@ def _grid(path: BlendedPath, *, count: int = 50) -> Float:
 
 
 def _time_with_stops(
-    path: Float, velocity: Float, acceleration: Float, period: float, free: IsFree, min_duration: float
+    path: FloatArray, velocity: FloatArray, acceleration: FloatArray, period: float, free: IsFree, min_duration: float
 ) -> TimedPath | None:
     """Every edge on its own, from rest to rest; edges end on samples, so that no corner is cut."""
     moving = np.concatenate([[True], np.abs(np.diff(path, axis=0)).max(axis=1) > 1e-9])
@@ -191,7 +192,12 @@ def _time_with_stops(
 
 
 def _time_edge(
-    start: Float, end: Float, velocity: Float, acceleration: Float, period: float, min_duration: float
+    start: FloatArray,
+    end: FloatArray,
+    velocity: FloatArray,
+    acceleration: FloatArray,
+    period: float,
+    min_duration: float,
 ) -> TimedPath:
     """Ruckig with one degree of freedom, the fraction of the edge: it cannot leave the line."""
     import ruckig

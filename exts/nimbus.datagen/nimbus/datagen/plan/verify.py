@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.line import nearest_along, pairs_too_near
-from nimbus.datagen.plan.path import Float
 from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 
 
@@ -27,7 +27,7 @@ class Collision:
         return f"{' touches '.join(self.bodies)} by {self.depth * 1e3:.1f} mm at row {self.row:.1f}"
 
 
-def first_collision(scene: PlanningScene, positions: Float, *, step: float = 0.02) -> Collision | None:
+def first_collision(scene: PlanningScene, positions: FloatArray, *, step: float = 0.02) -> Collision | None:
     """Check what is commanded, straight from row to row, without any margin.
 
     What touches at the start, such as an object that rests on the table, may touch hardly deeper afterwards and never
@@ -47,7 +47,7 @@ def first_collision(scene: PlanningScene, positions: Float, *, step: float = 0.0
     return None
 
 
-def _in_order(positions: Float, step: float) -> Iterator[tuple[float, Float]]:
+def _in_order(positions: FloatArray, step: float) -> Iterator[tuple[float, FloatArray]]:
     """Postures along a plan, from the first to the last, with their rows."""
     for row, (one, other) in enumerate(zip(positions[:-1], positions[1:], strict=True)):
         count = max(1, int(np.ceil(np.linalg.norm(other - one) / step)))

@@ -6,20 +6,13 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plugin import Field, Range, Streams, quat_from_axis_angle, quat_multiply, register, suggest
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
-from nimbus.datagen.randomize.placement import (
-    Float,
-    NoRoomError,
-    PlacementPose,
-    find_places,
-    footprint,
-    moved,
-    rectangle,
-)
+from nimbus.datagen.randomize.placement import NoRoomError, PlacementPose, find_places, footprint, moved, rectangle
 
 GROUP = "distractors"
 _CLEARANCE = 0.03
@@ -92,7 +85,7 @@ class DistractorRandomization(LayoutRandomization):
             friction=model.friction,
         )
 
-    def _place(self, name: str, outline: Float, draft: Draft, streams: Streams) -> PlacementPose | None:
+    def _place(self, name: str, outline: FloatArray, draft: Draft, streams: Streams) -> PlacementPose | None:
         assert draft.scene
         region = draft.regions[self.region]
         taken = [rectangle(*fixture.world_bounds) for fixture in draft.scene.fixtures.values()]
@@ -112,6 +105,6 @@ class DistractorRandomization(LayoutRandomization):
         return place
 
 
-def _outline(item: PlacedObject) -> Float:
+def _outline(item: PlacedObject) -> FloatArray:
     model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
     return moved(footprint(swept_vertices(model), item.wxyz), PlacementPose(item.position[0], item.position[1], 0.0))

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_multiply
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.random_streams import Streams, generator
 from nimbus.datagen.randomize.base import Draws
-from nimbus.datagen.randomize.placement import Float, NoRoomError, fill, find_places, footprint, moved, rectangle
+from nimbus.datagen.randomize.placement import NoRoomError, fill, find_places, footprint, moved, rectangle
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import ObjectGroup
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_multiply
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class _GroupDrawing:
     stage: StageInfo
     streams: Streams
     reachable: Callable[[float, float], bool]
-    taken: list[Float]
+    taken: list[FloatArray]
     """Outlines of what lies there already; what is placed is added."""
 
     def draw(self) -> tuple[list[PlacedObject], Draws]:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull
 
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.transforms import quat_to_matrix
-
-Float = NDArray[np.float64]
 
 _TRIES = 200
 """Places tried for one object before all of them start over."""
@@ -34,24 +33,24 @@ class NoRoomError(Exception):
     """The region does not hold the objects at the asked distance."""
 
 
-def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> Float:
+def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> FloatArray:
     """Convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
     points = (np.asarray(vertices) @ quat_to_matrix(wxyz).T)[:, :2]
     return points[ConvexHull(points).vertices]
 
 
-def rectangle(lower: ArrayLike, upper: ArrayLike) -> Float:
+def rectangle(lower: ArrayLike, upper: ArrayLike) -> FloatArray:
     """Outline of an axis-aligned rectangle."""
     (x0, y0), (x1, y1) = np.asarray(lower)[:2], np.asarray(upper)[:2]
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], dtype=float)
 
 
-def gap(one: Float, other: Float) -> float:
+def gap(one: FloatArray, other: FloatArray) -> float:
     """A lower bound of the distance between two convex outlines; negative when they overlap."""
     return max(_separation(one, other), _separation(other, one))
 
 
-def _separation(one: Float, other: Float) -> float:
+def _separation(one: FloatArray, other: FloatArray) -> float:
     """Largest distance of ``other`` beyond any edge line of ``one`` (separating axes)."""
     edges = np.roll(one, -1, axis=0) - one
     normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1)
@@ -60,21 +59,21 @@ def _separation(one: Float, other: Float) -> float:
     return float((normals @ other.T - offsets[:, None]).min(axis=1).max())
 
 
-def moved(outline: Float, place: PlacementPose) -> Float:
+def moved(outline: FloatArray, place: PlacementPose) -> FloatArray:
     """The outline at a place."""
     cos, sin = np.cos(place.yaw), np.sin(place.yaw)
     return outline @ np.array([[cos, sin], [-sin, cos]]) + (place.x, place.y)
 
 
 def find_places(
-    outlines: Sequence[Float],
+    outlines: Sequence[FloatArray],
     streams: Sequence[np.random.Generator],
     *,
     center: tuple[float, float],
     size: tuple[float, float],
     yaw: tuple[float, float],
     clearance: float,
-    obstacles: Sequence[Float] = (),
+    obstacles: Sequence[FloatArray] = (),
     reachable: Callable[[float, float], bool] = lambda x, y: True,
 ) -> list[PlacementPose]:
     """Draw a place for each outline, each from its own stream.
@@ -96,7 +95,7 @@ def find_places(
         raise NoRoomError
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
 
-    def try_place(outline: Float, rng: np.random.Generator, taken: list[Float]) -> PlacementPose | None:
+    def try_place(outline: FloatArray, rng: np.random.Generator, taken: list[FloatArray]) -> PlacementPose | None:
         for _ in range(_TRIES):
             x, y = (float(value) for value in rng.uniform(low, high))
             place = PlacementPose(x, y, float(rng.uniform(*yaw)))
@@ -118,7 +117,7 @@ def find_places(
     raise NoRoomError
 
 
-def _fit_by_area(outlines: Sequence[Float], size: tuple[float, float], clearance: float) -> bool:
+def _fit_by_area(outlines: Sequence[FloatArray], size: tuple[float, float], clearance: float) -> bool:
     """False where no arrangement can exist: outlines grown by half the clearance are apart, around the region."""
     grow, needed, reach = clearance / 2, 0.0, 0.0
     for outline in outlines:
@@ -130,7 +129,7 @@ def _fit_by_area(outlines: Sequence[Float], size: tuple[float, float], clearance
     return needed <= (size[0] + 2 * reach) * (size[1] + 2 * reach)
 
 
-def fill(cavity: Float, models: Sequence[ObjectModel], rng: np.random.Generator) -> list[Float]:
+def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Generator) -> list[FloatArray]:
     """Points (3,) in the frame of a container for the middles of objects.
 
     Args:
@@ -149,7 +148,7 @@ def fill(cavity: Float, models: Sequence[ObjectModel], rng: np.random.Generator)
     if half.min() < 0.0:
         raise NoRoomError
     layer = _layer(half, 2 * radius + _GAP)
-    points: list[Float] = []
+    points: list[FloatArray] = []
     floor = low[2] + height / 2 + _GAP
     while len(points) < len(models):
         if floor + height / 2 > high[2]:
@@ -163,7 +162,7 @@ def _round(models: Sequence[ObjectModel]) -> bool:
     return all(model.ball > 0.0 for model in models)
 
 
-def _layer(half: Float, pitch: float) -> Float:
+def _layer(half: FloatArray, pitch: float) -> FloatArray:
     """Points (n, 2) of a square grid inside an ellipse, the one that holds most of some shifted grids."""
     best = np.zeros((1, 2))
     for shift in ((0.0, 0.0), (0.5, 0.5), (0.5, 0.0)):

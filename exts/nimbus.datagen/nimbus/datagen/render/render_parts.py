@@ -148,7 +148,7 @@ def _scale(builder: newton.ModelBuilder, shape: int) -> NDArray[np.float64]:
 
 
 def _matrix(transform: Any) -> NDArray[np.float64]:
-    from nimbus.datagen.transforms import make_transform
+    from nimbus.datagen.geometry.transforms import make_transform
 
     x, y, z, qx, qy, qz, qw = (float(value) for value in transform)
     return make_transform((x, y, z), (qw, qx, qy, qz))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 _DIRECTIONS = 32
 """Half-planes that bound a silhouette; with 32 its area is within 1 % of a round one's."""
@@ -16,7 +16,7 @@ _angles = np.arange(_DIRECTIONS) * (2 * np.pi / _DIRECTIONS)
 _normals = np.stack([np.cos(_angles), np.sin(_angles)])
 
 
-def outline_points(vertices: NDArray[np.float32], *, count: int = 64) -> Float:
+def outline_points(vertices: NDArray[np.float32], *, count: int = 64) -> FloatArray:
     """At most ``count`` vertices (n, 3) that stand for the convex hull: the extreme ones along spread directions."""
     index = np.arange(count) + 0.5
     polar, turn = np.arccos(1 - 2 * index / count), np.pi * (1 + 5**0.5) * index
@@ -25,7 +25,7 @@ def outline_points(vertices: NDArray[np.float32], *, count: int = 64) -> Float:
 
 
 def silhouette_areas(
-    points: Float, world_T_camera: Float, intrinsics: Float, *, width: int, height: int
+    points: FloatArray, world_T_camera: FloatArray, intrinsics: FloatArray, *, width: int, height: int
 ) -> NDArray[np.float64]:
     """Area (K,) [px] inside the image of the convex outline of points (K, n, 3) in the world frame.
 
@@ -49,7 +49,7 @@ def silhouette_areas(
     return np.where(in_front, area, 0.0)
 
 
-def _outline(pixels: Float) -> Float:
+def _outline(pixels: FloatArray) -> FloatArray:
     """Corners (K, D, 2) of the polygon that bounds points (K, n, 2) in D directions."""
     support = np.max(pixels @ _normals, axis=1)
     following, sine = np.roll(support, -1, axis=-1), np.sin(2 * np.pi / _DIRECTIONS)
@@ -59,7 +59,7 @@ def _outline(pixels: Float) -> Float:
     return np.stack([x, y], axis=-1)
 
 
-def _clip(polygon: Float, axis: int, limit: float, sign: float) -> Float:
+def _clip(polygon: FloatArray, axis: int, limit: float, sign: float) -> FloatArray:
     """Cut convex polygons (K, V, 2) at a line along an image axis; degenerate corners keep arrays in shape."""
     inside = sign * (polygon[..., axis] - limit)
     if np.all(inside >= 0):
@@ -76,7 +76,7 @@ def _clip(polygon: Float, axis: int, limit: float, sign: float) -> Float:
     return _fill(corners, kept)
 
 
-def _fill(corners: Float, kept: NDArray[np.bool_]) -> Float:
+def _fill(corners: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:
     """Replace corners that are not kept by the nearest kept one before them, around the polygon."""
     count = corners.shape[1]
     index = np.where(kept, np.arange(count), -1)

@@ -10,10 +10,11 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen import cameras, transforms
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Layout, Sensor
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry import cameras, transforms
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.camera_model.sensor import SensorModel
@@ -27,8 +28,6 @@ from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.render.table_height import around_table
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo
-
-Float = NDArray[np.float64]
 
 _STACK_ON_CPU = 8
 """On a CPU stacking saves no time; this many views keep the buffers small."""
@@ -99,7 +98,7 @@ class StackedRenderer:
         light.lamp_colors = self._upload(np.array([lamp.color for lamp in lamps], dtype=float), wp.vec3)
 
     def render(
-        self, body_names: Sequence[str], body_positions: Float, body_wxyz: Float, *, first_step: int = 0
+        self, body_names: Sequence[str], body_positions: FloatArray, body_wxyz: FloatArray, *, first_step: int = 0
     ) -> dict[str, CameraFrames]:
         """Render up to ``stack`` steps with every camera.
 
@@ -158,7 +157,9 @@ class StackedRenderer:
         rasterize.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
         return placed
 
-    def _render(self, camera: Camera, positions: Float, wxyz: Float, placed: _Placed, bodies: _Bodies) -> CameraFrames:
+    def _render(
+        self, camera: Camera, positions: FloatArray, wxyz: FloatArray, placed: _Placed, bodies: _Bodies
+    ) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
         view = self._view(camera, positions, transforms.quat_to_matrix(wxyz), placed)
@@ -188,7 +189,7 @@ class StackedRenderer:
             world_T_camera=pose,
         )
 
-    def _view(self, camera: Camera, positions: Float, rotation: Float, placed: _Placed) -> Any:
+    def _view(self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed) -> Any:
         """What the kernel needs of a camera at K steps."""
         width, height, focal = camera.width, camera.height, float(cameras.intrinsics(camera)[0, 0])
         geometry, upload = self._geometry, self._upload
@@ -214,7 +215,7 @@ class StackedRenderer:
         return wp.array(rows, dtype=dtype, device=self.device)
 
     def _visibility(
-        self, pixels: NDArray[np.int64], pose: Float, matrix: Float, camera: Camera, bodies: _Bodies
+        self, pixels: NDArray[np.int64], pose: FloatArray, matrix: FloatArray, camera: Camera, bodies: _Bodies
     ) -> NDArray[np.float32]:
         visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
         for place, (body, points) in self._outlines.items():
@@ -224,7 +225,7 @@ class StackedRenderer:
             visibility[:, place] = np.clip(pixels[:, place] / np.maximum(area, 1.0), 0.0, 1.0)
         return visibility
 
-    def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, Float]]:
+    def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, FloatArray]]:
         """Body and outline points by instance, of what moves as one."""
         found = {}
         for place, body in enumerate(self.labels.instance_bodies):
@@ -259,20 +260,20 @@ class StackedRenderer:
 class _Placed:
     """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3); and for the device."""
 
-    position: Float
-    rotation: Float
-    rectangles: Float
+    position: FloatArray
+    rotation: FloatArray
+    rectangles: FloatArray
     steps: Any
 
 
 class _Bodies:
     """Poses by body name; the empty name stands still at the origin."""
 
-    def __init__(self, names: Sequence[str], positions: Float, wxyz: Float) -> None:
+    def __init__(self, names: Sequence[str], positions: FloatArray, wxyz: FloatArray) -> None:
         self.rows = {name: row for row, name in enumerate(names)}
         self.positions, self.wxyz = positions, wxyz
 
-    def pose(self, body: str) -> tuple[Float, Float]:
+    def pose(self, body: str) -> tuple[FloatArray, FloatArray]:
         """Positions (K, 3) and orientations (K, 4)."""
         if not body:
             return np.zeros((len(self.positions), 3)), np.tile((1.0, 0.0, 0.0, 0.0), (len(self.positions), 1))

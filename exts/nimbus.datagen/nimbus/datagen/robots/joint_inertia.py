@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nimbus.datagen.robots.urdf import Element, Float, axis_of, child_of, is_below, origin_of, parent_of
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.robots.urdf import Element, axis_of, child_of, is_below, origin_of, parent_of
 
 
 def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
@@ -30,7 +31,7 @@ def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[
     return below
 
 
-def _inertia_about(inertial: Element, world_T_link: Float, axis: Float, point: Float) -> float:
+def _inertia_about(inertial: Element, world_T_link: FloatArray, axis: FloatArray, point: FloatArray) -> float:
     mass, tensor = inertial.find("mass"), inertial.find("inertia")
     if mass is None or tensor is None:
         return 0.0
@@ -42,7 +43,7 @@ def _inertia_about(inertial: Element, world_T_link: Float, axis: Float, point: F
     return float(mass.get("value", "0")) * float(away @ away) + float(own)
 
 
-def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, Float]]:
+def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, FloatArray]]:
     """``base_T_link`` of every link."""
     joints = root.findall("joint")
     children = {child_of(joint) for joint in joints}

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.model_lines import ModelLines
 from nimbus.datagen.robots.robot import Piece, Robot
-from nimbus.datagen.robots.urdf import Element, Float, mesh_path, model_path, piece_path, read_urdf
+from nimbus.datagen.robots.urdf import Element, mesh_path, model_path, piece_path, read_urdf
 
 _SMALLEST, _LARGEST = 0.0005, 5.0
 """Of the longest side of a mesh [m]."""
@@ -62,7 +63,7 @@ def check_meshes(robot: Robot) -> None:
     Raises:
         InputError: A mesh cannot be read, is far too large or small, or is flat where it is touched.
     """
-    known: dict[Path, Float] = {}
+    known: dict[Path, FloatArray] = {}
     for piece in robot.pieces:
         for mesh in _meshes(piece, robot.name):
             if mesh.file not in known:
@@ -83,7 +84,7 @@ def _meshes(piece: Piece, robot: str) -> Iterator[_Mesh]:
                 yield _Mesh(file, scale, shape.tag == "collision", mesh, link, place)
 
 
-def _points(mesh: _Mesh) -> Float:
+def _points(mesh: _Mesh) -> FloatArray:
     """(n, 3) [m] before its scale; read as the meshes of an object library are."""
     try:
         return _corners(mesh.file) * _unit(mesh.file)
@@ -99,7 +100,7 @@ def _unit(file: Path) -> float:
     return float(found[1]) if found else 1.0
 
 
-def _corners(file: Path) -> Float:
+def _corners(file: Path) -> FloatArray:
     import trimesh
 
     from nimbus.datagen.objects.imported.read import read_surface
@@ -114,7 +115,7 @@ def _corners(file: Path) -> Float:
     return np.asarray(bare.vertices, dtype=np.float64)
 
 
-def _check_size(points: Float, mesh: _Mesh) -> None:
+def _check_size(points: FloatArray, mesh: _Mesh) -> None:
     longest = float(np.ptp(points, axis=0).max())
     if _SMALLEST <= longest <= _LARGEST:
         return
@@ -126,7 +127,7 @@ def _check_size(points: Float, mesh: _Mesh) -> None:
     raise mesh.error(f"is {longest:.3g} m long, possible are {_SMALLEST:g} to {_LARGEST:g} m", instead)
 
 
-def _check_volume(points: Float, mesh: _Mesh) -> None:
+def _check_volume(points: FloatArray, mesh: _Mesh) -> None:
     spread = np.linalg.eigvalsh(np.cov(points.T))
     if np.sqrt(max(spread[0], 0.0)) < _FLAT * np.sqrt(spread[2]):
         raise mesh.error("is flat, and what is touched needs a volume", "give it a thickness, or write a <box> instead")

@@ -12,12 +12,11 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
-
-Float = NDArray[np.float64]
 
 _LIGHT = (1e-3, 1e-6)
 """[kg, kg m²] Of links between several joints of one body."""
@@ -68,7 +67,7 @@ class _Conversion:
     root: Element
 
     def __post_init__(self) -> None:
-        self.meshes: dict[str, tuple[Float, NDArray[np.int64]]] = {}
+        self.meshes: dict[str, tuple[FloatArray, NDArray[np.int64]]] = {}
         """Vertices [m] and faces by file name."""
 
     def convert(self, *, where: str) -> None:
@@ -188,7 +187,7 @@ class _Conversion:
         joint.append(Element("child", link=child))
         return joint
 
-    def _joint(self, joint: int, parent: str, child: str, place: Float, axis: Float) -> None:
+    def _joint(self, joint: int, parent: str, child: str, place: FloatArray, axis: FloatArray) -> None:
         model, slides = self.model, self.model.jnt_type[joint] == 2  # mjJNT_SLIDE
         limited = bool(model.jnt_limited[joint])
         kind = "prismatic" if slides else "revolute" if limited else "continuous"
@@ -232,7 +231,7 @@ class _Conversion:
                 joints[self._name("joint", follower)].append(Element("mimic", ratio))
 
 
-def _inertial(link: Element, mass: float, moments: Float, place: Float) -> None:
+def _inertial(link: Element, mass: float, moments: FloatArray, place: FloatArray) -> None:
     inertial = ElementTree.SubElement(link, "inertial")
     set_origin(inertial, place)
     inertial.append(Element("mass", value=f"{mass:.9g}"))

@@ -13,6 +13,7 @@ from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.files.scene_files import resolve_from, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.robots.defaults import complete_robot
 from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
 from nimbus.datagen.robots.mesh_checks import check_mesh_files
@@ -27,7 +28,6 @@ from nimbus.datagen.robots.urdf import (
     range_of,
     read_urdf,
 )
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply
 
 
 class MountPose(StrictModel):

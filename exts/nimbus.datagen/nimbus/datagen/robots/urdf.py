@@ -11,13 +11,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.robot import Piece
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 
-Float = NDArray[np.float64]
 Element = ElementTree.Element
 
 SPEED = {"revolute": 2.0, "prismatic": 0.2}
@@ -184,7 +183,7 @@ def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
     return around / inside
 
 
-def _fixed_joint(name: str, parent: str, child: str, parent_T_child: Float) -> Element:
+def _fixed_joint(name: str, parent: str, child: str, parent_T_child: FloatArray) -> Element:
     joint = Element("joint", name=name, type="fixed")
     joint.append(Element("parent", link=parent))
     joint.append(Element("child", link=child))
@@ -211,7 +210,7 @@ def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
         set_origin(joint, at @ moved)
 
 
-def set_origin(element: Element, matrix: Float) -> None:
+def set_origin(element: Element, matrix: FloatArray) -> None:
     """Add an ``origin`` (4, 4); URDF turns about fixed x, y, z: the matrix is Rz Ry Rx."""
     pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
     if abs(matrix[2, 0]) < 1.0 - 1e-9:
@@ -222,11 +221,11 @@ def set_origin(element: Element, matrix: Float) -> None:
     element.append(Element("origin", xyz=text, rpy=f"{roll:.12g} {pitch:.12g} {yaw:.12g}"))
 
 
-def _numbers(text: str) -> Float:
+def _numbers(text: str) -> FloatArray:
     return np.array([float(value) for value in text.split()])
 
 
-def origin_of(element: Element) -> Float:
+def origin_of(element: Element) -> FloatArray:
     """The (4, 4) pose of a URDF element."""
     origin, matrix = element.find("origin"), np.eye(4)
     if origin is not None:
@@ -241,7 +240,7 @@ def origin_of(element: Element) -> Float:
     return matrix
 
 
-def axis_of(joint: Element) -> Float:
+def axis_of(joint: Element) -> FloatArray:
     """The unit axis of a joint in its own frame."""
     axis = joint.find("axis")
     vector = _numbers(axis.get("xyz", "1 0 0")) if axis is not None else np.array([1.0, 0.0, 0.0])

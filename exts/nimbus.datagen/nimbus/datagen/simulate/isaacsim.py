@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.registry import register
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.robots.robot import Robot
     from nimbus.datagen.simulate.isaacsim_joints import Joints
 
-Float = NDArray[np.float64]
 
 STEP_RATE = 240.0
 """[Hz] of PhysX."""
@@ -101,16 +100,16 @@ class IsaacSimSimulation:
         """Remove the stages that were written."""
         self._folder.cleanup()
 
-    def _put(self, positions: Float, wxyz: Float) -> None:
+    def _put(self, positions: FloatArray, wxyz: FloatArray) -> None:
         """Lay what is loose at rest where the layout has it: starting physics has let it fall for some steps."""
         self._set_loose(positions, wxyz, np.zeros((len(positions), 6)))
 
-    def _set_loose(self, positions: Float, wxyz: Float, velocities: Float) -> None:
+    def _set_loose(self, positions: FloatArray, wxyz: FloatArray, velocities: FloatArray) -> None:
         if self._loose is not None:
             self._loose.set_world_poses(positions, wxyz)
             self._loose.set_velocities(velocities[:, :3], velocities[:, 3:])
 
-    def _loose_state(self) -> tuple[Float, Float]:
+    def _loose_state(self) -> tuple[FloatArray, FloatArray]:
         """(n, 7) positions [m] and wxyz, and (n, 6) linear and angular velocities [m/s, rad/s], of what is loose."""
         if self._loose is None:
             return np.zeros((0, 7)), np.zeros((0, 6))
@@ -119,7 +118,7 @@ class IsaacSimSimulation:
         poses = np.concatenate([places.numpy(), turns.numpy()], axis=1)
         return poses, np.concatenate([linear.numpy(), angular.numpy()], axis=1)
 
-    def _set_parts(self, ways: Sequence[Float]) -> None:
+    def _set_parts(self, ways: Sequence[FloatArray]) -> None:
         """Bring the parts of each object that has some to where they are to be, at rest."""
         for joints, way in zip(self._part_joints, ways, strict=True):
             joints.put(way, np.zeros_like(way))
@@ -134,7 +133,7 @@ class IsaacSimSimulation:
         """What is commanded, see :class:`~nimbus.datagen.robots.robot.Robot`."""
         return self.robot.action_names
 
-    def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
+    def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
         """Run physics for one record period; targets move along the same path as in the default simulator.
 
         Their velocity goes to the drives, whose damping would hold them back otherwise; inertia is not led.
@@ -155,12 +154,12 @@ class IsaacSimSimulation:
                 observe()
         self._previous, self._last = second, target
 
-    def _stand(self, position: Float) -> None:
+    def _stand(self, position: FloatArray) -> None:
         """Command the arm to be where it is."""
         self._previous = self._last = position
         self._command(position, np.zeros_like(position))
 
-    def _command(self, position: Float, velocity: Float) -> None:
+    def _command(self, position: FloatArray, velocity: FloatArray) -> None:
         self.reference = position
         self._robot.command(position, velocity)
 
@@ -193,23 +192,23 @@ class IsaacSimSimulation:
         """Whether all numbers are finite."""
         return bool(np.isfinite(self.body_positions()).all() and np.isfinite(self.joint_positions()).all())
 
-    def joint_positions(self) -> Float:
+    def joint_positions(self) -> FloatArray:
         """(J,) arm and gripper joints [rad, m]."""
         return self._robot.positions()
 
-    def joint_velocities(self) -> Float:
+    def joint_velocities(self) -> FloatArray:
         """(J,) of the same [rad/s, m/s]."""
         return self._robot.velocities()
 
-    def body_positions(self) -> Float:
+    def body_positions(self) -> FloatArray:
         """(B, 3) [m], world frame."""
         return self._poses()[0]
 
-    def body_wxyz(self) -> Float:
+    def body_wxyz(self) -> FloatArray:
         """(B, 4) unit quaternions."""
         return self._poses()[1]
 
-    def _poses(self) -> tuple[Float, Float]:
+    def _poses(self) -> tuple[FloatArray, FloatArray]:
         positions, wxyz = self._dynamic.get_world_poses()
         moved = positions.numpy().astype(float), wxyz.numpy().astype(float)
         return np.concatenate([moved[0], self._static[0]]), np.concatenate([moved[1], self._static[1]])
@@ -239,7 +238,7 @@ def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]
     return dynamic, {name: str(prim.GetPath()) for name, prim in prims.items() if name not in dynamic}
 
 
-def _world_poses(stage: Any, places: Sequence[str]) -> tuple[Float, Float]:
+def _world_poses(stage: Any, places: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """(N, 3) [m] and (N, 4) of prims where the stage has them."""
     from pxr import UsdGeom
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
+
 if TYPE_CHECKING:
     from isaacsim.core.experimental.prims import Articulation
-
-Float = NDArray[np.float64]
 
 
 class Joints:
@@ -51,7 +51,7 @@ class Joints:
     def __len__(self) -> int:
         return self._count
 
-    def positions(self) -> Float:
+    def positions(self) -> FloatArray:
         """(J,) [rad, m]."""
         values = np.empty(self._count)
         for part, columns, dofs in self._parts:
@@ -59,7 +59,7 @@ class Joints:
             values[columns] = thing.get_dof_positions(dof_indices=dofs).numpy().ravel()
         return values
 
-    def velocities(self) -> Float:
+    def velocities(self) -> FloatArray:
         """(J,) [rad/s, m/s]."""
         values = np.empty(self._count)
         for part, columns, dofs in self._parts:
@@ -67,14 +67,14 @@ class Joints:
             values[columns] = thing.get_dof_velocities(dof_indices=dofs).numpy().ravel()
         return values
 
-    def put(self, positions: Float, velocities: Float) -> None:
+    def put(self, positions: FloatArray, velocities: FloatArray) -> None:
         """Bring them at once to (J,) positions [rad, m], with (J,) velocities [rad/s, m/s]."""
         for part, columns, dofs in self._parts:
             thing: Articulation = part
             thing.set_dof_positions(positions[None, columns], dof_indices=dofs)
             thing.set_dof_velocities(velocities[None, columns], dof_indices=dofs)
 
-    def command(self, positions: Float, velocities: Float) -> None:
+    def command(self, positions: FloatArray, velocities: FloatArray) -> None:
         """Give their drives (J,) targets [rad, m] and how fast those move [rad/s, m/s]."""
         for part, columns, dofs in self._parts:
             thing: Articulation = part

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import mujoco
 import newton
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
@@ -19,10 +20,7 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, start_positions
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.simulate.reference import smooth_reference
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.usd.stage import StageInfo
-
-Float = NDArray[np.float64]
 
 STEP_RATE = 2400.0
 """[Hz] A multiple of the usual record rates, so that records do not drift."""
@@ -139,11 +137,11 @@ class NewtonSimulation:
         """What is commanded, see :class:`~nimbus.datagen.robots.robot.Robot`."""
         return self.robot.action_names
 
-    def present_action(self) -> Float:
+    def present_action(self) -> FloatArray:
         """(A,) the action that asks for the present joint positions [rad, m]."""
         return self.data.qpos[self.qpos_index][self._leading].copy()
 
-    def advance(self, action: Float, *, observe: Callable[[], None] | None = None) -> None:
+    def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
         """Run physics for one record period.
 
         Args:
@@ -174,7 +172,7 @@ class NewtonSimulation:
         self._previous, self._command = second, target
         self.reference = reference
 
-    def _lead_of(self, acceleration: Float) -> Float:
+    def _lead_of(self, acceleration: FloatArray) -> FloatArray:
         """How far ahead of the reference a position command must be for the arm's inertia to follow it [rad, m]."""
         wanted, torque = np.zeros(self.model.nv), np.zeros(self.model.nv)
         wanted[self.dof_index] = acceleration
@@ -198,15 +196,15 @@ class NewtonSimulation:
         """Whether all numbers have stayed finite since the start; MuJoCo starts over silently when they do not."""
         return not any(self.data.warning[warning].number for warning in _UNSTABLE)
 
-    def joint_positions(self) -> Float:
+    def joint_positions(self) -> FloatArray:
         """(J,) arm and gripper joints [rad, m]."""
         return self.data.qpos[self.qpos_index].copy()
 
-    def joint_velocities(self) -> Float:
+    def joint_velocities(self) -> FloatArray:
         """(J,) arm and gripper joints [rad/s, m/s]."""
         return self.data.qvel[self.dof_index].copy()
 
-    def body_pose(self, name: str) -> Float:
+    def body_pose(self, name: str) -> FloatArray:
         """``world_T_body`` (4, 4) of a body."""
         body = self.data.body(name)
         pose = np.eye(4)
@@ -214,11 +212,11 @@ class NewtonSimulation:
         pose[:3, 3] = body.xpos
         return pose
 
-    def body_positions(self) -> Float:
+    def body_positions(self) -> FloatArray:
         """(B, 3) [m] of all bodies, in the order of ``body_names``."""
         return self.data.xpos[1:].copy()
 
-    def body_wxyz(self) -> Float:
+    def body_wxyz(self) -> FloatArray:
         """(B, 4) of all bodies."""
         return self.data.xquat[1:].copy()
 

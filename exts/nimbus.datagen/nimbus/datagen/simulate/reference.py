@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 
-def smooth_reference(first: Float, second: Float, target: Float, u: float, period: float) -> tuple[Float, Float]:
+def smooth_reference(
+    first: FloatArray, second: FloatArray, target: FloatArray, u: float, period: float
+) -> tuple[FloatArray, FloatArray]:
     """Position and velocity on a quadratic B-spline through the last three commands.
 
     Args:

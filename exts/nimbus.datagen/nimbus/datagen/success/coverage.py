@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
-    Float,
     ObjectReference,
     ObjectsReference,
     Outcome,
@@ -62,7 +62,7 @@ class Wiped(Predicate):
         return Outcome(success=False, reason=Reason.NOT_WIPED, detail=detail)
 
 
-def _under(vertices: Float, surface: float, points: Float) -> NDArray[np.bool_]:
+def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[np.bool_]:
     """Which points (N, 2) of a surface are under an object that touches it."""
     lowest = vertices[:, 2].min()
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]

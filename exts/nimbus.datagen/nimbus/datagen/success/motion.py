@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plugin import (
     Field,
-    Float,
     Metres,
     ObjectReference,
     ObjectsReference,
@@ -22,7 +22,7 @@ from nimbus.datagen.plugin import (
 )
 
 
-def moved(world: World, name: str) -> tuple[Float, float]:
+def moved(world: World, name: str) -> tuple[FloatArray, float]:
     """The way (3,) [m] that a thing has come since the start, in the world frame, and the angle of its turn [rad]."""
     start, now = world.start_poses[name], world.pose(name)
     turn = start[:3, :3].T @ now[:3, :3]
@@ -50,7 +50,7 @@ class MovedBy(Predicate):
                 return Outcome(success=False, reason=Reason.NOT_MOVED, detail=detail)
         return None
 
-    def _follows(self, way: Float) -> bool:
+    def _follows(self, way: FloatArray) -> bool:
         if self.along is None:
             return True
         return float(way @ np.array(self.along)) >= float(np.linalg.norm(self.along)) * math.cos(self.tolerance)

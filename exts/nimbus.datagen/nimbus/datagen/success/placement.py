@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import WORLD, find_frame, is_resting_on, measure_gap
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
-    Float,
     Metres,
     ObjectReference,
     ObjectsReference,
@@ -52,7 +52,7 @@ def contains(world: World, container: str, name: str, *, cavity: str | None = No
     return any(bool(np.all(place > low) and np.all(place < high)) for place, low, high in places)
 
 
-def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[Float, Float, Float]]:
+def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     """The rooms inside a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
     if container not in world.objects:
         low, high = world.fixture(container).bounds

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic_core import PydanticCustomError
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import LENGTH, RATIO, Quantity
 from nimbus.datagen.tasks.references import ATTRIBUTES, AttributeRef, Expression, MemberRef, NameRef, ReferenceParser
 
-Float = NDArray[np.float64]
 Vector = tuple[float, float, float]
-Locate = Callable[[Expression, str], Float]
+Locate = Callable[[Expression, str], FloatArray]
 """Where a point (3,) of a thing is in the world [m], by the reference to the thing and the name of the point."""
 
 TOOL = "tool"
@@ -34,7 +33,7 @@ class Point:
     def __str__(self) -> str:
         return written(self.thing) + ("" if self.feature == "center" else f".{self.feature}")
 
-    def at(self, locate: Locate) -> Float:
+    def at(self, locate: Locate) -> FloatArray:
         """Where it is (3,) [m]."""
         return locate(self.thing, self.feature)
 
@@ -49,7 +48,7 @@ class Shifted:
     def __str__(self) -> str:
         return f"{self.start} + [{', '.join(f'{value:.9g}' for value in self.way)}]"
 
-    def at(self, locate: Locate) -> Float:
+    def at(self, locate: Locate) -> FloatArray:
         """Where it is (3,) [m]."""
         return self.start.at(locate) + self.way
 
@@ -64,7 +63,7 @@ class Above:
     def __str__(self) -> str:
         return f"above({written(self.thing)}, {self.height:.9g})"
 
-    def at(self, locate: Locate) -> Float:
+    def at(self, locate: Locate) -> FloatArray:
         """Where it is (3,) [m]."""
         return locate(self.thing, "top") + (0.0, 0.0, self.height)
 
@@ -81,7 +80,7 @@ class Between:
         share = "" if self.share == 0.5 else f", {self.share:.9g}"
         return f"between({self.one}, {self.other}{share})"
 
-    def at(self, locate: Locate) -> Float:
+    def at(self, locate: Locate) -> FloatArray:
         """Where it is (3,) [m]."""
         one, other = self.one.at(locate), self.other.at(locate)
         return one + self.share * (other - one)

@@ -19,8 +19,8 @@ from pydantic_core import PydanticCustomError
 from nimbus.datagen.episode.layout import Camera, Quaternion, Vector
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.geometry.transforms import look_at
 from nimbus.datagen.tasks.presets import expand_cameras, expand_randomization
-from nimbus.datagen.transforms import look_at
 
 Length = Annotated[Metres, Field(gt=0, le=100)]
 Coordinate = Annotated[Metres, Field(ge=-100, le=100)]

@@ -7,10 +7,12 @@ fixtures of the scene, of links of the robot, and ``object.part`` of the moving 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.arrays import FloatArray
 
 if TYPE_CHECKING:
     import mujoco
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.robots.robot import Robot
     from nimbus.datagen.tasks.task_file import Region
     from nimbus.datagen.usd.stage import Fixture, StageInfo
-
-Float: TypeAlias = NDArray[np.float64]
 
 
 class Physics(Protocol):
@@ -69,7 +69,7 @@ class SceneState(Protocol):
         ...
 
     @property
-    def start_poses(self) -> Mapping[str, Float]:
+    def start_poses(self) -> Mapping[str, FloatArray]:
         """``world_T_body`` (4, 4) of objects and fixtures at the start of the attempt."""
         ...
 
@@ -78,11 +78,11 @@ class SceneState(Protocol):
         """Simulation behind it."""
         ...
 
-    def pose(self, name: str) -> Float:
+    def pose(self, name: str) -> FloatArray:
         """``world_T_body`` (4, 4) of an object, a fixture, a part or a robot link."""
         ...
 
-    def bounds(self, name: str) -> tuple[Float, Float]:
+    def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Lower and upper corner (3,) of an object or a fixture along the axes of the world [m]."""
         ...
 
@@ -102,7 +102,7 @@ class SceneState(Protocol):
         """Names of the objects inside an open object."""
         ...
 
-    def cavity(self, name: str) -> tuple[Float, Float]:
+    def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Frame ``world_T_cavity`` (4, 4), and corners (2, 3) [m] in it, of the room inside an object."""
         ...
 
@@ -126,7 +126,7 @@ class SceneState(Protocol):
         """Largest fraction of its range that a part has reached at any instant so far."""
         ...
 
-    def part_pose(self, name: str, part: str = "") -> Float:
+    def part_pose(self, name: str, part: str = "") -> FloatArray:
         """``world_T_part`` (4, 4)."""
         ...
 
@@ -139,11 +139,11 @@ class World(SceneState, Protocol):
         """Views of the robot's arms by name."""
         ...
 
-    def tool_pose(self) -> Float:
+    def tool_pose(self) -> FloatArray:
         """``world_T_tool`` (4, 4)."""
         ...
 
-    def path(self, name: str) -> Sequence[Float]:
+    def path(self, name: str) -> Sequence[FloatArray]:
         """``world_T_body`` (4, 4) at each record of the attempt so far."""
         ...
 
@@ -193,7 +193,7 @@ class Workcell(World, Protocol):
         ...
 
     @property
-    def arm_command(self) -> Float:
+    def arm_command(self) -> FloatArray:
         """(J,) posture last commanded [rad]; plans start from it."""
         ...
 
@@ -207,7 +207,7 @@ class Workcell(World, Protocol):
         """Another arm does something at the same time."""
         ...
 
-    def tool_T_held(self) -> Float:
+    def tool_T_held(self) -> FloatArray:
         """Pose (4, 4) of the held object in the tool frame."""
         ...
 

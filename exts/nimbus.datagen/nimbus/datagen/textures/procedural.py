@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import AnyArray
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.random_streams import generator
@@ -19,7 +20,6 @@ from nimbus.datagen.random_streams import generator
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowFile
 
-Image = NDArray[Any]
 
 SIZE = 384
 """[px] Side of every texture."""
@@ -129,7 +129,7 @@ def picture_hash(path: Path) -> str:
         raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
 
 
-def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> Image:
+def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> AnyArray:
     """Seamless noise of mean 0 and deviation 1, with features of ``size`` of the side.
 
     Args:
@@ -147,13 +147,13 @@ def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, str
     return (values / values.std()).astype(np.float32)
 
 
-def _shift(values: Image, rows: Image) -> Image:
+def _shift(values: AnyArray, rows: AnyArray) -> AnyArray:
     """Move each texel's sample along the rows by a share of the side."""
     index = np.rint((_rows + rows) * SIZE).astype(int) % SIZE
     return values[index, np.arange(SIZE)[None]]
 
 
-def _between(share: Image, low: NDArray, high: NDArray) -> Image:
+def _between(share: AnyArray, low: NDArray, high: NDArray) -> AnyArray:
     share = np.clip(share, 0.0, 1.0)[..., None]
     return (low * (1.0 - share) + high * share).astype(np.float32)
 
@@ -164,7 +164,7 @@ def _pick(rng: np.random.Generator, *palette: tuple[float, float, float], spread
     return np.clip(chosen + rng.uniform(-spread, spread) + rng.uniform(-spread, spread, 3) * 0.5, 0.0, 1.0)
 
 
-def _wood(rng: np.random.Generator) -> Image:
+def _wood(rng: np.random.Generator) -> AnyArray:
     base = _pick(
         rng, (0.72, 0.55, 0.37), (0.56, 0.38, 0.24), (0.82, 0.69, 0.51), (0.42, 0.28, 0.19), (0.66, 0.47, 0.33)
     )
@@ -184,7 +184,7 @@ def _wood(rng: np.random.Generator) -> Image:
     return np.where(seam[..., None], image * 0.55, image)
 
 
-def _marble(rng: np.random.Generator) -> Image:
+def _marble(rng: np.random.Generator) -> AnyArray:
     base = _pick(rng, (0.9, 0.89, 0.87), (0.82, 0.8, 0.76), (0.3, 0.33, 0.33), (0.86, 0.8, 0.72), spread=0.03)
     vein = base * 0.5 if base.mean() > 0.5 else np.minimum(base * 2.4, 0.9)
     warp = 0.02 * _noise(rng, size=0.4, roughness=2.2)
@@ -195,7 +195,7 @@ def _marble(rng: np.random.Generator) -> Image:
     return _between(share, base, vein) + cloud[..., None] * 0.6
 
 
-def _concrete(rng: np.random.Generator) -> Image:
+def _concrete(rng: np.random.Generator) -> AnyArray:
     base = _pick(rng, (0.6, 0.6, 0.58), (0.5, 0.51, 0.52), (0.68, 0.66, 0.62))
     mottle = 0.024 * _noise(rng, size=0.25, roughness=1.1) + 0.025 * _noise(rng, size=0.01, roughness=0.6)
     pores = _noise(rng, size=0.012, roughness=1.5) > 2.6
@@ -203,7 +203,7 @@ def _concrete(rng: np.random.Generator) -> Image:
     return np.where(pores[..., None], image * 0.72, image).astype(np.float32)
 
 
-def _fabric(rng: np.random.Generator) -> Image:
+def _fabric(rng: np.random.Generator) -> AnyArray:
     base = _pick(rng, (0.45, 0.5, 0.58), (0.62, 0.57, 0.5), (0.55, 0.34, 0.32), (0.35, 0.42, 0.37), (0.72, 0.71, 0.68))
     threads = int(rng.integers(40, 64))
     weave = np.sin(2 * np.pi * threads * _rows) * np.sin(2 * np.pi * threads * _columns)
@@ -217,7 +217,7 @@ def _fabric(rng: np.random.Generator) -> Image:
     return image.astype(np.float32)
 
 
-def _tiles(rng: np.random.Generator) -> Image:
+def _tiles(rng: np.random.Generator) -> AnyArray:
     base = _pick(rng, (0.8, 0.79, 0.75), (0.58, 0.55, 0.5), (0.62, 0.68, 0.7), (0.7, 0.52, 0.42))
     other = base if rng.uniform() < 0.6 else np.clip(base * rng.uniform(0.7, 0.9), 0.0, 1.0)
     count = int(rng.integers(4, 9))
@@ -233,7 +233,7 @@ def _tiles(rng: np.random.Generator) -> Image:
     return _between(grout * 0.9, image, np.full(3, base.mean() * 0.62))
 
 
-def _paint(rng: np.random.Generator) -> Image:
+def _paint(rng: np.random.Generator) -> AnyArray:
     base = _pick(
         rng,
         (0.87, 0.86, 0.83),
@@ -247,14 +247,14 @@ def _paint(rng: np.random.Generator) -> Image:
     return (base + roller[..., None]).astype(np.float32)
 
 
-def _plaster(rng: np.random.Generator) -> Image:
+def _plaster(rng: np.random.Generator) -> AnyArray:
     base = _pick(rng, (0.84, 0.81, 0.75), (0.78, 0.76, 0.73), (0.8, 0.72, 0.62))
     strokes = _shift(_noise(rng, size=0.03, roughness=1.2, stretch=0.5), 0.02 * _noise(rng, size=0.3, roughness=1.6))
     relief = (np.roll(strokes, -1, axis=0) - np.roll(strokes, 1, axis=0)) * 1.5
     return (base * (1.0 + 0.035 * relief + 0.02 * strokes)[..., None]).astype(np.float32)
 
 
-def _laminate(rng: np.random.Generator) -> Image:
+def _laminate(rng: np.random.Generator) -> AnyArray:
     base = _pick(rng, (0.88, 0.87, 0.85), (0.7, 0.7, 0.7), (0.32, 0.33, 0.35), (0.78, 0.72, 0.63), (0.55, 0.62, 0.66))
     speckle = _noise(rng, size=0.006, roughness=1.2)
     light, dark = (speckle > 1.9).astype(np.float32), (speckle < -1.9).astype(np.float32)
@@ -262,7 +262,7 @@ def _laminate(rng: np.random.Generator) -> Image:
     return (base * shade[..., None]).astype(np.float32)
 
 
-_PAINTERS: dict[str, Callable[[np.random.Generator], Image]] = {
+_PAINTERS: dict[str, Callable[[np.random.Generator], AnyArray]] = {
     "concrete": _concrete,
     "fabric": _fabric,
     "laminate": _laminate,

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Layout, PlacedObject, part_label
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.usd.materials import apply_materials
 from nimbus.datagen.usd.physics_schemas import adapt_robot, remove_articulation_root, use_own_friction
 from nimbus.datagen.usd.stacked_stage import add_light, define_camera, refer, set_pose
 from nimbus.datagen.usd.stage import StageInfo
-
-Float = NDArray[np.float64]
 
 SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
 _FAR = 100.0
@@ -35,9 +33,9 @@ class BodyMotion:
     """Where all bodies are, at one time or at several."""
 
     names: Sequence[str]
-    positions: Float
+    positions: FloatArray
     """(T, B, 3) [m], world frame"""
-    wxyz: Float
+    wxyz: FloatArray
     """(T, B, 4)"""
     rate: float = 0.0
     """[Hz]; unused when T is 1"""
@@ -242,7 +240,7 @@ def clear_static_poses(written: Any) -> None:
             joint.SetActive(False)
 
 
-def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, Float]:
+def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, FloatArray]:
     """The nearest body above a prim, or none, and where the prim's parent is in its frame."""
     parent = prim.GetParent()
     above = parent

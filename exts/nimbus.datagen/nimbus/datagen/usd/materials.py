@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import surface_image, texture_period
-
-Float = NDArray[np.float64]
 
 _LOOKS = "dressed"
 """Name of the prim that holds what is added, below the thing it is for."""
@@ -97,7 +95,7 @@ class _Painter:
 
         UsdShade.MaterialBindingAPI.Apply(prim).Bind(material)
 
-    def _plain(self, srgb: Float) -> Any:
+    def _plain(self, srgb: FloatArray) -> Any:
         """A material of one colour."""
         key = tuple(np.round(srgb, 4))
         if key not in self._made:
@@ -209,7 +207,7 @@ _CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1
 _FACES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
 
 
-def _color(prim: Any) -> Float:
+def _color(prim: Any) -> FloatArray:
     """The plain colour of a shape, its own or of what it belongs to; sRGB, as the default renderer reads it."""
     from pxr import UsdGeom
 
@@ -218,7 +216,7 @@ def _color(prim: Any) -> Float:
     return np.mean(np.asarray(values, dtype=float), axis=0) if values else np.array(_GREY)
 
 
-def _tint(material: Any, factor: Float) -> None:
+def _tint(material: Any, factor: FloatArray) -> None:
     """Multiply the colour of a material that is there, whether a constant or a picture."""
     from pxr import Gf, Sdf, UsdShade
 

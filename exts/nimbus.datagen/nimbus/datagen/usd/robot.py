@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 from nimbus.datagen.episode.layout import Quaternion, Vector
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.geometry.transforms import quat_multiply, quat_to_matrix
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
-from nimbus.datagen.transforms import quat_multiply, quat_to_matrix
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
 

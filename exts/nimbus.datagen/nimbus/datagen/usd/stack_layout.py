@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
-
-Float = NDArray[np.float64]
 
 NEAR = 0.01
 """[m] Near clip of every camera."""
@@ -40,7 +38,7 @@ class StackLayout:
     """[m] between neighbouring regions, along x and y"""
     far: float
     """[m] far clip of every camera: nothing of a region's own scene lies beyond"""
-    origins: Float
+    origins: FloatArray
     """(K, 3) [m] where each region's world has its origin"""
 
     @property
@@ -49,7 +47,7 @@ class StackLayout:
         return len(self.origins)
 
 
-def stack_layout(count: int, *, bounds: Float, eyes: Float, cameras: Sequence[Camera]) -> StackLayout:
+def stack_layout(count: int, *, bounds: FloatArray, eyes: FloatArray, cameras: Sequence[Camera]) -> StackLayout:
     """Place K regions.
 
     Args:
@@ -70,13 +68,13 @@ def stack_layout(count: int, *, bounds: Float, eyes: Float, cameras: Sequence[Ca
     return StackLayout(spacing=spacing, far=far, origins=region_origins(count, spacing))
 
 
-def far_clip(bounds: Float, eyes: Float) -> float:
+def far_clip(bounds: FloatArray, eyes: FloatArray) -> float:
     """[m] Distance from the cameras to the farthest corner of the scene, and a little more."""
     corners = np.stack(np.meshgrid(*np.asarray(bounds).T, indexing="ij"), axis=-1).reshape(-1, 3)
     return float(np.linalg.norm(corners[None] - np.asarray(eyes)[:, None], axis=-1).max()) * _MARGIN
 
 
-def region_spacing(bounds: Float, eyes: Float, *, far: float, cameras: Sequence[Camera]) -> float:
+def region_spacing(bounds: FloatArray, eyes: FloatArray, *, far: float, cameras: Sequence[Camera]) -> float:
     """[m] Distance at which a neighbour's nearest point is beyond every corner of a view's far plane.
 
     The far clip is a plane across the optical axis: the corners of an image see farther than its middle.
@@ -88,7 +86,7 @@ def region_spacing(bounds: Float, eyes: Float, *, far: float, cameras: Sequence[
     return math.ceil((far * stretch + max(overlap, 0.0)) * _MARGIN / _STEP) * _STEP
 
 
-def region_origins(count: int, spacing: float) -> Float:
+def region_origins(count: int, spacing: float) -> FloatArray:
     """(K, 3) places on a square grid whose middle is near the origin, row by row."""
     columns = math.ceil(math.sqrt(count))
     index = np.arange(count)

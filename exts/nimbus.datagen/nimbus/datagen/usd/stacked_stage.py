@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nimbus.datagen.cameras import camera_poses
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Dome, Lamp, Light
+from nimbus.datagen.geometry.cameras import camera_poses
 from nimbus.datagen.usd.stack_layout import NEAR, StackLayout
 from nimbus.datagen.usd.visual_assets import VisualAssets
-
-Float = NDArray[np.float64]
 
 REGIONS = "/World/Regions"
 PARTITION = "omni:scenePartition"
@@ -55,8 +53,8 @@ def region_paths(index: int, bodies: Sequence[str], cameras: Sequence[Camera]) -
 
 
 def region_poses(
-    cameras: Sequence[Camera], names: Sequence[str], positions: Float, wxyz: Float
-) -> tuple[Float, Float, Float, Float]:
+    cameras: Sequence[Camera], names: Sequence[str], positions: FloatArray, wxyz: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Poses of the bodies (K, B, …) and of the cameras (K, C, …) in their regions, cameras with OpenGL axes.
 
     Args:
@@ -77,8 +75,8 @@ def write_stacked_stage(
     layout: StackLayout,
     *,
     names: Sequence[str],
-    positions: Float,
-    wxyz: Float,
+    positions: FloatArray,
+    wxyz: FloatArray,
     cameras: Sequence[Camera],
     light: Light | None = None,
     dome: Dome | None = None,
@@ -172,7 +170,7 @@ def _add_distant(stage: Any, name: str, light: Light | Lamp) -> None:
     set_pose(lamp.GetPrim(), np.zeros(3), _down_along(np.asarray(light.direction, dtype=float)))
 
 
-def _down_along(direction: Float) -> Float:
+def _down_along(direction: FloatArray) -> FloatArray:
     """The shortest turn from -Z to a direction, which is the way a distant light shines; unit quaternion."""
     x, y, z = direction / np.linalg.norm(direction)
     turn = np.array([1.0 - z, y, -x, 0.0])

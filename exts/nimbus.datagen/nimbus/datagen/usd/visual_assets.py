@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import PlacedObject, SurfaceLook, part_label
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.textures.procedural import surface_image
-from nimbus.datagen.transforms import quat_to_matrix
 from nimbus.datagen.usd.materials import apply_materials, boxes_as_meshes
 
 _LOOKS = "looks"

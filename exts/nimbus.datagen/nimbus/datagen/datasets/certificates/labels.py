@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.render.camera_model.latency import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.transforms import quat_to_matrix
 
 PIXELS = 1.5
 """[px] by which what is seen may be beyond the projection."""
@@ -20,8 +21,6 @@ METRES = 0.01
 """[m] by which depth may be beyond the box: sensors have noise."""
 _NEAR = 0.02
 """[m] Boxes nearer than this, or behind the camera, are not projected."""
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
     return LabelCheck(views=views, problems=tuple(problems))
 
 
-def _compare(frames: CameraFrames, number: int, box: Float, lens: tuple[float, float]) -> Iterator[str]:
+def _compare(frames: CameraFrames, number: int, box: FloatArray, lens: tuple[float, float]) -> Iterator[str]:
     """What does not agree, of one instance in one picture.
 
     Args:
@@ -99,7 +98,7 @@ def _compare(frames: CameraFrames, number: int, box: Float, lens: tuple[float, f
         yield f"is seen {np.median(found):.3f} m away, its pose is {depth.min():.3f} to {depth.max():.3f} m"
 
 
-def _points(labels: Labels, number: int) -> Float:
+def _points(labels: Labels, number: int) -> FloatArray:
     """(P, 3) points spread over an instance's box [m] in its body's frame: a lens bends what is between corners."""
     low, high = labels.boxes_3d[number]
     return np.array([*product(*np.linspace(low, high, 5).T)])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
 from nimbus.datagen.datasets.quality.signals import STATE
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
@@ -24,8 +25,6 @@ _LEVELS = 2.0
 """Levels in the mean that are a difference at all."""
 _STRIP = 4
 """Pictures of an episode that a page shows."""
-
-Small = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ class PictureChecks:
         if count != clip.length:
             yield fail("video_frames", where, f"{count} pictures, expected {clip.length}")
         state = clip.columns.get(STATE)
-        first: Small | None = None
+        first: Float32Array | None = None
         total: Any = 0.0
         looked_at, still = 0, True
         strip: list[NDArray[np.uint8]] = []
@@ -114,7 +113,7 @@ class _FrameWindow:
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.small: list[Small] = []
+        self.small: list[Float32Array] = []
         self.same: list[bool] = []
         """Whether each picture but the first is that before it."""
         self.black: list[int] = []
@@ -189,7 +188,7 @@ def _around(step: NDArray[np.float32], place: int) -> float:
     return float(np.median(np.concatenate([step[max(0, place - 4) : place], step[place + 2 : place + 6]])))
 
 
-def _shrink(picture: NDArray[np.uint8]) -> Small:
+def _shrink(picture: NDArray[np.uint8]) -> Float32Array:
     """A small picture, each pixel the mean of some of its own."""
     every = max(1, picture.shape[0] // _SMALL)
     height, width = picture.shape[0] // every, picture.shape[1] // every
@@ -198,7 +197,7 @@ def _shrink(picture: NDArray[np.uint8]) -> Small:
 
 
 def _look(
-    number: int, camera: str, first: Small, mean: Small, looked_at: int, strip: list[NDArray[np.uint8]]
+    number: int, camera: str, first: Float32Array, mean: Float32Array, looked_at: int, strip: list[NDArray[np.uint8]]
 ) -> CameraStatistics:
     height, width = mean.shape[0] // 2, mean.shape[1] // 2
     tiles = mean[: height * 2, : width * 2].reshape(height, 2, width, 2, 3).mean(axis=(1, 3))

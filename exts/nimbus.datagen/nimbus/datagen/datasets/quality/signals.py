@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
 from nimbus.datagen.datasets.quality.limits import JointLimits
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
@@ -24,8 +24,6 @@ _CLEARLY = 0.9
 """A lead is one when it fits this much better than none."""
 _FOLLOWS = 0.3
 """Of a column's spread: actions this close to a state are positions to go to."""
-
-Float = NDArray[np.float64]
 
 
 class SignalChecks:
@@ -50,7 +48,7 @@ class SignalChecks:
     ) -> None:
         self._stats, self._thresholds, self._limits, self._fps = stats, thresholds, limits, fps
         self._every = max(1, frame_count // _MOST_STEPS)
-        self._steps: list[Float] = []
+        self._steps: list[FloatArray] = []
         self._jumps: list[tuple[str, int, int, float, float]] = []
         self._lags: dict[str, int] = {}
         self.totals: dict[str, dict[str, Any]] = {}
@@ -58,7 +56,7 @@ class SignalChecks:
 
     def add(self, clip: EpisodeView) -> Iterator[Finding]:
         """What is wrong with one episode on its own."""
-        good: dict[str, Float] = {}
+        good: dict[str, FloatArray] = {}
         for name, values in clip.columns.items():
             if values.dtype.kind not in "fiu" or name in COUNTERS or not len(values):
                 continue
@@ -91,7 +89,7 @@ class SignalChecks:
         """What shows in all episodes together."""
         return [*self._find_jumps(), *self._constants(), *self._statistics(), *self._find_lags()]
 
-    def _note_jumps(self, clip: EpisodeView, rows: Float) -> None:
+    def _note_jumps(self, clip: EpisodeView, rows: FloatArray) -> None:
         """What may be a jump once it is known how far joints usually move."""
         step = np.diff(rows, axis=0)
         there, back = step[:-1], step[1:]
@@ -115,7 +113,7 @@ class SignalChecks:
             if size > far[column]:
                 yield fail("jumps", name, f"{STATE}[{column}] jumps by {abs(moved):.3g} in row {row} and back")
 
-    def _still(self, clip: EpisodeView, rows: Float) -> Iterator[Finding]:
+    def _still(self, clip: EpisodeView, rows: FloatArray) -> Iterator[Finding]:
         share = float((np.abs(np.diff(rows, axis=0)).max(axis=1) < self._thresholds.still_step).mean())
         if share > self._thresholds.still_share:
             yield warn("still", clip.name, f"nothing moves in {share:.0%} of it")
@@ -131,12 +129,12 @@ class SignalChecks:
             right = {"min": known["low"], "max": known["high"], "mean": known["sum"] / known["count"]}
             yield from self._wrong(right, self._stats.get(name, {}), name)
 
-    def _compare(self, rows: Float, stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
+    def _compare(self, rows: FloatArray, stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
         if stored:
             right = {"min": rows.min(axis=0), "max": rows.max(axis=0), "mean": rows.mean(axis=0)}
             yield from self._wrong(right, stored, where)
 
-    def _wrong(self, right: Mapping[str, Float], stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
+    def _wrong(self, right: Mapping[str, FloatArray], stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
         scale = np.maximum(right["max"] - right["min"], 1e-9)
         for key, value in right.items():
             found = stored.get(key)
@@ -164,7 +162,7 @@ class SignalChecks:
                 yield fail("action_lag", name, f"actions lead states by {lag} rows, elsewhere by {usual}")
 
 
-def lag_of(state: Float, action: Float) -> int | None:
+def lag_of(state: FloatArray, action: FloatArray) -> int | None:
     """Rows by which actions lead the states that they ask for; None where they are no positions, or nothing moves."""
     columns = min(state.shape[1], action.shape[1])
     count = min(len(state), len(action))

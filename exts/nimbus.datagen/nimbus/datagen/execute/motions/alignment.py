@@ -6,20 +6,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.motions.pushing import plan_straight
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import SceneState, Workcell
 
-Float = NDArray[np.float64]
 
-
-def find_frame(cell: SceneState, name: str, frame: str) -> Float:
+def find_frame(cell: SceneState, name: str, frame: str) -> FloatArray:
     """``object_T_frame`` (4, 4) of a named frame of an object.
 
     Raises:
@@ -32,7 +30,7 @@ def find_frame(cell: SceneState, name: str, frame: str) -> Float:
     return frames[frame]
 
 
-def make_facing_pose(world_T_frame: Float, *, turns: Iterable[float], against: bool = True) -> list[Float]:
+def make_facing_pose(world_T_frame: FloatArray, *, turns: Iterable[float], against: bool = True) -> list[FloatArray]:
     """Poses at a frame with z against its z, or along it, turned about it by some angles [rad]."""
     over = np.diag([1.0, -1.0, -1.0]) if against else np.eye(3)
     poses = []
@@ -43,7 +41,7 @@ def make_facing_pose(world_T_frame: Float, *, turns: Iterable[float], against: b
     return poses
 
 
-def shift_pose(world_T_frame: Float, way: Float) -> Float:
+def shift_pose(world_T_frame: FloatArray, way: FloatArray) -> FloatArray:
     """The pose moved by a way (3,) along the axes of the world [m]."""
     pose = world_T_frame.copy()
     pose[:3, 3] += way
@@ -60,20 +58,20 @@ class Alignment:
         touching: What the object may touch when it arrives.
     """
 
-    def __init__(self, cell: Workcell, name: str, object_T_frame: Float, *, touching: Iterable[str]) -> None:
+    def __init__(self, cell: Workcell, name: str, object_T_frame: FloatArray, *, touching: Iterable[str]) -> None:
         self._cell, self._name, self._frame = cell, name, object_T_frame
         self._touching = (name, *touching)
 
     @property
-    def frame(self) -> Float:
+    def frame(self) -> FloatArray:
         """``world_T_frame`` (4, 4) of the object's frame now."""
         return self._cell.pose(self._name) @ self._frame
 
-    def tool_at(self, world_T_frame: Float) -> Float:
+    def tool_at(self, world_T_frame: FloatArray) -> FloatArray:
         """``world_T_tool`` (4, 4) that brings the object's frame to a pose."""
         return world_T_frame @ np.linalg.inv(self._cell.tool_T_held() @ self._frame)
 
-    def carry(self, poses: Iterable[Float], final: Iterable[Float]) -> Float:
+    def carry(self, poses: Iterable[FloatArray], final: Iterable[FloatArray]) -> FloatArray:
         """Move freely to the first poses that are reached, of which the final ones are reached too.
 
         Returns:
@@ -90,6 +88,6 @@ class Alignment:
         plan = cell.move_to([tool for tool, _ in reached])
         return reached[plan.goal_index][1]
 
-    def line(self, world_T_frame: Float, *, speed: float = 0.1) -> None:
+    def line(self, world_T_frame: FloatArray, *, speed: float = 0.1) -> None:
         """Move the frame straight to a pose; contact with what it joins is expected."""
         plan_straight(self._cell, self.tool_at(world_T_frame), speed=speed, touching=self._touching)

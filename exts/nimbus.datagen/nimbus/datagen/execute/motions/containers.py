@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.motions.release import Release
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _WALL = 0.012
 """[m] Inside the bounds of an open fixture, its walls and a little room."""
@@ -26,7 +25,7 @@ _TURN_COUNT = 12
 """Turns of the object that are tried: those that fit best."""
 
 
-def room_inside(cell: Workcell, name: str) -> tuple[Float, Float, Float]:
+def room_inside(cell: Workcell, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The room inside an open fixture or object: its frame (4, 4) in the world, lower and upper corner (3,) [m].
 
     Raises:
@@ -40,7 +39,7 @@ def room_inside(cell: Workcell, name: str) -> tuple[Float, Float, Float]:
 
 
 def releases_inside(
-    cell: Workcell, name: str, world_T_box: Float, low: Float, high: Float, *, drop: float
+    cell: Workcell, name: str, world_T_box: FloatArray, low: FloatArray, high: FloatArray, *, drop: float
 ) -> Iterator[Release]:
     """Ways to drop the held object into something open, most promising first.
 
@@ -77,7 +76,7 @@ def releases_inside(
             yield world_T_box @ above @ object_T_tool, world_T_box @ release @ object_T_tool
 
 
-def _shifts(cell: Workcell, world_T_box: Float, low: Float, high: Float) -> list[Float]:
+def _shifts(cell: Workcell, world_T_box: FloatArray, low: FloatArray, high: FloatArray) -> list[FloatArray]:
     """Shifts from the middle (2,) [m], furthest first from what lies inside already."""
     size = (high - low)[:2]
     shifts = [np.zeros(2), *(0.25 * size * np.array(sign) for sign in ((1, 0), (-1, 0), (0, 1), (0, -1)))]

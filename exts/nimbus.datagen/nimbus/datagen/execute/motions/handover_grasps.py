@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.motions.grasps import grasp_axes
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.plan.grasp import GraspAxes
-from nimbus.datagen.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _TURNS = np.arange(24) * (2 * np.pi / 24)
 """Ways to come to an axis [rad]."""
@@ -32,7 +31,7 @@ _NEAR = 0.03
 """[m] What is so near to the tool's x-z plane can touch the palm."""
 
 
-def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limit: int = 24) -> list[Float]:
+def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limit: int = 24) -> list[FloatArray]:
     """Tool poses (4, 4) in which the receiver can take an object out of the giver's hand, best first.
 
     Args:
@@ -46,7 +45,7 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
     hand = giver.tool_pose()
     apart = np.linalg.norm(origins - hand[:3, 3], axis=1)
     same_side = frames[:, :, 2] @ hand[:3, 2]
-    away: Float = receiver.pose(name)[:3, 3] - receiver.pose(receiver.base_link())[:3, 3]
+    away: FloatArray = receiver.pose(name)[:3, 3] - receiver.pose(receiver.base_link())[:3, 3]
     away /= np.linalg.norm(away)
     keep = (apart > _APART) & (same_side < _LEAST_ANGLE)
     from_above = _from_above(receiver, axes, name, frames, origins)
@@ -54,7 +53,7 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
     keep &= _depths(axes.vertices, receiver.pose(name), frames, origins) <= axes.gripper.finger_depth
     score = score + np.minimum(apart, _FAR) / _FAR + 0.5 * (frames[:, :, 2] @ away) - 0.3 * same_side
     score = score - 0.3 * np.maximum(frames[:, 2, 2], 0.0) + 0.5 * from_above
-    found: list[Float] = []
+    found: list[FloatArray] = []
     for index in np.flatnonzero(keep)[np.argsort(-score[keep], kind="stable")]:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = frames[index], origins[index]
@@ -65,7 +64,7 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
     return found
 
 
-def _hands(axes: GraspAxes, world: Float) -> tuple[Float, Float, Float]:
+def _hands(axes: GraspAxes, world: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Tool frames (C, 3, 3), origins (C, 3) and how well the pads face the surface, for every way to every axis."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
@@ -77,12 +76,12 @@ def _hands(axes: GraspAxes, world: Float) -> tuple[Float, Float, Float]:
     shape = (len(_TURNS), *closing.shape)
     y = np.broadcast_to(closing, shape).reshape(-1, 3)
     z = approach.reshape(-1, 3)
-    frames: Float = np.stack([np.cross(y, z), y, z], axis=2).astype(float)
+    frames: FloatArray = np.stack([np.cross(y, z), y, z], axis=2).astype(float)
     origins = np.broadcast_to(middles, shape).reshape(-1, 3)
     return frames, origins, np.tile(axes.alignments, len(_TURNS))
 
 
-def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: Float, origins: Float) -> Float:
+def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, origins: FloatArray) -> FloatArray:
     """(C,) how much each approach would point down, were the object at rest: in the best of its rest poses.
 
     A rest pose in which the open fingers would be in the table does not count.
@@ -100,7 +99,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: Float, origi
     return best
 
 
-def _depths(vertices: Float, world: Float, frames: Float, origins: Float) -> Float:
+def _depths(vertices: FloatArray, world: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
     """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
     points = vertices @ world[:3, :3].T + world[:3, 3]
     x = points @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
@@ -108,5 +107,5 @@ def _depths(vertices: Float, world: Float, frames: Float, origins: Float) -> Flo
     return np.where(np.abs(x) < _NEAR, -z, 0.0).max(axis=0, initial=0.0)
 
 
-def _alike(one: Float, other: Float) -> bool:
+def _alike(one: FloatArray, other: FloatArray) -> bool:
     return bool(np.abs(one[:3, 3] - other[:3, 3]).max() < 0.008 and one[:3, 2] @ other[:3, 2] > 0.95)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.articulation import JointedPart, PartGrasp
 from nimbus.datagen.plan.curve import trace_curve
@@ -22,7 +22,6 @@ from nimbus.datagen.tasks.statements import SkillFailure
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _HANDLE_ROOM = 0.011
 """[m] On each side of a handle, when the fingers come to it."""
@@ -195,7 +194,7 @@ class PartManipulator:
         """The straight approach to a grip at which the fingers are clear of everything."""
         scene = self._cell.look()
 
-        def is_clear(q: Float) -> bool:
+        def is_clear(q: FloatArray) -> bool:
             return min(scene.contacts(q).values(), default=np.inf) > _FINGER_CLEARANCE
 
         found = solve_ik(
@@ -213,7 +212,7 @@ class PartManipulator:
             self._attempts[f"approach: {reach.status}"] += 1
         return reach or None
 
-    def _furthest(self, grip: PartGrasp, q: Float, start: float, goal: float, share: float) -> float:
+    def _furthest(self, grip: PartGrasp, q: FloatArray, start: float, goal: float, share: float) -> float:
         """The joint position that a hand gets to; nothing but the part itself may be touched on the way."""
         scene, part = self._cell.look(), self._part
         poses = part.hand_path(grip.world_T_tool, start, goal, share=share)
@@ -240,7 +239,7 @@ class PartManipulator:
             plan = cell.planner.plan_line(scene, cell.arm_command, goal, speed=self._speed)
         cell.follow(plan, touching=[part.label])
 
-    def _gap(self, scene: PlanningScene, q: Float) -> float:
+    def _gap(self, scene: PlanningScene, q: FloatArray) -> float:
         """Distance of the gripper from the part in a posture [m]."""
         with scene.nearer(_MOST_GAP):
             gaps = [
@@ -292,7 +291,7 @@ class PartManipulator:
         cell.follow(chosen, touching=[part.label], opening=cell.robot.gripper.open)
 
 
-def _backed(pose: Float, distance: float) -> Float:
+def _backed(pose: FloatArray, distance: float) -> FloatArray:
     """A tool pose further back along its approach [m]."""
     backed = pose.copy()
     backed[:3, 3] -= distance * pose[:3, 2]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.tasks.statements import SkillFailure
@@ -16,7 +17,6 @@ from nimbus.datagen.tasks.statements import SkillFailure
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _TIPS = 0.004
 """[m] Height of the finger tips above what the object lies on."""
@@ -49,7 +49,7 @@ def plan_straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touch
     cell.follow(plan, touching=bodies)
 
 
-def align_hand(direction: Float, *, lean: float = 0.0) -> Float:
+def align_hand(direction: FloatArray, *, lean: float = 0.0) -> FloatArray:
     """Orientation (3, 3) of a hand that points down, its fingers side by side across a level direction (2,).
 
     Args:
@@ -65,7 +65,7 @@ def align_hand(direction: Float, *, lean: float = 0.0) -> Float:
 def push_object(
     cell: Workcell,
     name: str,
-    target: Float,
+    target: FloatArray,
     *,
     tolerance: float,
     strokes: int,
@@ -104,14 +104,14 @@ def push_object(
         raise SkillFailure(Reason.OFF_TARGET, f"{name} is {left * 100:.1f} cm off")
 
 
-def object_center(cell: Workcell, name: str) -> Float:
+def object_center(cell: Workcell, name: str) -> FloatArray:
     """Middle (2,) of an object's outline, x, y in the world [m]."""
     lower, upper = cell.bounds(name)
     return ((lower + upper) / 2)[:2]
 
 
 def _stroke(
-    cell: Workcell, name: str, way: Float, *, reach: float | None, speed: float, touching: tuple[str, ...]
+    cell: Workcell, name: str, way: FloatArray, *, reach: float | None, speed: float, touching: tuple[str, ...]
 ) -> float:
     """One push; how far the object's middle was ahead of the tool at its end [m]."""
     distance = float(np.linalg.norm(way))
@@ -147,7 +147,9 @@ def _stroke(
     return reached
 
 
-def _come_behind(cell: Workcell, hand: Float, contact: Float, direction: Float, width: float, over: float) -> Float:
+def _come_behind(
+    cell: Workcell, hand: FloatArray, contact: FloatArray, direction: FloatArray, width: float, over: float
+) -> FloatArray:
     """Go down behind an object; half a turn of the hand (4, 4), or none, that was nearer.
 
     Raises:

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.support_heights import measure_support_heights
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
-Release = tuple[Float, Float]
+Release = tuple[FloatArray, FloatArray]
 """Two poses ``world_T_tool`` (4, 4): above, and where the fingers open."""
 
-SIDES: dict[str, Float] = {
+SIDES: dict[str, FloatArray] = {
     "left": np.array([0.0, 1.0]),
     "right": np.array([0.0, -1.0]),
     "behind": np.array([1.0, 0.0]),
@@ -48,21 +47,21 @@ _CELLS = 7
 class ReleaseSpot:
     """Where to put an object."""
 
-    position: Float
+    position: FloatArray
     """(2,) x, y in the world [m]"""
-    side: Float = field(default_factory=lambda: np.zeros(2))
+    side: FloatArray = field(default_factory=lambda: np.zeros(2))
     """(2,) on which side of that point the object's outline is: ``(0, 1)`` for beyond it along y, zero for around."""
     room: float | None = _FINGERS
     """The outline must be over one level surface and so far from everything [m]; None where neither matters."""
 
 
-def nearest_rest_pose(model: ObjectModel, rotation: Float) -> RestPose:
+def nearest_rest_pose(model: ObjectModel, rotation: FloatArray) -> RestPose:
     """The rest pose that an object in this orientation, (3, 3) ``world_R_object``, is least tilted from."""
     up = rotation.T @ (0.0, 0.0, 1.0)
     return max(model.rest_poses, key=lambda rest: float(quat_to_matrix(rest.wxyz).T[:, 2] @ up))
 
 
-def heading(rotation: Float) -> float:
+def heading(rotation: FloatArray) -> float:
     """Angle about the vertical of the most level of a frame's axes x and y, (3, 3) ``world_R_frame`` [rad]."""
     axis = 0 if abs(rotation[2, 0]) <= abs(rotation[2, 1]) else 1
     angle = float(np.arctan2(rotation[1, axis], rotation[0, axis]))
@@ -102,7 +101,9 @@ def release_poses(
         yield above @ object_T_tool, release @ object_T_tool
 
 
-def _standing_height(cell: Workcell, points: Float, origin: Float, top: float, room: float | None) -> float | None:
+def _standing_height(
+    cell: Workcell, points: FloatArray, origin: FloatArray, top: float, room: float | None
+) -> float | None:
     """Height at which a shape, (n, 3) points about its origin, touches what is below; None where it cannot stand."""
     lower, upper = points.min(axis=0), points.max(axis=0)
     grid = _grid(lower[:2], upper[:2], 5)
@@ -119,12 +120,12 @@ def _standing_height(cell: Workcell, points: Float, origin: Float, top: float, r
     return height
 
 
-def _grid(lower: Float, upper: Float, count: int) -> Float:
+def _grid(lower: FloatArray, upper: FloatArray, count: int) -> FloatArray:
     x, y = (np.linspace(lower[axis], upper[axis], count) for axis in range(2))
     return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 
 
-def similar_yaws(turn: Float, *, along: Float | None = None) -> list[float]:
+def similar_yaws(turn: FloatArray, *, along: FloatArray | None = None) -> list[float]:
     """Headings to try [rad], the smallest turn first.
 
     Args:
@@ -139,12 +140,14 @@ def similar_yaws(turn: Float, *, along: Float | None = None) -> list[float]:
     return [first + change for change in (0.0, quarter, -quarter, 2 * quarter)]
 
 
-def find_spots_inside(center: Float, size: Float, *, rng: np.random.Generator, count: int = 24) -> list[ReleaseSpot]:
+def find_spots_inside(
+    center: FloatArray, size: FloatArray, *, rng: np.random.Generator, count: int = 24
+) -> list[ReleaseSpot]:
     """Random spots of a rectangle on a surface, (2,) [m]."""
     return [ReleaseSpot(center + rng.uniform(-0.5, 0.5, size=2) * size) for _ in range(count)]
 
 
-def find_spots_on(lower: Float, upper: Float) -> list[ReleaseSpot]:
+def find_spots_on(lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
     """Free spots by distance from the middle of (2,) corners, and at last the middle, whatever is there."""
     middle = (lower + upper) / 2
     inner = _grid(lower + (upper - lower) * 0.1, upper - (upper - lower) * 0.1, _CELLS)
@@ -152,7 +155,7 @@ def find_spots_on(lower: Float, upper: Float) -> list[ReleaseSpot]:
     return [*map(ReleaseSpot, inner), ReleaseSpot(middle, room=None)]
 
 
-def find_spots_beside(lower: Float, upper: Float, *, sides: Iterable[str], gap: float) -> list[ReleaseSpot]:
+def find_spots_beside(lower: FloatArray, upper: FloatArray, *, sides: Iterable[str], gap: float) -> list[ReleaseSpot]:
     """Next to an outline, (2,) corners [m], with a gap between."""
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     room = max(0.0, min(_FINGERS, gap - 0.005))

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.motions.release import FIRST_OPENING, Release
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _BATCH = 4
 _BACK = 0.08
@@ -85,7 +84,7 @@ def retreat(
     cell: Workcell,
     name: str,
     *,
-    ways: Sequence[Float] | None = None,
+    ways: Sequence[FloatArray] | None = None,
     touching: Iterable[str] = (),
     among_released: bool = True,
     speed: float = 0.35,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
-Float = NDArray[np.float64]
 
 _JUMP = 0.25
 """[rad] A joint that must move further in a record period cannot follow."""
@@ -21,14 +20,14 @@ _AHEAD = 2
 """Record periods from a command until the arm is there."""
 
 
-def velocity(cell: Workcell, name: str, *, periods: int = 4) -> Float:
+def velocity(cell: Workcell, name: str, *, periods: int = 4) -> FloatArray:
     """Mean velocity (3,) of an object while the arm holds still for some record periods [m/s]."""
     before = cell.pose(name)[:3, 3]
     cell.wait(periods)
     return (cell.pose(name)[:3, 3] - before) * cell.simulation.rate / periods
 
 
-def track_object(cell: Workcell, name: str, speed: Float, object_T_tool: Float, *, periods: int = 45) -> None:
+def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: FloatArray, *, periods: int = 45) -> None:
     """Move freely to where the tool will be beside a moving object when it gets there.
 
     Args:
@@ -65,10 +64,10 @@ class Tracker:
         speed: (3,) its velocity [m/s].
     """
 
-    def __init__(self, cell: Workcell, name: str, speed: Float) -> None:
+    def __init__(self, cell: Workcell, name: str, speed: FloatArray) -> None:
         self._cell, self._name, self._speed = cell, name, speed
 
-    def step(self, object_T_tool: Float, *, opening: float | None = None) -> None:
+    def step(self, object_T_tool: FloatArray, *, opening: float | None = None) -> None:
         """One record period towards where the tool should be by then.
 
         Raises:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nimbus.datagen.transforms import quat_from_matrix
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_matrix
 
 if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import SimulatedWorkcell
 
-Float = NDArray[np.float64]
 
 _BETWEEN_ARMS = 0.02
 """[m] Two arms that move at the same time keep this distance, looked at so many times a period:"""
 _LOOKS = 4
 
 
-def paths_conflict(one: SimulatedWorkcell, positions: Float, other: SimulatedWorkcell) -> bool:
+def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: SimulatedWorkcell) -> bool:
     """Whether a plan that one arm begins now comes near the rest of the plan that another one follows."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
@@ -43,14 +42,14 @@ def paths_conflict(one: SimulatedWorkcell, positions: Float, other: SimulatedWor
     return False
 
 
-def _put(cell: SimulatedWorkcell, qpos: Float, name: str, world_T_object: Float) -> None:
+def _put(cell: SimulatedWorkcell, qpos: FloatArray, name: str, world_T_object: FloatArray) -> None:
     """Write where a free body is into a position vector."""
     address = cell.position_address(name)
     qpos[address : address + 3] = world_T_object[:3, 3]
     qpos[address + 3 : address + 7] = quat_from_matrix(world_T_object[:3, :3])
 
 
-def _row(positions: Float, moment: float) -> Float:
+def _row(positions: FloatArray, moment: float) -> FloatArray:
     """A plan between its rows; it stays at its end."""
     last = len(positions) - 1
     row = min(int(moment), last)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.objects.articulated.solids import CREASE, Solids, TextureMapping
 from nimbus.datagen.objects.mass import mass_properties
-from nimbus.datagen.objects.model import Float, Handle, Joint, MovingPart, Pressing
+from nimbus.datagen.objects.model import Handle, Joint, MovingPart, Pressing
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
@@ -25,10 +26,10 @@ class Link:
     """Of its stuff, relative to that of the base."""
     handles: list[Handle] = field(default_factory=list)
     pressings: list[Pressing] = field(default_factory=list)
-    frames: dict[str, Float] = field(default_factory=dict)
-    cavities: dict[str, Float] = field(default_factory=dict)
+    frames: dict[str, FloatArray] = field(default_factory=dict)
+    cavities: dict[str, FloatArray] = field(default_factory=dict)
 
-    def part(self, origin: Float, mass: float) -> MovingPart:
+    def part(self, origin: FloatArray, mass: float) -> MovingPart:
         """The part of a model whose own frame has its origin at a point of the assembly."""
         here = self.joint.origin
         surface = self.solids.surface
@@ -60,24 +61,24 @@ class Assembly:
     looks: TextureMapping
     base: Solids
     links: list[Link] = field(default_factory=list)
-    frames: dict[str, Float] = field(default_factory=dict)
+    frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) by name, as of an object"""
-    cavities: dict[str, Float] = field(default_factory=dict)
+    cavities: dict[str, FloatArray] = field(default_factory=dict)
 
 
-def move_frames(frames: dict[str, Float], shift: Float) -> dict[str, Float]:
+def move_frames(frames: dict[str, FloatArray], shift: FloatArray) -> dict[str, FloatArray]:
     """Frames with their origins shifted."""
     step = np.zeros((4, 4))
     step[:3, 3] = shift
     return {name: frame + step for name, frame in frames.items()}
 
 
-def unit(vector: ArrayLike) -> Float:
+def unit(vector: ArrayLike) -> FloatArray:
     """A direction."""
     return np.asarray(vector, dtype=float) / np.linalg.norm(vector)
 
 
-def frame(position: ArrayLike, z: ArrayLike) -> Float:
+def frame(position: ArrayLike, z: ArrayLike) -> FloatArray:
     """(4, 4) frame at a point with a given z axis; x is level where it can be."""
     out = np.eye(4)
     out[:3, 2], out[:3, 3] = unit(z), position

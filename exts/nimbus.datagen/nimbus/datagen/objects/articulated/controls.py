@@ -7,16 +7,17 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Radians, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge, slide
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Handle, Pressing
+from nimbus.datagen.objects.model import Handle, Pressing
 
 _DOWN = np.array((0.0, 0.0, -1.0))
 
 
-def _panel(looks: TextureMapping, size: Float) -> Solids:
+def _panel(looks: TextureMapping, size: FloatArray) -> Solids:
     """A box with a rim around its face."""
     width, depth, height = size
     solids = Solids(looks)
@@ -37,7 +38,7 @@ class Knob(StrictModel):
     radius: Range[Metres] = (0.02, 0.026)
     range: Annotated[Radians, Field(gt=0.2, le=5.0)] = np.radians(180)
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         looks = TextureMapping(
             {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "knob": (0.05, 0.05), "mark": (0.01, 0.01)}
@@ -76,7 +77,7 @@ class Button(StrictModel):
     radius: Range[Metres] = (0.02, 0.03)
     travel: Metres = Field(0.008, gt=0.002, le=0.03)
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         looks = TextureMapping(
             {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "button": (0.05, 0.05), "collar": (0.1, 0.01)}
@@ -100,7 +101,7 @@ class Switch(StrictModel):
     family: Literal["switch"]
     range: Annotated[Radians, Field(gt=0.2, le=2.5)] = np.radians(80)
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         looks = TextureMapping(
             {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "lever": (0.02, 0.08), "tip": (0.03, 0.03)}

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, slide
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float
 
 _WALL, _EDGE = 0.012, 0.006
 """[m] Thickness of the sides, and how far they stand above the belt."""
@@ -32,7 +32,7 @@ class Conveyor(StrictModel):
     start: Metres = 0.12
     """Length of the belt's end where things start."""
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         looks = TextureMapping({"frame": (width, height), "belt": (width, depth), "roller": (0.1, 0.1)})

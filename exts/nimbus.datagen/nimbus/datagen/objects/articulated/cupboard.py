@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Pressing
+from nimbus.datagen.objects.model import Pressing
 
 _WALL, _FRONT = 0.012, 0.016
 _STANDOFF = 0.045
@@ -23,7 +24,7 @@ class Cupboard(StrictModel):
     hinges: Annotated[tuple[Literal["left", "right"], ...], Field(min_length=1)] = ("left", "right")
     shelf: bool = True
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         side = 1.0 if self.hinges[rng.integers(len(self.hinges))] == "left" else -1.0

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, slide
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Pressing
+from nimbus.datagen.objects.model import Pressing
 
 _WALL, _BOARD = 0.012, 0.006
 """[m] Of the case, and of a drawer's tray."""
@@ -26,7 +27,7 @@ class DrawerCabinet(StrictModel):
     family: Literal["drawer_cabinet"]
     drawers: Range[Annotated[int, Field(ge=1, le=3)]] = (1, 3)
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         count = int(rng.integers(self.drawers[0], self.drawers[1] + 1))
@@ -41,7 +42,7 @@ class DrawerCabinet(StrictModel):
         return assembly
 
 
-def _case(looks: TextureMapping, size: Float, count: int) -> Solids:
+def _case(looks: TextureMapping, size: FloatArray, count: int) -> Solids:
     width, depth, height = size
     case, half = Solids(looks), width / 2
     case.box((0, -half, 0), (depth, -half + _WALL, height), "case")

@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Pressing
+from nimbus.datagen.objects.model import Pressing
 
 _LID = 0.008
 
@@ -19,7 +20,7 @@ class Laptop(StrictModel):
 
     family: Literal["laptop"]
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         half, top = width / 2, height - _LID

@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Pressing
+from nimbus.datagen.objects.model import Pressing
 
 _WALL, _LID = 0.007, 0.01
 _STANDOFF = 0.036
@@ -20,7 +21,7 @@ class LiddedBox(StrictModel):
 
     family: Literal["lidded_box"]
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         half, top = width / 2, height - _LID
@@ -45,7 +46,7 @@ class LiddedBox(StrictModel):
         )
 
 
-def _lid(looks: TextureMapping, size: Float) -> Link:
+def _lid(looks: TextureMapping, size: FloatArray) -> Link:
     width, depth, height = size
     half, low = width / 2, height - _LID + 0.001
     solids = Solids(looks)

@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, bar, frame, hinge, slide
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Pressing
+from nimbus.datagen.objects.model import Pressing
 
 _WALL, _FRONT = 0.014, 0.022
 _STANDOFF = 0.045
@@ -21,7 +22,7 @@ class Microwave(StrictModel):
 
     family: Literal["microwave"]
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         half, split = width / 2, -width / 2 + 0.1

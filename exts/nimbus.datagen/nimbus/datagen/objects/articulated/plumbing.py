@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Radians, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.articulated.assembly import Assembly, Link, hinge
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
-from nimbus.datagen.objects.model import Float, Handle
+from nimbus.datagen.objects.model import Handle
 
 _DOWN = np.array((0.0, 0.0, -1.0))
 _SPOKES = 3
@@ -25,7 +26,7 @@ class Valve(StrictModel):
     rim: Metres = 0.014
     range: Annotated[Radians, Field(gt=0.2, le=5.0)] = np.radians(120)
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, depth, height = size
         looks = TextureMapping(
@@ -72,7 +73,7 @@ class Faucet(StrictModel):
     lever: Range[Metres] = (0.09, 0.11)
     range: Annotated[Radians, Field(gt=0.2, le=3.0)] = np.radians(90)
 
-    def assemble(self, size: Float, rng: np.random.Generator) -> Assembly:
+    def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """One variant of a given size [m]."""
         width, reach, height = size
         looks = TextureMapping(

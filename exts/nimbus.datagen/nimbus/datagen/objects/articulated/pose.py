@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.objects.model import Float, MovingPart, ObjectModel
-from nimbus.datagen.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.objects.model import MovingPart, ObjectModel
 
 _STILL = (1.0, 0.0, 0.0, 0.0)
 _SWEEP = np.linspace(0.0, 1.0, 7)
 
 
-def object_T_part(part: MovingPart, position: float) -> Float:
+def object_T_part(part: MovingPart, position: float) -> FloatArray:
     """Pose (4, 4) of a part in its object's frame at a joint position [rad or m]."""
     joint = part.joint
     if joint.kind == "slide":
@@ -19,7 +20,7 @@ def object_T_part(part: MovingPart, position: float) -> Float:
     return make_transform(joint.origin, quat_from_axis_angle(joint.axis, position))
 
 
-def joint_position(part: MovingPart, world_T_object: Float, world_T_part: Float) -> float:
+def joint_position(part: MovingPart, world_T_object: FloatArray, world_T_part: FloatArray) -> float:
     """The joint position [rad or m] that two poses (4, 4) tell."""
     joint, here = part.joint, np.linalg.inv(world_T_object) @ world_T_part
     if joint.kind == "slide":
@@ -33,7 +34,7 @@ def joint_position(part: MovingPart, world_T_object: Float, world_T_part: Float)
     return angle + 2 * np.pi * round((middle - angle) / (2 * np.pi))
 
 
-def swept_vertices(model: ObjectModel) -> Float:
+def swept_vertices(model: ObjectModel) -> FloatArray:
     """(n, 3) vertices of an object, and of its parts everywhere that they can be, in its own frame [m]."""
     swept = [model.vertices]
     for part in model.parts:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.objects.model import Float, Int
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.shape import Piece, TextureRegion
 
@@ -36,7 +36,7 @@ class TextureMapping:
             u, v = (column / _COLUMNS, (column + 1) / _COLUMNS), (row / rows, (row + 1) / rows)
             self.regions[name] = TextureRegion(u=u, v=v, size=size)
 
-    def map(self, name: str, shares: Float) -> Float:
+    def map(self, name: str, shares: FloatArray) -> FloatArray:
         """Texture coordinates (n, 2) of shares (n, 2) of a part."""
         region = self.regions[name]
         low, high = np.array([region.u[0], region.v[0]]), np.array([region.u[1], region.v[1]])
@@ -47,9 +47,9 @@ class TextureMapping:
 class SolidSurface:
     """Triangles with three corners of their own each."""
 
-    vertices: Float
-    faces: Int
-    uvs: Float
+    vertices: FloatArray
+    faces: IndexArray
+    uvs: FloatArray
 
 
 class Solids:
@@ -103,7 +103,7 @@ class Solids:
         corners = np.array([(a, c, b, a, d, c) for a, b, c, d in quads]).reshape(-1, 3)
         self._add(corners, look)
 
-    def hull(self, points: Float, look: str, *, contact: Float | None) -> None:
+    def hull(self, points: FloatArray, look: str, *, contact: FloatArray | None) -> None:
         """A convex solid, and what it is in contact; None: it is only seen."""
         hull = ConvexHull(points)
         corners = points[hull.simplices]
@@ -114,7 +114,7 @@ class Solids:
         if contact is not None:
             self.pieces.append(convex_hull(contact))
 
-    def _add(self, corners: Float, look: str) -> None:
+    def _add(self, corners: FloatArray, look: str) -> None:
         """Triangles, three rows each; each is mapped along the axis that it faces most."""
         low, high = corners.min(axis=0), corners.max(axis=0)
         shares = (corners - low) / np.maximum(high - low, 1e-9)
@@ -149,7 +149,7 @@ def join_surfaces(surfaces: Iterable[SolidSurface]) -> SolidSurface:
     )
 
 
-def ring_points(start: ArrayLike, end: ArrayLike, radius: float, sides: int) -> Float:
+def ring_points(start: ArrayLike, end: ArrayLike, radius: float, sides: int) -> FloatArray:
     """(2 sides, 3) corners of a prism around an axis, those of the start first."""
     start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     axis = (end - start) / np.linalg.norm(end - start)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nimbus.datagen.objects.model import Float, MovingPart, ObjectModel
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.objects.model import MovingPart, ObjectModel
 from nimbus.datagen.objects.usd import add_body, add_contact, add_visual
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _add_joint(stage: Usd.Stage, path: str, part: MovingPart) -> None:
     joint.GetPrim().CreateAttribute("nimbus:friction", Sdf.ValueTypeNames.Float, custom=True).Set(part.joint.friction)
 
 
-def _turned_x(axis: Float) -> tuple[float, float, float, float]:
+def _turned_x(axis: FloatArray) -> tuple[float, float, float, float]:
     """The rotation, wxyz, that takes x to an axis."""
     x = np.array((1.0, 0.0, 0.0))
     if axis @ x < -0.999999:

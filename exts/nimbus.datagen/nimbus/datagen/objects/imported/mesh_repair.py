@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.settings import METRES, AssetSettings
 from nimbus.datagen.objects.imported.surface import ImportedSurface
-from nimbus.datagen.objects.model import Float, Int
 
 _SMALLEST, _LARGEST = 0.003, 1.5
 """Of the longest side [m]."""
@@ -56,7 +56,7 @@ def _likely_unit(numbers: float, said_in: str, settings: AssetSettings) -> str:
     return f"write a 'unit' or a 'scale' in {said_in}"
 
 
-def _said(extent: Float) -> str:
+def _said(extent: FloatArray) -> str:
     return " x ".join(_length(side) for side in extent.tolist()) + " large"
 
 
@@ -66,7 +66,7 @@ def _length(metres: float) -> str:
     )
 
 
-def close_mesh(points: Float, faces: Int, path: Path) -> tuple[Float, Int]:
+def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[FloatArray, IndexArray]:
     """The same surface, closed and facing outwards.
 
     Doubled and degenerate faces are left out, faces turned alike, and small holes closed with a fan.
@@ -88,7 +88,7 @@ def close_mesh(points: Float, faces: Int, path: Path) -> tuple[Float, Int]:
     return points, np.ascontiguousarray(faces if volume > 0 else faces[:, ::-1])
 
 
-def _proper(faces: Int) -> Int:
+def _proper(faces: IndexArray) -> IndexArray:
     """Without faces that name a point twice or come twice."""
     different = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
     faces = faces[different]
@@ -96,7 +96,7 @@ def _proper(faces: Int) -> Int:
     return faces[np.sort(first)]
 
 
-def _border(faces: Int) -> Int:
+def _border(faces: IndexArray) -> IndexArray:
     """(e, 2) directed edges whose opposite is not there equally often."""
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
     size = int(edges.max(initial=0)) + 1
@@ -109,7 +109,7 @@ def _border(faces: Int) -> Int:
     return np.column_stack([left // size, left % size])
 
 
-def _turned_alike(faces: Int) -> Int:
+def _turned_alike(faces: IndexArray) -> IndexArray:
     """Faces turned over so that neighbours agree about the outside.
 
     Each face stands in a graph twice, as it is and turned over; neighbours are joined where they agree.
@@ -130,7 +130,7 @@ def _turned_alike(faces: Int) -> Int:
     return np.where(over[:, None], faces[:, ::-1], faces)
 
 
-def _filled(points: Float, faces: Int) -> tuple[Float, Int]:
+def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
     """Close each small hole with a fan about its middle."""
     after: dict[int, list[int]] = {}
     for start, end in _border(faces)[:, ::-1].tolist():
@@ -154,6 +154,6 @@ def _filled(points: Float, faces: Int) -> tuple[Float, Int]:
     return np.vstack([points, extra]), np.vstack([faces, np.array(fans, dtype=np.int32)])
 
 
-def _volume(points: Float, faces: Int) -> float:
+def _volume(points: FloatArray, faces: IndexArray) -> float:
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6

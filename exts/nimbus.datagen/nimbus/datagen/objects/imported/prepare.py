@@ -12,6 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy.spatial import ConvexHull, KDTree
 
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.meshes.decimate import decimate
@@ -19,7 +20,6 @@ from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_m
 from nimbus.datagen.objects.imported.read import read_surface
 from nimbus.datagen.objects.imported.settings import AssetSettings
 from nimbus.datagen.objects.imported.surface import ImportedSurface
-from nimbus.datagen.objects.model import Float, Image, Int
 from nimbus.datagen.objects.shapes.contact import limited_hull
 from nimbus.datagen.objects.shapes.shape import Piece, smooth_normals
 
@@ -40,14 +40,14 @@ _THRESHOLD = 0.04
 class PreparedMesh:
     """What is kept of a mesh, z up, in metres, in the file's own frame."""
 
-    vertices: Float
-    faces: Int
-    normals: Float
-    uvs: Float
-    texture: Image
-    solid_vertices: Float
+    vertices: FloatArray
+    faces: IndexArray
+    normals: FloatArray
+    uvs: FloatArray
+    texture: ImageArray
+    solid_vertices: FloatArray
     """The closed surface, not simplified, for mass."""
-    solid_faces: Int
+    solid_faces: IndexArray
     pieces: tuple[Piece, ...]
 
 
@@ -92,7 +92,7 @@ def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
     )
 
 
-def _simplified(points: Float, faces: Int, most: int) -> tuple[Float, Int]:
+def _simplified(points: FloatArray, faces: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
     for tolerance in _TOLERANCES:
         if len(faces) <= most:
             break
@@ -100,7 +100,7 @@ def _simplified(points: Float, faces: Int, most: int) -> tuple[Float, Int]:
     return points, faces
 
 
-def _transferred(surface: ImportedSurface, corners: Float) -> Float:
+def _transferred(surface: ImportedSurface, corners: FloatArray) -> FloatArray:
     """(m, 3, 2) places in the texture: each face continues the map of the old face that is nearest and faces alike."""
     old = surface.corners
     if len(old) == len(corners) and np.allclose(old, corners, atol=1e-9):
@@ -118,12 +118,12 @@ def _transferred(surface: ImportedSurface, corners: Float) -> Float:
     return uv[:, :1] + weights[..., :1] * (uv[:, 1:2] - uv[:, :1]) + weights[..., 1:] * (uv[:, 2:] - uv[:, :1])
 
 
-def _normals(corners: Float) -> Float:
+def _normals(corners: FloatArray) -> FloatArray:
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     return cross / np.maximum(np.linalg.norm(cross, axis=1, keepdims=True), 1e-18)
 
 
-def _cut(points: Float, faces: Int, most: int) -> tuple[Piece, ...]:
+def _cut(points: FloatArray, faces: IndexArray, most: int) -> tuple[Piece, ...]:
     """Convex pieces of a closed surface: its hull where that is nearly the same, else those of coacd."""
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from PIL import Image as PillowImage
 
+from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
-from nimbus.datagen.objects.model import Float, Image
 
 USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 SUFFIXES = (".obj", ".glb", ".gltf", ".stl", ".ply", *USD_SUFFIXES)
@@ -89,13 +89,13 @@ def _surface(mesh: Any) -> ImportedSurface:
     return color_surface(corners, colors)
 
 
-def _image(visual: Any) -> Image | None:
+def _image(visual: Any) -> ImageArray | None:
     material = getattr(visual, "material", None)
     picture = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
     return None if picture is None else texel_colors(picture)
 
 
-def texel_colors(picture: PillowImage.Image) -> Image:
+def texel_colors(picture: PillowImage.Image) -> ImageArray:
     """(H, W, 3) of a picture, as large as a texture may be at most."""
     picture = picture.convert("RGB")
     share = min(_TEXTURE_SIDE / max(picture.size), 1.0)
@@ -112,7 +112,7 @@ def join_surfaces(
             corners=np.zeros((0, 3, 3)), uvs=np.zeros((0, 3, 2)), texture=np.zeros((1, 1, 3), np.uint8)
         )
         return empty
-    textures: list[Image] = []
+    textures: list[ImageArray] = []
     for part in parts:
         if not any(part.texture is known or np.array_equal(part.texture, known) for known in textures):
             textures.append(part.texture)
@@ -131,7 +131,7 @@ def join_surfaces(
     )
 
 
-def _side_by_side(textures: list[Image]) -> tuple[Image, list[tuple[float, float, float]]]:
+def _side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[float, float, float]]]:
     """One picture, and of each texture the window of u and the least v."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]
@@ -144,7 +144,7 @@ def _side_by_side(textures: list[Image]) -> tuple[Image, list[tuple[float, float
     return texel_colors(PillowImage.fromarray(sheet)), windows
 
 
-def _into(uvs: Float, window: tuple[float, float, float]) -> Float:
+def _into(uvs: FloatArray, window: tuple[float, float, float]) -> FloatArray:
     inside = uvs - np.floor(uvs.mean(axis=1, keepdims=True))
     inside = np.clip(inside, 0.002, 0.998)
     u = window[0] + inside[..., 0] * (window[1] - window[0])

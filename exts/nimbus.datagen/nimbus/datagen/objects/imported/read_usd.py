@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from PIL import Image as PillowImage
 
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
-from nimbus.datagen.objects.model import Float, Image, Int
 
 _GREY = (170, 170, 172)
 
@@ -43,7 +43,7 @@ def read_usd(path: Path) -> ImportedSurface:
     return join_surfaces(parts, metres=metres, unit_is_known=True, up=str(UsdGeom.GetStageUpAxis(stage)).lower())
 
 
-def _surfaces(mesh: Any, transform: Float, path: Path) -> list[ImportedSurface]:
+def _surfaces(mesh: Any, transform: FloatArray, path: Path) -> list[ImportedSurface]:
     points, counts, indices = (
         getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
     )
@@ -64,7 +64,7 @@ def _surfaces(mesh: Any, transform: Float, path: Path) -> list[ImportedSurface]:
     return [color_surface(corners, np.tile(_display_color(mesh), (len(corners), 1)))]
 
 
-def _fans(counts: Int) -> Int:
+def _fans(counts: IndexArray) -> IndexArray:
     """(m, 3) places in the list of face corners: every polygon as a fan of triangles."""
     starts = np.cumsum(counts) - counts
     triangles = [
@@ -75,7 +75,7 @@ def _fans(counts: Int) -> Int:
     return np.array(triangles, dtype=np.int32).reshape(-1, 3)
 
 
-def _uvs(mesh: Any, indices: Int, places: Int) -> Float | None:
+def _uvs(mesh: Any, indices: IndexArray, places: IndexArray) -> FloatArray | None:
     from pxr import UsdGeom
 
     api = UsdGeom.PrimvarsAPI(mesh)
@@ -89,7 +89,7 @@ def _uvs(mesh: Any, indices: Int, places: Int) -> Float | None:
     return values[chosen] if len(values) > chosen.max(initial=-1) else None
 
 
-def _image(mesh: Any, path: Path) -> Image | None:
+def _image(mesh: Any, path: Path) -> ImageArray | None:
     from pxr import Ar, UsdShade
 
     from nimbus.datagen.objects.imported.read import texel_colors
@@ -112,7 +112,7 @@ def _image(mesh: Any, path: Path) -> Image | None:
         return texel_colors(PillowImage.open(BytesIO(bytes(content))))
 
 
-def _display_color(mesh: Any) -> Image:
+def _display_color(mesh: Any) -> ImageArray:
     from pxr import UsdShade
 
     colors = mesh.GetDisplayColorAttr().Get()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nimbus.datagen.objects.model import Float, Image, Int
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 
 _UP = {
     "z": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -23,11 +23,11 @@ _UP = {
 class ImportedSurface:
     """Triangles with three corners each, so that texture seams need no care."""
 
-    corners: Float
+    corners: FloatArray
     """(m, 3, 3) in the file's unit."""
-    uvs: Float
+    uvs: FloatArray
     """(m, 3, 2), v up."""
-    texture: Image
+    texture: ImageArray
     """(H, W, 3) sRGB."""
     metres: float = 1.0
     """Of one unit."""
@@ -42,7 +42,7 @@ class ImportedSurface:
         """The same in metres."""
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
-    def points(self) -> tuple[Float, Int]:
+    def points(self) -> tuple[FloatArray, IndexArray]:
         """Points without doubles (n, 3) and faces (m, 3)."""
         flat = self.corners.reshape(-1, 3)
         grain = max(float(np.ptp(flat, axis=0).max()), 1e-12) * 1e-6
@@ -52,7 +52,7 @@ class ImportedSurface:
         return flat[first], index.reshape(-1, 3).astype(np.int32)
 
 
-def color_surface(corners: Float, colors: Image) -> ImportedSurface:
+def color_surface(corners: FloatArray, colors: ImageArray) -> ImportedSurface:
     """A surface whose texture is a palette of one colour for each face.
 
     Args:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slivers
 
@@ -21,7 +21,7 @@ class Ball(StrictModel):
     family: Literal["ball"]
     segments: Annotated[int, Field(ge=8, le=36, multiple_of=2)] = Field(default=20, description="around its equator")
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """A sphere of a given width [m]."""
         radius, columns, rows = float(size[0]) / 2, self.segments, self.segments // 2
         u, v = np.meshgrid(np.linspace(0, 1, columns + 1), np.linspace(0, 1, rows + 1))
@@ -44,7 +44,7 @@ class Ball(StrictModel):
         )
 
 
-def _even_points() -> Float:
+def _even_points() -> FloatArray:
     """32 points of the unit sphere: the corners of an icosahedron and of the dodecahedron inside."""
     one, golden = (0.0, 1.0, _GOLDEN), (0.0, 1 / _GOLDEN, _GOLDEN)
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion
 
@@ -32,7 +32,7 @@ class Block(StrictModel):
     family: Literal["block"]
     rounding: Annotated[Metres, Field(ge=0)] = Field(default=0.0015, description="radius of its edges")
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """A box of a given width, depth and height [m]."""
         half = np.asarray(size) / 2
         radius = min(self.rounding, 0.49 * float(half.min()))
@@ -48,7 +48,7 @@ class Block(StrictModel):
         )
 
 
-def chamfer(half: Float, radius: float) -> Float:
+def chamfer(half: FloatArray, radius: float) -> FloatArray:
     """Corners of a box whose edges are cut off where their rounding begins: 24 of them, or 8 for sharp edges."""
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     if radius < 1e-5:
@@ -57,8 +57,8 @@ def chamfer(half: Float, radius: float) -> Float:
 
 
 def _side(
-    half: Float, radius: float, facing: tuple[int, int], u: tuple[float, float], v: tuple[float, float]
-) -> tuple[Float, Int, Float]:
+    half: FloatArray, radius: float, facing: tuple[int, int], u: tuple[float, float], v: tuple[float, float]
+) -> tuple[FloatArray, IndexArray, FloatArray]:
     """One side as a grid that bends around its edges."""
     axis, sign = facing
     across, along = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
@@ -89,14 +89,14 @@ def _side(
     return (core + out).reshape(-1, 3), faces.astype(np.int32), uvs.reshape(-1, 2)
 
 
-def _lines(half: float, radius: float) -> Float:
+def _lines(half: float, radius: float) -> FloatArray:
     if not radius:
         return np.array([-half, half])
     flat = half - radius
     return np.array([-half, -flat - radius * _MIDWAY, -flat, flat, flat + radius * _MIDWAY, half])
 
 
-def _regions(size: Float) -> dict[str, TextureRegion]:
+def _regions(size: FloatArray) -> dict[str, TextureRegion]:
     regions = {}
     for name, ((axis, _), u, v) in _SIDES.items():
         extent = np.delete(size, axis)

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field
 from scipy.spatial.transform import Rotation
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
 from nimbus.datagen.objects.shapes.hole_board import HoleBoard
@@ -48,7 +48,7 @@ class Compound(StrictModel):
     family: Literal["compound"]
     parts: Annotated[dict[Name, CompoundPart], Field(min_length=1, max_length=24)]
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """One variant that fills a box of a given size [m]."""
         made = {name: part.shape.build(np.array(part.size), rng) for name, part in self.parts.items()}
         placed = {name: _placed(shape, self.parts[name]) for name, shape in made.items()}
@@ -56,7 +56,7 @@ class Compound(StrictModel):
         low, high = every.min(axis=0), every.max(axis=0)
         scale, middle = np.asarray(size) / (high - low), (low + high) / 2
 
-        def fit(points: Float) -> Float:
+        def fit(points: FloatArray) -> FloatArray:
             return (points - middle) * scale
 
         windows = _windows([_area(shape) for shape in made.values()])
@@ -88,19 +88,19 @@ class Compound(StrictModel):
         )
 
 
-def _transform(part: CompoundPart) -> Float:
+def _transform(part: CompoundPart) -> FloatArray:
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_euler("xyz", part.turn).as_matrix()
     pose[:3, 3] = part.at
     return pose
 
 
-def _moved(points: Float, part: CompoundPart) -> Float:
+def _moved(points: FloatArray, part: CompoundPart) -> FloatArray:
     pose = _transform(part)
     return points @ pose[:3, :3].T + pose[:3, 3]
 
 
-def _placed(shape: Shape, part: CompoundPart) -> tuple[Float, list[Piece]]:
+def _placed(shape: Shape, part: CompoundPart) -> tuple[FloatArray, list[Piece]]:
     return _moved(shape.vertices, part), [(_moved(points, part), faces) for points, faces in shape.pieces]
 
 

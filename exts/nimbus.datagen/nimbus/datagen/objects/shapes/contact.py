@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.objects.model import Float, Int
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.objects.shapes.shape import Piece
 
 MAX_VERTICES = 32
 
 
-def convex_hull(points: Float) -> Piece:
+def convex_hull(points: FloatArray) -> Piece:
     """Hull of a point set, faces counter-clockwise from outside.
 
     Args:
@@ -26,7 +26,7 @@ def convex_hull(points: Float) -> Piece:
     return points[used], index.reshape(-1, 3).astype(np.int32)
 
 
-def limited_hull(points: Float, *, max_vertices: int = MAX_VERTICES) -> Piece:
+def limited_hull(points: FloatArray, *, max_vertices: int = MAX_VERTICES) -> Piece:
     """Hull of at most ``max_vertices`` points, chosen one by one where the hull so far misses most."""
     corners = points[np.unique(ConvexHull(points).simplices)]
     if len(corners) <= max_vertices:
@@ -40,7 +40,7 @@ def limited_hull(points: Float, *, max_vertices: int = MAX_VERTICES) -> Piece:
     return convex_hull(corners[sorted(set(chosen))])
 
 
-def pieces_of_rings(rings: Float, *, tolerance: float, max_pieces: int) -> tuple[Piece, ...]:
+def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> tuple[Piece, ...]:
     """Cut a stack of rings into as few convex pieces as follow it within a tolerance.
 
     Args:
@@ -57,7 +57,7 @@ def pieces_of_rings(rings: Float, *, tolerance: float, max_pieces: int) -> tuple
     return tuple(convex_hull(np.vstack([rings[a], rings[b]])) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
 
 
-def _chord_errors(rings: Float) -> Float:
+def _chord_errors(rings: FloatArray) -> FloatArray:
     """(K, K) largest distance of the rings between i and j from the straight lines from i to j."""
     count = len(rings)
     center = rings.mean(axis=1)
@@ -75,7 +75,7 @@ def _chord_errors(rings: Float) -> Float:
     return cost
 
 
-def _best_cuts(cost: Float, pieces: int) -> tuple[list[int], float]:
+def _best_cuts(cost: FloatArray, pieces: int) -> tuple[list[int], float]:
     """Cut places, ends included, that make the largest error of any piece least."""
     count = len(cost)
     best = np.full((pieces + 1, count), np.inf)
@@ -93,7 +93,7 @@ def _best_cuts(cost: Float, pieces: int) -> tuple[list[int], float]:
     return cuts, error
 
 
-def piece_triangles(pieces: tuple[Piece, ...]) -> tuple[Float, Int]:
+def piece_triangles(pieces: tuple[Piece, ...]) -> tuple[FloatArray, IndexArray]:
     """All pieces as one mesh."""
     offsets = np.cumsum([0] + [len(vertices) for vertices, _ in pieces[:-1]])
     faces = [faces + offset for (_, faces), offset in zip(pieces, offsets, strict=True)]

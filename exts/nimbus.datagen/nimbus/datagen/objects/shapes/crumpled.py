@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull, limited_hull
 from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion
 
@@ -25,7 +25,7 @@ class Crumpled(StrictModel):
     planes: Annotated[int, Field(ge=6, le=60)] = 18
     creases: Ratio = Field(default=0.05, description="depth of small creases, share of the radius")
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """One variant that fills a box of the given size [m]."""
         directions = _even_directions(self.points, rng)
         faces = convex_hull(directions)[1]
@@ -48,7 +48,7 @@ class Crumpled(StrictModel):
         )
 
 
-def _even_directions(count: int, rng: np.random.Generator) -> Float:
+def _even_directions(count: int, rng: np.random.Generator) -> FloatArray:
     """Unit vectors spread evenly, jittered."""
     index = np.arange(count) + 0.5
     polar, turn = np.arccos(1 - 2 * index / count), np.pi * (1 + 5**0.5) * index
@@ -57,7 +57,9 @@ def _even_directions(count: int, rng: np.random.Generator) -> Float:
     return around / np.linalg.norm(around, axis=1, keepdims=True)
 
 
-def _lay_out(vertices: Float, faces: Int, rng: np.random.Generator) -> tuple[Float, Int, Float]:
+def _lay_out(
+    vertices: FloatArray, faces: IndexArray, rng: np.random.Generator
+) -> tuple[FloatArray, IndexArray, FloatArray]:
     """Project every face onto one of the six sides of a box, so that the print on the sheet runs on."""
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     axis = np.argmax(np.abs(cross), axis=1)
@@ -71,7 +73,7 @@ def _lay_out(vertices: Float, faces: Int, rng: np.random.Generator) -> tuple[Flo
     return corners.reshape(-1, 3), np.arange(len(faces) * 3, dtype=np.int32).reshape(-1, 3), uvs
 
 
-def _wedges(vertices: Float) -> tuple[Piece, ...]:
+def _wedges(vertices: FloatArray) -> tuple[Piece, ...]:
     """Eight overlapping wedges around the middle, each the hull of its part of the surface."""
     pieces: list[Piece] = []
     margin = 0.1 * np.ptp(vertices, axis=0)

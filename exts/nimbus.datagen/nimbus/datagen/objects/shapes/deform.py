@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Range, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 
 _Lobes = Annotated[int, Field(ge=2, le=40)]
 
@@ -37,7 +37,7 @@ class Deformation:
         rng: Its own stream.
     """
 
-    def __init__(self, wear: Wear, size: Float, rng: np.random.Generator) -> None:
+    def __init__(self, wear: Wear, size: FloatArray, rng: np.random.Generator) -> None:
         self._size = size
         self._wear = wear
         self._crush, self._crush_at = rng.uniform(*wear.crush), rng.uniform(-0.12, 0.12)
@@ -55,7 +55,7 @@ class Deformation:
         self._jag = rng.uniform(*wear.jag)
         self._steps = rng.uniform(-1, 0, wear.steps)
 
-    def __call__(self, points: Float) -> Float:
+    def __call__(self, points: FloatArray) -> FloatArray:
         """Worn positions of clean points (..., 3)."""
         worn = points.astype(np.float64).copy()
         radial = worn[..., :2] / np.maximum(np.linalg.norm(worn[..., :2], axis=-1, keepdims=True), 1e-9)
@@ -68,13 +68,13 @@ class Deformation:
         worn[..., 0] += self._bend * (1 - 4 * height**2)
         return worn
 
-    def _fold(self, angle: Float, points: Float) -> Float:
+    def _fold(self, angle: FloatArray, points: FloatArray) -> FloatArray:
         radius = np.linalg.norm(points[..., :2], axis=-1) / (self._size[0] / 2)
         waves = np.cos(self._wear.folds * angle + self._fold_phase[0])
         waves = waves + 0.6 * np.cos((self._wear.folds // 2 + 1) * angle + self._fold_phase[1])
         return self._wrinkles * waves * np.clip(1.4 - radius, 0.12, 1.0)
 
-    def _bumps(self, points: Float) -> Float:
+    def _bumps(self, points: FloatArray) -> FloatArray:
         """Radial displacement [m]: broad lumps out and in, dents in."""
         total = np.zeros(points.shape[:-1])
         if self._lumps:
@@ -87,7 +87,7 @@ class Deformation:
         inside = np.linalg.norm(points[..., :2], axis=-1) / (self._size[0] / 2)
         return total * np.clip(inside * 3, 0, 1)
 
-    def _flatten(self, points: Float, height: Float) -> Float:
+    def _flatten(self, points: FloatArray, height: FloatArray) -> FloatArray:
         """Press the shape flat in one direction, most in the middle; it widens a little across."""
         if not self._crush:
             return points
@@ -97,6 +97,6 @@ class Deformation:
         across, along = across * (1 - press), along * (1 + 0.25 * press)
         return np.stack([across * c - along * s, across * s + along * c, points[..., 2]], axis=-1)
 
-    def _rim(self, angle: Float) -> Float:
+    def _rim(self, angle: FloatArray) -> FloatArray:
         places = np.linspace(-np.pi, np.pi, len(self._steps) + 1)
         return np.interp(angle, places, np.r_[self._steps, self._steps[0]])

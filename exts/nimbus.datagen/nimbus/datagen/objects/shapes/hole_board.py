@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion, frame_at
 
@@ -52,7 +52,7 @@ class HoleBoard(StrictModel):
             raise ValueError(f"{len(names)} holes do not fill {self.rows} rows evenly")
         return self
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """A board of a given width, depth and height [m]."""
         size = np.asarray(size, dtype=np.float64)
         low, top = -size[2] / 2, size[2] / 2
@@ -86,7 +86,7 @@ class HoleBoard(StrictModel):
             cavities=cavities,
         )
 
-    def _cells(self, size: Float) -> list[tuple[Float, Float]]:
+    def _cells(self, size: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
         """Middle and half extent of each hole's cell, from left to right, front row first."""
         columns = len(self.holes) // self.rows
         half = size[:2] / (2 * columns, 2 * self.rows)
@@ -100,7 +100,7 @@ class _Cell:
     The flats of the polygon touch the circle of the radius, so that nothing narrows the hole.
     """
 
-    def __init__(self, corners: int, radius: float, chamfer: float, center: Float, half: Float) -> None:
+    def __init__(self, corners: int, radius: float, chamfer: float, center: FloatArray, half: FloatArray) -> None:
         angle = (np.arange(corners) + 0.5) * 2 * np.pi / corners
         directions = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
         self.wall = center + directions * radius / np.cos(np.pi / corners)
@@ -119,7 +119,7 @@ class _Cell:
         return found
 
 
-def _paths(directions: Float, half: Float) -> list[Float]:
+def _paths(directions: FloatArray, half: FloatArray) -> list[FloatArray]:
     """For each edge the points of the border from its first to its second corner, seen from the middle."""
     reach = np.min(half / np.maximum(np.abs(directions), 1e-9), axis=1)
     points, corners = directions * reach[:, None], half * np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
@@ -130,20 +130,20 @@ def _paths(directions: Float, half: Float) -> list[Float]:
     return paths
 
 
-def _turn(one: Float, two: Float) -> float:
+def _turn(one: FloatArray, two: FloatArray) -> float:
     return float(one[0] * two[1] - one[1] * two[0])
 
 
-def _lifted(points: Float, height: float) -> Float:
+def _lifted(points: FloatArray, height: float) -> FloatArray:
     return np.column_stack([points, np.full(len(points), height)])
 
 
 class _Skin:
     """Triangles of the board, with their places in the texture."""
 
-    def __init__(self, size: Float) -> None:
+    def __init__(self, size: FloatArray) -> None:
         self._size = size
-        self.points: list[Float] = []
+        self.points: list[FloatArray] = []
         self.uvs: list[tuple[float, float]] = []
 
     def add(self, cell: _Cell, low: float, ground: float, top: float) -> None:
@@ -173,13 +173,13 @@ class _Skin:
             name: TextureRegion(u=_U[name], v=_V, size=extent) for name, extent in extents.items()
         }
 
-    def _fan(self, part: str, corners: list[Float], height: float) -> None:
+    def _fan(self, part: str, corners: list[FloatArray], height: float) -> None:
         for one, two in zip(corners[1:-1], corners[2:], strict=True):
             if abs(_turn(one - corners[0], two - corners[0])) > 1e-12:
                 triangle = _lifted(np.array([corners[0], one, two]), height)
                 self._emit(triangle, [self._flat(part, point) for point in triangle])
 
-    def _quad(self, a: Float, b: Float, low: float, c: Float, d: Float, high: float) -> None:
+    def _quad(self, a: FloatArray, b: FloatArray, low: float, c: FloatArray, d: FloatArray, high: float) -> None:
         """From ``a`` to ``b`` at the lower height, from ``c`` to ``d`` above them."""
         if high - low < 1e-7:
             return
@@ -187,7 +187,7 @@ class _Skin:
         for corners in ([0, 1, 2], [0, 2, 3]):
             self._emit(points[corners], [self._flat("holes", point) for point in points[corners]])
 
-    def _side(self, one: Float, two: Float, low: float, high: float) -> None:
+    def _side(self, one: FloatArray, two: FloatArray, low: float, high: float) -> None:
         points = np.array([[*one, low], [*two, low], [*two, high], [*one, high]])
         axis = 0 if abs(one[0] - two[0]) > abs(one[1] - two[1]) else 1
         start = 0.0 if axis == 0 else 0.5
@@ -196,11 +196,11 @@ class _Skin:
         for corners in ([0, 1, 2], [0, 2, 3]):
             self._emit(points[corners], [uvs[corner] for corner in corners])
 
-    def _flat(self, part: str, point: Float) -> tuple[float, float]:
+    def _flat(self, part: str, point: FloatArray) -> tuple[float, float]:
         share = np.clip(point[:2] / self._size[:2] + 0.5, 0.01, 0.99)
         u, v = _U[part], _V
         return float(u[0] + share[0] * (u[1] - u[0])), float(v[0] + share[1] * (v[1] - v[0]))
 
-    def _emit(self, triangle: Float, uvs: list[tuple[float, float]]) -> None:
+    def _emit(self, triangle: FloatArray, uvs: list[tuple[float, float]]) -> None:
         self.points += list(triangle)
         self.uvs += uvs

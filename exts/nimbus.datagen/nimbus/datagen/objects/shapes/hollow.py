@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.shapes.contact import convex_hull, pieces_of_rings
 from nimbus.datagen.objects.shapes.loft import Loft
 from nimbus.datagen.objects.shapes.profile import interpolate_spline, outline
@@ -51,7 +51,7 @@ class Hollow(StrictModel):
             raise ValueError("the heights of a hollow's profile must rise from 0 to 1")
         return self
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """One container of a given outer width, depth and height [m]."""
         outer = self._outer(np.asarray(size))
         floor = self.wall if self.base is None else self.base
@@ -76,7 +76,7 @@ class Hollow(StrictModel):
             cavities={"opening": cavity},
         )
 
-    def _outer(self, size: Float) -> Float:
+    def _outer(self, size: FloatArray) -> FloatArray:
         """(R, 4) rows of the outside in metres, heights rising."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
@@ -86,7 +86,7 @@ class Hollow(StrictModel):
         rows[:, 0] -= size[2] / 2
         return interpolate_spline(rows, 9)[0] if self.smooth else rows
 
-    def _loft(self, outer: Float, inner: Float, size: Float) -> Loft:
+    def _loft(self, outer: FloatArray, inner: FloatArray, size: FloatArray) -> Loft:
         """The skin: up the outside, over the rim, down the inside."""
         centers = np.zeros((2, 4))
         centers[:, 0], centers[:, 3] = (outer[0, 0], inner[0, 0]), (outer[0, 3], inner[0, 3])
@@ -112,7 +112,7 @@ class Hollow(StrictModel):
             crease=0.9,
         )
 
-    def _pieces(self, outer: Float, inner: Float) -> tuple[Piece, ...]:
+    def _pieces(self, outer: FloatArray, inner: FloatArray) -> tuple[Piece, ...]:
         """The floor, and the wall cut around and upwards; no piece bridges the mouth."""
         ground, floor = outer[0, 0], inner[0, 0]
         bottom = _rings(np.array([_at(outer, ground), _at(outer, floor)]), self.sides)
@@ -127,12 +127,12 @@ class Hollow(StrictModel):
         return tuple(pieces)
 
 
-def _at(rows: Float, height: float) -> Float:
+def _at(rows: FloatArray, height: float) -> FloatArray:
     """The row of a profile at a height."""
     return np.array([height, *(np.interp(height, rows[:, 0], rows[:, column]) for column in (1, 2, 3))])
 
 
-def _rings(rows: Float, points: int) -> Float:
+def _rings(rows: FloatArray, points: int) -> FloatArray:
     """(K, points, 3) outlines, between those that touch the curve from outside and from inside."""
     rows = rows.copy()
     rows[:, 1:3] *= 1 + 0.5 * (1 / np.cos(np.pi / points) - 1) * rows[:, 3:]
@@ -140,7 +140,7 @@ def _rings(rows: Float, points: int) -> Float:
     return np.concatenate([flat, np.broadcast_to(rows[:, None, :1], (*flat.shape[:2], 1))], axis=2)
 
 
-def _inset(outer: Float, wall: float, floor: float) -> Float:
+def _inset(outer: FloatArray, wall: float, floor: float) -> FloatArray:
     """(R, 4) rows of the inside: the outside moved inwards by the wall, from the floor to the rim."""
     tangent = (
         np.gradient(outer[:, :2], axis=0) if len(outer) > 2 else np.repeat(np.diff(outer[:, :2], axis=0), 2, axis=0)

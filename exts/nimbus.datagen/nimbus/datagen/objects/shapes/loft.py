@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import pieces_of_rings
 from nimbus.datagen.objects.shapes.deform import Deformation, Wear
 from nimbus.datagen.objects.shapes.profile import envelope, filleted, interpolate_spline, outline
@@ -54,7 +54,7 @@ class Loft(StrictModel):
                 raise ValueError(f"band '{name}' names rows {first} to {last} of {len(self.profile)}, counted from 0")
         return self
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """One variant of a given width, depth and height [m]."""
         rows = self._rows(size, rng)
         deform = Deformation(self.wear, size, rng)
@@ -77,7 +77,7 @@ class Loft(StrictModel):
             regions=self._regions(curve, along, places, size),
         )
 
-    def _rows(self, size: Float, rng: np.random.Generator) -> Float:
+    def _rows(self, size: FloatArray, rng: np.random.Generator) -> FloatArray:
         """(R, 4) in metres; rows of equal width vary together, the widest ones not at all."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
@@ -91,7 +91,7 @@ class Loft(StrictModel):
         rows[:, 2] *= scale * size[1] / 2
         return rows
 
-    def _mesh(self, curve: Float, along: Float) -> tuple[Float, Int, Float]:
+    def _mesh(self, curve: FloatArray, along: FloatArray) -> tuple[FloatArray, IndexArray, FloatArray]:
         rings = _stack(curve, self.segments)
         rings = np.concatenate([rings, rings[:, :1]], axis=1)
         around = _around(rings[np.argmax(curve[:, 1] + curve[:, 2])])
@@ -114,7 +114,9 @@ class Loft(StrictModel):
                 vertices, uvs = np.vstack([vertices, cap]), np.vstack([uvs, cap_uvs])
         return vertices, faces.astype(np.int32), uvs
 
-    def _regions(self, curve: Float, along: Float, places: Float, size: Float) -> dict[str, TextureRegion]:
+    def _regions(
+        self, curve: FloatArray, along: FloatArray, places: FloatArray, size: FloatArray
+    ) -> dict[str, TextureRegion]:
         """The bands, and of each band the four sides; ``bottom`` and ``top`` where the ends are flat."""
         share = _SIDES if self.ends == "flat" else 1.0
         ring = _stack(curve[[np.argmax(curve[:, 1] + curve[:, 2])]], self.segments)[0]
@@ -135,25 +137,25 @@ class Loft(StrictModel):
         return regions
 
 
-def _stack(rows: Float, points: int) -> Float:
+def _stack(rows: FloatArray, points: int) -> FloatArray:
     """(K, points, 3) outlines at their heights."""
     flat = outline(rows[:, 1], rows[:, 2], rows[:, 3], points)
     return np.concatenate([flat, np.broadcast_to(rows[:, None, :1], (*flat.shape[:2], 1))], axis=2)
 
 
-def _at_least(rows: Float, half: float) -> Float:
+def _at_least(rows: FloatArray, half: float) -> FloatArray:
     rows = rows.copy()
     rows[:, 1:3] = np.maximum(rows[:, 1:3], half)
     return rows
 
 
-def _around(closed_ring: Float) -> Float:
+def _around(closed_ring: FloatArray) -> FloatArray:
     """Share of the girth at each point of a closed ring."""
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(closed_ring, axis=0), axis=1))]
     return along / along[-1]
 
 
-def _cap(ring: Float, window: tuple[float, float], *, upward: bool) -> tuple[Float, Int, Float]:
+def _cap(ring: FloatArray, window: tuple[float, float], *, upward: bool) -> tuple[FloatArray, IndexArray, FloatArray]:
     """A flat lid on a ring, mapped into a window of the texture."""
     low, high = ring[:, :2].min(axis=0), ring[:, :2].max(axis=0)
     center = np.array([*(low + high) / 2, ring[0, 2]])

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import pieces_of_rings
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slivers
 
@@ -27,7 +27,7 @@ class Peel(StrictModel):
     thickness: Metres = 0.004
     stem_radius: Range[Metres] = (0.0055, 0.007)
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """One variant of a given spread and height [m]."""
         count = int(rng.integers(self.strips[0], self.strips[1] + 1))
         start = rng.uniform(0, 2 * np.pi)
@@ -54,7 +54,7 @@ class Peel(StrictModel):
             keypoints={"stem": np.array([0.0, 0.0, size[2] * 0.9])},
         )
 
-    def _strip(self, angle: float, reach: float, height: float, rng: np.random.Generator) -> Float:
+    def _strip(self, angle: float, reach: float, height: float, rng: np.random.Generator) -> FloatArray:
         """(K, 10, 3) outlines of one strip from the stem outwards: skin side first, then the inner side."""
         share = np.linspace(0, 1, 11)
         lift = rng.uniform(0.0, 0.012)
@@ -79,12 +79,12 @@ class Peel(StrictModel):
         return np.stack([radial * c - lateral * s, radial * s + lateral * c, vertical], axis=-1)
 
 
-def _smooth(curve: Float) -> Float:
+def _smooth(curve: FloatArray) -> FloatArray:
     padded = np.vstack([2 * curve[0] - curve[1], curve, 2 * curve[-1] - curve[-2]])
     return 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
 
 
-def _stem(height: float, radius: float, rng: np.random.Generator) -> Float:
+def _stem(height: float, radius: float, rng: np.random.Generator) -> FloatArray:
     """(K, 10, 3) outlines of the crown and the stem, slightly bent."""
     up = np.array([0.52, 0.62, 0.72, 0.8, 0.9, 0.99, 1.0]) * height
     wide = np.array([1.9, 2.0, 1.65, 1.15, 0.9, 0.95, 0.5]) * radius
@@ -97,7 +97,7 @@ def _stem(height: float, radius: float, rng: np.random.Generator) -> Float:
     return rings
 
 
-def _tube(rings: Float, window: tuple[float, float]) -> tuple[Float, Int, Float]:
+def _tube(rings: FloatArray, window: tuple[float, float]) -> tuple[FloatArray, IndexArray, FloatArray]:
     """A closed tube around rings; u runs around within a window of the texture, v along."""
     count, around = rings.shape[:2]
     closed = np.concatenate([rings, rings[:, :1]], axis=1)
@@ -116,7 +116,7 @@ def _tube(rings: Float, window: tuple[float, float]) -> tuple[Float, Int, Float]
     return vertices, faces.astype(np.int32), uvs
 
 
-def _volume(vertices: Float, faces: Int) -> float:
+def _volume(vertices: FloatArray, faces: IndexArray) -> float:
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))
     return float(np.einsum("ij,ij->", a, np.cross(b, c)))
 

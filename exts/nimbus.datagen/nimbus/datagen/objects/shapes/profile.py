@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.objects.model import Float
+from nimbus.datagen.arrays import FloatArray
 
 _STRAIGHT, _SHARP = np.deg2rad(6.0), np.deg2rad(50.0)
 """Corners below the one need no rounding, above the other one point more."""
 
 
-def filleted(rows: Float, radius: float) -> tuple[Float, Float]:
+def filleted(rows: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
     """Round the corners of a polyline.
 
     Args:
@@ -37,14 +37,14 @@ def filleted(rows: Float, radius: float) -> tuple[Float, Float]:
     return np.array([*points, rows[-1]]), np.array([*places, float(len(rows) - 1)])
 
 
-def _turn(before: Float, here: Float, after: Float) -> float:
+def _turn(before: FloatArray, here: FloatArray, after: FloatArray) -> float:
     """Angle of a corner [rad]."""
     first, second = (here - before)[:3], (after - here)[:3]
     cosine = first @ second / max(float(np.linalg.norm(first) * np.linalg.norm(second)), 1e-12)
     return float(np.arccos(np.clip(cosine, -1, 1)))
 
 
-def interpolate_spline(rows: Float, count: int) -> tuple[Float, Float]:
+def interpolate_spline(rows: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """A smooth curve through the rows: ``count`` points, and the fractional row number of each."""
     from scipy.interpolate import PchipInterpolator
 
@@ -57,7 +57,7 @@ def interpolate_spline(rows: Float, count: int) -> tuple[Float, Float]:
     return PchipInterpolator(along, rows)(at), np.interp(at, along, np.arange(len(rows)))
 
 
-def outline(half_width: Float, half_depth: Float, roundness: Float, points: int) -> Float:
+def outline(half_width: FloatArray, half_depth: FloatArray, roundness: FloatArray, points: int) -> FloatArray:
     """Rounded rectangles, counter-clockwise from the middle of the corner (+x, -y).
 
     Args:
@@ -80,7 +80,7 @@ def outline(half_width: Float, half_depth: Float, roundness: Float, points: int)
     return half * (sign * (1 - share) + share * np.stack([np.cos(angle), np.sin(angle)], axis=-1))
 
 
-def envelope(rows: Float, count: int) -> Float:
+def envelope(rows: FloatArray, count: int) -> FloatArray:
     """The outermost profile at ``count`` heights, without hollows at the ends: (count, 4), heights rising.
 
     Args:

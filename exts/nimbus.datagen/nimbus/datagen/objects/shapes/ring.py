@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.quantities import Metres, Radians, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float, Int
 from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.profile import outline
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
@@ -32,7 +32,7 @@ class Ring(StrictModel):
     segments: Annotated[int, Field(ge=6, le=64)] = Field(default=32, description="of the whole arc")
     pieces: Annotated[int, Field(ge=2, le=24)] = Field(default=12, description="convex pieces of the whole arc")
 
-    def build(self, size: Float, rng: np.random.Generator) -> Shape:
+    def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """One ring, or part of one."""
         width, depth, height = (float(extent) for extent in size)
         tube = min(self.thickness, 0.49 * min(width, depth))
@@ -56,7 +56,9 @@ class Ring(StrictModel):
         )
 
 
-def _sweep(half: Float, tube: float, height: float, roundness: float, angles: Float, points: int) -> Float:
+def _sweep(
+    half: FloatArray, tube: float, height: float, roundness: float, angles: FloatArray, points: int
+) -> FloatArray:
     """(A, points, 3) outlines of the tube at each angle."""
     flat = outline(np.array([tube / 2]), np.array([height / 2]), np.array([roundness]), points)[0]
     radial = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
@@ -66,7 +68,7 @@ def _sweep(half: Float, tube: float, height: float, roundness: float, angles: Fl
     return rings
 
 
-def _skin(rings: Float, *, capped: bool) -> tuple[Float, Int, Float]:
+def _skin(rings: FloatArray, *, capped: bool) -> tuple[FloatArray, IndexArray, FloatArray]:
     count, around = rings.shape[:2]
     closed = np.concatenate([rings, rings[:, :1]], axis=1)
     u, v = np.meshgrid(np.linspace(0, 1, count), np.linspace(0, 1, around + 1), indexing="ij")

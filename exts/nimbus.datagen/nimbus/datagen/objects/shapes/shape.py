@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.objects.model import Float, Int
+from nimbus.datagen.arrays import FloatArray, IndexArray
 
-Piece = tuple[Float, Int]
+Piece = tuple[FloatArray, IndexArray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,20 +26,20 @@ class TextureRegion:
 class Shape:
     """Geometry of one variant [m], any origin."""
 
-    vertices: Float
-    faces: Int
-    uvs: Float
+    vertices: FloatArray
+    faces: IndexArray
+    uvs: FloatArray
     crease: float
     """Edges sharper than this [rad] stay sharp when shaded."""
     pieces: tuple[Piece, ...]
     regions: dict[str, TextureRegion] = field(default_factory=dict)
-    keypoints: dict[str, Float] = field(default_factory=dict)
+    keypoints: dict[str, FloatArray] = field(default_factory=dict)
     """Points of the family's own; ``top``, ``base`` and ``middle`` are added for every shape."""
-    frames: dict[str, Float] = field(default_factory=dict)
+    frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) by name."""
-    cavities: dict[str, Float] = field(default_factory=dict)
+    cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) lower and upper corner, by the name of the frame in the mouth."""
-    weights: Float | None = None
+    weights: FloatArray | None = None
     """(m,) relative density of what each face bounds; even when left out."""
     ball: float = 0.0
     """Radius of the sphere that it is in contact; 0: the pieces are."""
@@ -47,7 +47,7 @@ class Shape:
 
 def frame_at(
     origin: ArrayLike, *, z: tuple[float, float, float] = (0, 0, 1), x: tuple[float, float, float] = (1, 0, 0)
-) -> Float:
+) -> FloatArray:
     """(4, 4) frame with an origin, a z axis, and an x axis as near to a direction as that allows."""
     up = np.array(z, dtype=np.float64) / np.linalg.norm(z)
     side = np.array(x, dtype=np.float64) - up * (up @ x)
@@ -60,7 +60,9 @@ def frame_at(
     return frame
 
 
-def smooth_normals(vertices: Float, faces: Int, uvs: Float, crease: float) -> tuple[Float, Int, Float, Float]:
+def smooth_normals(
+    vertices: FloatArray, faces: IndexArray, uvs: FloatArray, crease: float
+) -> tuple[FloatArray, IndexArray, FloatArray, FloatArray]:
     """Split vertices at creases and give each a normal.
 
     Args:
@@ -93,7 +95,7 @@ def smooth_normals(vertices: Float, faces: Int, uvs: Float, crease: float) -> tu
     return vertices[kept], index.reshape(-1, 3).astype(np.int32), normals[first], uvs[kept]
 
 
-def drop_slivers(vertices: Float, faces: Int) -> Int:
+def drop_slivers(vertices: FloatArray, faces: IndexArray) -> IndexArray:
     """Leave out faces without area, such as those at the pole of a surface of revolution."""
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     return faces[np.linalg.norm(cross, axis=1) > 1e-10]

@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image as PillowImage
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.objects.model import Float, Image
 from nimbus.datagen.objects.shapes.shape import TextureRegion
 
 Color = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")]
@@ -19,7 +19,7 @@ _GREY = "#808080"
 Palette = Annotated[tuple[Color, ...], Field(min_length=1)]
 
 
-def rgb(color: str) -> Float:
+def rgb(color: str) -> FloatArray:
     """(3,) in [0, 1]."""
     return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
@@ -49,7 +49,7 @@ class Canvas:
         except KeyError:
             raise InputError(f"no part '{name}' on this shape", instead=suggest(name, self._regions)) from None
 
-    def window(self, name: str) -> Float:
+    def window(self, name: str) -> FloatArray:
         """The pixels of a region, a view: row 0 at its top."""
         region = self.region(name)
         height, width = self.pixels.shape[:2]
@@ -57,7 +57,7 @@ class Canvas:
         top, bottom = round((1 - region.v[1]) * height), round((1 - region.v[0]) * height)
         return self.pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
 
-    def image(self) -> Image:
+    def image(self) -> ImageArray:
         """The finished texture."""
         return (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
 
@@ -67,7 +67,7 @@ def _whole(part: TextureRegion) -> TextureRegion:
     return TextureRegion(u=(0.0, 1.0), v=(0.0, 1.0), size=(part.size[0] / width, part.size[1] / height))
 
 
-def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> Float:
+def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> FloatArray:
     """Smooth noise in [-1, 1] that joins at its left and right edge.
 
     Args:
@@ -83,13 +83,13 @@ def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, in
     return np.clip(np.asarray(image, dtype=np.float64), -1, 1)
 
 
-def rough(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int], octaves: int = 3) -> Float:
+def rough(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int], octaves: int = 3) -> FloatArray:
     """Noise with finer and finer detail, in [-1, 1]."""
     layers = [noise(rng, shape, (cells[0] * 2**k, cells[1] * 2**k)) / 2**k for k in range(octaves)]
     return np.sum(layers, axis=0) / sum(1 / 2**k for k in range(octaves))
 
 
-def blend(window: Float, color: Float, share: Float | float) -> None:
+def blend(window: FloatArray, color: FloatArray, share: FloatArray | float) -> None:
     """Mix a colour (3,) or image into a window, in place."""
     weight = np.asarray(share)[..., None] if np.ndim(share) else share
     window += (color - window) * weight

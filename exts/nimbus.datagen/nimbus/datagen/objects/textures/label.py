@@ -10,8 +10,8 @@ from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.textures.canvas import Canvas, Color, rgb
 
 _PIXELS_PER_METRE = 3000.0
@@ -161,7 +161,7 @@ def _small_print(panel: PillowImage.Image, rng: np.random.Generator) -> None:
     pen = ImageDraw.Draw(panel)
     left, right = width * 0.84, width * 0.97
     pen.rectangle([left, height * 0.56, right, height * 0.86], fill="#f4f4f0")
-    bars: Float = np.cumsum(rng.uniform(0.6, 2.0, 22))
+    bars: FloatArray = np.cumsum(rng.uniform(0.6, 2.0, 22))
     bars = height * 0.58 + bars / bars[-1] * height * 0.25
     for low, high in zip(bars[:-1:2], bars[1::2], strict=True):
         pen.rectangle([left + width * 0.015, low, right - width * 0.015, high], fill="#18181a")

@@ -9,9 +9,9 @@ from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFilter
 from pydantic import Field
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Range, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.model import Float
 from nimbus.datagen.objects.textures.canvas import Canvas, Palette, blend, noise, rgb, rough
 
 Count = Annotated[int, Field(ge=0, le=3000)]
@@ -165,5 +165,5 @@ class Dirt(StrictModel):
         blend(window, np.array([0.85, 0.83, 0.8]), scuff * 0.5)
 
 
-def _unit(image: PillowImage.Image) -> Float:
+def _unit(image: PillowImage.Image) -> FloatArray:
     return np.asarray(image, dtype=np.float64) / 255

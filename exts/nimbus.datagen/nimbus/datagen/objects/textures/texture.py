@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from nimbus.datagen.objects.model import Image
+from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.objects.shapes.shape import TextureRegion
 from nimbus.datagen.objects.textures.canvas import Canvas
 from nimbus.datagen.objects.textures.label import Label
@@ -24,7 +24,7 @@ def painter(
     size: tuple[int, int],
     rng: Callable[[], np.random.Generator],
     color: str = "#808080",
-) -> Callable[[], Image]:
+) -> Callable[[], ImageArray]:
     """What paints the texture of one variant, the same each time, when somebody wants to see it.
 
     Args:
@@ -50,7 +50,7 @@ def paint(
     size: tuple[int, int],
     rng: np.random.Generator,
     color: str = "#808080",
-) -> Image:
+) -> ImageArray:
     """(H, W, 3) texture of one variant.
 
     Args:

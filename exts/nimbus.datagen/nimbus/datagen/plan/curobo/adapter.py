@@ -20,9 +20,8 @@ from curobo.trajectory_optimizer import TrajectoryOptimizerResult
 from curobo.types import DeviceCfg, GoalToolPose, JointState, Pose
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.curobo.wire import Arrays
-
-Float = NDArray[np.float64]
 
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, 0.01
 """[m] and [rad]; cuRobo's own are 5 mm and 0.05 rad."""
@@ -187,12 +186,12 @@ class CuroboAdapter:
         else:
             manager.detach(link_name=link)
 
-    def _state(self, positions: Float) -> JointState:
+    def _state(self, positions: FloatArray) -> JointState:
         """(B, J): more dimensions would be an error."""
         state: JointState = JointState.from_numpy(joint_names=self._joints, position=positions)
         return state
 
-    def _goals(self, tool: str, poses: Float, slots: int) -> GoalToolPose:
+    def _goals(self, tool: str, poses: FloatArray, slots: int) -> GoalToolPose:
         """Sets of goals of exactly the size that the planner was built for: the last goal fills them up."""
         last = np.repeat(poses[:, -1:], slots - poses.shape[1], axis=1)
         flat = np.concatenate([poses, last], axis=1).reshape(-1, 7)
@@ -235,7 +234,7 @@ class CuroboAdapter:
         return {"queries": queries, "step": step, "time": float(result.total_time or 0.0)}, found
 
 
-def _padded(rows: Float, count: int) -> Float:
+def _padded(rows: FloatArray, count: int) -> FloatArray:
     """The last row again until there are so many: a batch has exactly the size that its planner was built for."""
     return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), axis=0)])
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.curobo.process import curobo_process
 from nimbus.datagen.plan.curobo.retime import retime
 from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, RobotModel, describe_robot, hanging_spheres
 from nimbus.datagen.plan.curobo.world import World, describe_world, pose_vector
-from nimbus.datagen.plan.motion import Float, MotionPlan, MotionQuery, MotionStatus
+from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import path_length, thin_path
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.timed import TimedPlanner
@@ -43,7 +44,7 @@ class _Task:
     scene: PlanningScene
     robot: RobotModel
     world: World
-    attached: Float
+    attached: FloatArray
 
     @property
     def key(self) -> tuple[str, str, str, bytes]:
@@ -109,7 +110,7 @@ class CuroboPlanner(TimedPlanner):
         ]
 
     def _first(
-        self, scene: PlanningScene, start: Float, poses: list[Float], subsets: Iterator[list[int]]
+        self, scene: PlanningScene, start: FloatArray, poses: list[FloatArray], subsets: Iterator[list[int]]
     ) -> MotionPlan:
         """The first success over some sets of goals, or the failure that came nearest to one."""
         best = MotionPlan(status=MotionStatus.NO_IK)
@@ -130,11 +131,11 @@ class CuroboPlanner(TimedPlanner):
     def _ask(
         self,
         task: _Task,
-        starts: Float,
+        starts: FloatArray,
         *,
-        goals: list[list[Float]] | None = None,
+        goals: list[list[FloatArray]] | None = None,
         names: list[list[int]] | None = None,
-        goal_joints: Float | None = None,
+        goal_joints: FloatArray | None = None,
     ) -> list[MotionPlan]:
         """One request; ``names`` are what the callers call the goals of each query."""
         world, robot = task.world, task.robot
@@ -183,12 +184,12 @@ class CuroboPlanner(TimedPlanner):
     def _finish(
         self,
         scene: PlanningScene,
-        start: Float,
-        positions: Float,
+        start: FloatArray,
+        positions: FloatArray,
         step: float,
         *,
-        end: Float | None,
-        pose: Float | None,
+        end: FloatArray | None,
+        pose: FloatArray | None,
     ) -> MotionPlan:
         """Time a trajectory, and check what will be commanded."""
         begin, positions = time.process_time(), np.array(positions)
@@ -236,7 +237,7 @@ _NEARNESS = (
 """Failures, the one that got furthest last."""
 
 
-def refuse(scene: PlanningScene, q: Float, *, is_goal: bool = False) -> MotionPlan | None:
+def refuse(scene: PlanningScene, q: FloatArray, *, is_goal: bool = False) -> MotionPlan | None:
     """Why no motion can begin or end in a posture, found in the simulator's geometry; cuRobo would give no reason."""
     if not scene.within_limits(q):
         return MotionPlan(status=MotionStatus.OUT_OF_LIMITS, detail=np.array2string(q, precision=3))
@@ -256,7 +257,7 @@ def _subsets(count: int) -> Iterator[list[int]]:
         yield from ([index] for index in range(min(count, SINGLES)))
 
 
-def _filled(poses: list[Float], slots: int) -> Float:
+def _filled(poses: list[FloatArray], slots: int) -> FloatArray:
     """(slots, 7) poses, the last one again where there are fewer."""
     vectors = [pose_vector(pose) for pose in poses]
     return np.array(vectors + vectors[-1:] * (slots - len(vectors)))
@@ -266,7 +267,7 @@ def _with_goal(plan: MotionPlan, goal: int) -> MotionPlan:
     return replace(plan, goal_index=goal) if plan else plan
 
 
-def _miss(reached: Float, goal: Float) -> str:
+def _miss(reached: FloatArray, goal: FloatArray) -> str:
     """By how much a pose is missed, when that is too much."""
     distance = float(np.linalg.norm(reached[:3, 3] - goal[:3, 3]))
     cosine = 0.5 * (np.trace(reached[:3, :3].T @ goal[:3, :3]) - 1.0)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.timing import TimedPath
-
-Float = NDArray[np.float64]
 
 _FINER = 4
 """Between two points of a trajectory its limits are looked at so often."""
 
 
-def retime(positions: Float, step: float, *, velocity: Float, acceleration: Float, period: float) -> TimedPath:
+def retime(
+    positions: FloatArray, step: float, *, velocity: FloatArray, acceleration: FloatArray, period: float
+) -> TimedPath:
     """Stretch a trajectory from rest to rest until it keeps the limits, and sample it every period.
 
     Args:

@@ -13,13 +13,11 @@ from xml.sax.saxutils import quoteattr
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.curobo.spheres import Hull, cover, geom_points
 from nimbus.datagen.plan.curobo.world import body_pose, geom_pose, joints_above, pose_vector, solid_geoms
 from nimbus.datagen.plan.parts import SceneParts
-
-Float = NDArray[np.float64]
 
 BASE, TOOL, ATTACHED = "nimbus_world", "nimbus_tool", "nimbus_attached"
 """Links that every robot has besides its own: the world, the tool frame, and what hangs on it."""
@@ -41,7 +39,9 @@ class RobotModel:
     joints: tuple[str, ...]
 
 
-def describe_robot(parts: SceneParts, *, home: Float, velocity: Float, acceleration: Float) -> RobotModel:
+def describe_robot(
+    parts: SceneParts, *, home: FloatArray, velocity: FloatArray, acceleration: FloatArray
+) -> RobotModel:
     """The arm of a planning scene.
 
     Args:
@@ -91,7 +91,7 @@ def links(parts: SceneParts) -> list[int]:
     return sorted(body for body in parts.robot if set(joints_above(parts.model, body)) <= chain)
 
 
-def hanging_spheres(parts: SceneParts) -> Float:
+def hanging_spheres(parts: SceneParts) -> FloatArray:
     """(N, 4) centres in the tool frame and radii of the spheres of the fingers and of what is held [m]."""
     model, arm, own = parts.model, set(parts.arm_joints), set(links(parts))
     carried = [body for body in parts.robot if body not in own and arm & set(joints_above(model, body))]
@@ -109,7 +109,7 @@ def hanging_spheres(parts: SceneParts) -> Float:
     return np.vstack(found)
 
 
-def _moved(spheres: Float, pose: Float) -> Float:
+def _moved(spheres: FloatArray, pose: FloatArray) -> FloatArray:
     return np.column_stack([spheres[:, :3] @ pose[:3, :3].T + pose[:3, 3], spheres[:, 3]])
 
 
@@ -118,7 +118,7 @@ def _geoms_of(parts: SceneParts, bodies: list[int]) -> list[int]:
     return solid_geoms(parts.model, bodies)[:SLOTS]
 
 
-def _link_spheres(parts: SceneParts, body: int) -> Float:
+def _link_spheres(parts: SceneParts, body: int) -> FloatArray:
     """(N, 4) in the link's frame."""
     model = parts.model
     found = [np.zeros((0, 4))]
@@ -131,7 +131,7 @@ def _link_spheres(parts: SceneParts, body: int) -> Float:
     return spheres if body in parts.facing_world else _lifted(parts, body, spheres)
 
 
-def _lifted(parts: SceneParts, body: int, spheres: Float) -> Float:
+def _lifted(parts: SceneParts, body: int, spheres: FloatArray) -> FloatArray:
     """Spheres of the base, smaller or left out where they would touch what it stands on."""
     world_T_body = body_pose(parts, body)
     centers = spheres[:, :3] @ world_T_body[:3, :3].T + world_T_body[:3, 3]
@@ -148,7 +148,7 @@ def _lifted(parts: SceneParts, body: int, spheres: Float) -> Float:
     return shrunk[shrunk[:, 3] > 0.01]
 
 
-def _ignored(parts: SceneParts, spheres: dict[str, Float], home: Float) -> dict[str, list[str]]:
+def _ignored(parts: SceneParts, spheres: dict[str, FloatArray], home: FloatArray) -> dict[str, list[str]]:
     """Pairs of links that the simulator does not test either, and those whose spheres touch where the links do not."""
     model, names = parts.model, list(spheres)
     number = {name: model.body(name).id for name in names}
@@ -171,14 +171,14 @@ def _ignored(parts: SceneParts, spheres: dict[str, Float], home: Float) -> dict[
     return {name: others for name, others in ignored.items() if others} | {ATTACHED: beside}
 
 
-def _gap(data: mujoco.MjData, one: tuple[int, Float], other: tuple[int, Float]) -> float:
+def _gap(data: mujoco.MjData, one: tuple[int, FloatArray], other: tuple[int, FloatArray]) -> float:
     """Smallest distance between the spheres of two bodies [m]."""
     centers = [found[:, :3] @ data.xmat[body].reshape(3, 3).T + data.xpos[body] for body, found in (one, other)]
     apart = np.linalg.norm(centers[0][:, None] - centers[1][None], axis=2)
     return float((apart - one[1][:, None, 3] - other[1][None, :, 3]).min())
 
 
-def _urdf(parts: SceneParts, bodies: list[int], velocity: Float) -> str:
+def _urdf(parts: SceneParts, bodies: list[int], velocity: FloatArray) -> str:
     """Links and joints without shapes; the world frame is the simulator's."""
     model = parts.model
     lines = ['<?xml version="1.0"?>', '<robot name="nimbus">', _link(BASE)]
@@ -212,21 +212,21 @@ def _parent(parts: SceneParts, body: int, bodies: list[int]) -> int:
     return parent if parent == 0 or parent in bodies else _parent(parts, parent, bodies)
 
 
-def _fixed(parts: SceneParts, parent: int, body: int) -> Float:
+def _fixed(parts: SceneParts, parent: int, body: int) -> FloatArray:
     """``parent_T_body`` of a body that the arm's joints do not move against its parent: a joint of its own stays."""
     if parts.model.body_jntnum[body] or parts.model.body_parentid[body] != parent:
         return np.round(np.linalg.inv(body_pose(parts, parent)) @ body_pose(parts, body), 9)
     return _placed(parts.model.body_pos[body], parts.model.body_quat[body])
 
 
-def _placed(position: Float, wxyz: Float) -> Float:
+def _placed(position: FloatArray, wxyz: FloatArray) -> FloatArray:
     pose, rotation = np.eye(4), np.empty(9)
     mujoco.mju_quat2Mat(rotation, wxyz)
     pose[:3, :3], pose[:3, 3] = rotation.reshape(3, 3), position
     return pose
 
 
-def _at_joint(model: mujoco.MjModel, body: int, joint: int) -> tuple[Float, Float]:
+def _at_joint(model: mujoco.MjModel, body: int, joint: int) -> tuple[FloatArray, FloatArray]:
     """``parent_T_anchor`` with the joint at 0, and ``anchor_T_body``: MuJoCo has the joint inside the body's frame."""
     body_T_anchor, turned = np.eye(4), np.eye(4)
     body_T_anchor[:3, 3] = model.jnt_pos[joint]
@@ -246,13 +246,13 @@ def _link(name: str) -> str:
     return f"<link name={quoteattr(name)}/>"
 
 
-def _joint(name: str, kind: str, parent: str, child: str, parent_T_child: Float, moving: str = "") -> str:
+def _joint(name: str, kind: str, parent: str, child: str, parent_T_child: FloatArray, moving: str = "") -> str:
     ends = f"<parent link={quoteattr(parent)}/><child link={quoteattr(child)}/>"
     origin = f'<origin xyz="{_numbers(parent_T_child[:3, 3])}" rpy="{_numbers(_roll_pitch_yaw(parent_T_child))}"/>'
     return f'<joint name={quoteattr(name)} type="{kind}">{ends}{origin}{moving}</joint>'
 
 
-def _roll_pitch_yaw(pose: Float) -> Float:
+def _roll_pitch_yaw(pose: FloatArray) -> FloatArray:
     """(3,) URDF's angles about fixed axes x, y, z [rad]."""
     from scipy.spatial.transform import Rotation
 
@@ -260,5 +260,5 @@ def _roll_pitch_yaw(pose: Float) -> Float:
     return Rotation.from_quat([x, y, z, w]).as_euler("xyz")
 
 
-def _numbers(values: Float) -> str:
+def _numbers(values: FloatArray) -> str:
     return " ".join(f"{round(float(value), 10) + 0.0:.12g}" for value in values)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, KDTree
 
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 TOLERANCE = 0.008
 """How far a sphere may stand out of the shape that it covers [m], where spheres are not too few for it."""
@@ -23,20 +23,20 @@ _ROUND = 24
 class Hull:
     """A convex shape in its own frame."""
 
-    vertices: Float
+    vertices: FloatArray
     """(V, 3) [m]"""
     faces: NDArray[np.int64]
     """(F, 3), outward"""
-    planes: Float
+    planes: FloatArray
     """(F, 4) outward normals and offsets: negative inside [m]"""
 
     @classmethod
-    def of(cls, points: Float) -> Hull:
+    def of(cls, points: FloatArray) -> Hull:
         """The hull of some points; flat ones are given a thickness of 0.1 mm."""
         return _hull(np.ascontiguousarray(points, dtype=float).tobytes())
 
     @classmethod
-    def _of(cls, points: Float) -> Hull:
+    def _of(cls, points: FloatArray) -> Hull:
         try:
             hull = ConvexHull(points)
         except Exception as error:
@@ -51,7 +51,7 @@ class Hull:
         faces[inward] = faces[inward][:, ::-1]
         return cls(vertices=vertices, faces=faces, planes=hull.equations)
 
-    def depth(self, points: Float) -> Float:
+    def depth(self, points: FloatArray) -> FloatArray:
         """(N,) how deep points are inside: outside it is negative, and at least as near to 0 as they are [m]."""
         return -(points @ self.planes[:, :3].T + self.planes[:, 3]).max(axis=1)
 
@@ -61,7 +61,7 @@ def _hull(points: bytes) -> Hull:
     return Hull._of(np.frombuffer(points).reshape(-1, 3))
 
 
-def geom_points(model: mujoco.MjModel, geom: int) -> Float:
+def geom_points(model: mujoco.MjModel, geom: int) -> FloatArray:
     """(N, 3) points in a geom's frame of which it is the hull [m].
 
     Raises:
@@ -83,7 +83,7 @@ def geom_points(model: mujoco.MjModel, geom: int) -> Float:
     raise ValueError(f"a {kind.name.removeprefix('mjGEOM_').lower()} has no hull")
 
 
-def cover(points: Float, *, limit: int = 36, tolerance: float = TOLERANCE) -> Float:
+def cover(points: FloatArray, *, limit: int = 36, tolerance: float = TOLERANCE) -> FloatArray:
     """(N, 4) centres and radii of spheres that cover the hull of some points [m], the most useful first.
 
     When the tolerance would take more than ``limit``, it grows.
@@ -128,11 +128,11 @@ def _cover(corners: bytes, limit: int, tolerance: float) -> tuple[tuple[tuple[fl
     return tuple(chosen), not left.any()
 
 
-def _bounds(hull: Hull) -> Float:
+def _bounds(hull: Hull) -> FloatArray:
     return np.stack([hull.vertices.min(axis=0), hull.vertices.max(axis=0)], axis=1)
 
 
-def _surface(hull: Hull, spacing: float) -> Float:
+def _surface(hull: Hull, spacing: float) -> FloatArray:
     """Points all over the faces, about that far apart [m]."""
     points = [hull.vertices]
     for face in hull.vertices[hull.faces]:
@@ -147,14 +147,14 @@ def _surface(hull: Hull, spacing: float) -> Float:
     return everything[np.sort(first)]
 
 
-def _ring(radius: float, height: float) -> Float:
+def _ring(radius: float, height: float) -> FloatArray:
     angle = 2 * np.pi * np.arange(_ROUND) / _ROUND
     # A polygon with its edges on the circle: the shape lies inside.
     outer = radius / np.cos(np.pi / _ROUND)
     return np.column_stack([outer * np.cos(angle), outer * np.sin(angle), np.full(_ROUND, height)])
 
 
-def _ball() -> Float:
+def _ball() -> FloatArray:
     """Points a little outside the unit sphere."""
     rings = [
         np.column_stack([np.cos(latitude) * _ring(1.0, 0.0)[:, :2], np.full(_ROUND, np.sin(latitude))])

@@ -9,10 +9,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.curobo.spheres import Hull, geom_points
 from nimbus.datagen.plan.parts import SceneParts
-
-Float = NDArray[np.float64]
 
 _WIDE, _THICK = 20.0, 0.2
 """A plane is a box of that width and thickness [m]."""
@@ -22,15 +21,15 @@ _WIDE, _THICK = 20.0, 0.2
 class World:
     """Obstacles in the world frame; poses are positions [m] and quaternions wxyz."""
 
-    box_poses: Float
+    box_poses: FloatArray
     """(B, 7)"""
-    box_sizes: Float
+    box_sizes: FloatArray
     """(B, 3) whole extents [m]"""
     mesh_names: tuple[str, ...]
     """Equal only for equal meshes, but for the number at the end: cuRobo knows meshes by their names."""
-    mesh_poses: Float
+    mesh_poses: FloatArray
     """(M, 7)"""
-    mesh_vertices: tuple[Float, ...]
+    mesh_vertices: tuple[FloatArray, ...]
     mesh_faces: tuple[NDArray[np.int64], ...]
 
     @property
@@ -43,8 +42,8 @@ class World:
 
 def describe_world(parts: SceneParts) -> World:
     """What the robot may not touch, where it is now, and of the robot what its arm does not carry."""
-    boxes: list[tuple[Float, Float]] = []
-    meshes: list[tuple[str, Float, Hull]] = []
+    boxes: list[tuple[FloatArray, FloatArray]] = []
+    meshes: list[tuple[str, FloatArray, Hull]] = []
     for geom in (*parts.world_geoms, *_other_arms(parts)):
         world_T_geom = geom_pose(parts, geom)
         kind, size = parts.model.geom_type[geom], parts.model.geom_size[geom]
@@ -92,7 +91,7 @@ def solid_geoms(model: mujoco.MjModel, bodies: list[int]) -> list[int]:
     return [int(geom) for geom in np.flatnonzero(np.isin(model.geom_bodyid, bodies) & solid)]
 
 
-def geom_pose(parts: SceneParts, geom: int) -> Float:
+def geom_pose(parts: SceneParts, geom: int) -> FloatArray:
     """(4, 4) ``world_T_geom``."""
     pose = np.eye(4)
     pose[:3, :3] = parts.data.geom_xmat[geom].reshape(3, 3)
@@ -100,7 +99,7 @@ def geom_pose(parts: SceneParts, geom: int) -> Float:
     return pose
 
 
-def body_pose(parts: SceneParts, body: int) -> Float:
+def body_pose(parts: SceneParts, body: int) -> FloatArray:
     """(4, 4) ``world_T_body``."""
     pose = np.eye(4)
     pose[:3, :3] = parts.data.xmat[body].reshape(3, 3)
@@ -108,7 +107,7 @@ def body_pose(parts: SceneParts, body: int) -> Float:
     return pose
 
 
-def pose_vector(pose: Float) -> Float:
+def pose_vector(pose: FloatArray) -> FloatArray:
     """(7,) position [m] and quaternion wxyz of a (4, 4) pose."""
     wxyz = np.empty(4)
     mujoco.mju_mat2Quat(wxyz, np.ascontiguousarray(pose[:3, :3]).ravel())

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.cameras import camera_poses, world_T_camera
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
-from nimbus.datagen.transforms import quat_to_matrix
-
-Float = NDArray[np.float64]
+from nimbus.datagen.geometry.cameras import camera_poses, world_T_camera
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 
 
 def flow_to_next(
@@ -20,8 +19,8 @@ def flow_to_next(
     body: NDArray[np.int16],
     camera: Camera,
     names: Sequence[str],
-    now: tuple[Float, Float],
-    following: tuple[Float, Float],
+    now: tuple[FloatArray, FloatArray],
+    following: tuple[FloatArray, FloatArray],
 ) -> NDArray[np.float16]:
     """(K, H, W, 2) optical flow of a pinhole camera's frames; NaN in a step that nothing follows.
 
@@ -48,7 +47,7 @@ def flow_to_next(
     return flow
 
 
-def _matrices(positions: Float, wxyz: Float) -> Float:
+def _matrices(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
     """Poses (K, B, 4, 4) as matrices."""
     found = np.tile(np.eye(4), (*positions.shape[:2], 1, 1))
     found[..., :3, :3], found[..., :3, 3] = quat_to_matrix(wxyz), positions
@@ -58,11 +57,11 @@ def _matrices(positions: Float, wxyz: Float) -> Float:
 def optical_flow(
     depth: NDArray[np.float32],
     body: NDArray[np.int16],
-    matrix: Float,
-    world_T_camera: Float,
-    next_world_T_camera: Float,
-    world_T_body: Float,
-    next_world_T_body: Float,
+    matrix: FloatArray,
+    world_T_camera: FloatArray,
+    next_world_T_camera: FloatArray,
+    world_T_body: FloatArray,
+    next_world_T_body: FloatArray,
 ) -> NDArray[np.float16]:
     """(K, H, W, 2) [px] right and down, from where a point is seen to where it is in the next step's image.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from nimbus.datagen.arrays import FloatArray
 
 
-def shown_poses(positions: Float, wxyz: Float, *, rate: float, latency: float) -> tuple[Float, Float]:
+def shown_poses(
+    positions: FloatArray, wxyz: FloatArray, *, rate: float, latency: float
+) -> tuple[FloatArray, FloatArray]:
     """Body poses as they were a little before each step; before the first step everything stood still.
 
     Args:

@@ -8,12 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen import cameras
+from nimbus.datagen.arrays import FloatArray, IntArray
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
-
-Float = NDArray[np.float64]
-Pixels = NDArray[np.int64]
+from nimbus.datagen.geometry import cameras
 
 _ITERATIONS = 20
 
@@ -41,7 +39,7 @@ class Lens:
         wide = cameras.intrinsics(self.pinhole)
         self._sample(wide[0, 0] * x + wide[0, 2], wide[1, 1] * y + wide[1, 2], camera.width, camera.height)
 
-    def _rays(self, camera: Camera) -> tuple[Float, Float]:
+    def _rays(self, camera: Camera) -> tuple[FloatArray, FloatArray]:
         """(H, W) undistorted x and y at depth 1 of every pixel, by fixed-point iteration."""
         k1, k2 = camera.distortion
         u, v = np.meshgrid(np.arange(camera.width) + 0.5, np.arange(camera.height) + 0.5)
@@ -58,11 +56,11 @@ class Lens:
             raise ValueError(f"a distortion of {k1:g}, {k2:g} folds the picture of camera '{camera.name}' over")
         return x, y
 
-    def _sample(self, u: Float, v: Float, width: int, height: int) -> None:
+    def _sample(self, u: FloatArray, v: FloatArray, width: int, height: int) -> None:
         column, row = np.clip(u - 0.5, 0, width - 1.001), np.clip(v - 0.5, 0, height - 1.001)
         left, top = column.astype(int), row.astype(int)
-        self._corner: Pixels = (top * width + left).ravel()
-        self._nearest: Pixels = (np.rint(row).astype(int) * width + np.rint(column).astype(int)).ravel()
+        self._corner: IntArray = (top * width + left).ravel()
+        self._nearest: IntArray = (np.rint(row).astype(int) * width + np.rint(column).astype(int)).ravel()
         right, down = ((column - left).ravel(), (row - top).ravel())
         weights = ((1 - right) * (1 - down), right * (1 - down), (1 - right) * down, right * down)
         self._weights = np.stack(weights).astype(np.float32)[..., None]
@@ -97,7 +95,7 @@ class Lens:
         bent = self._bent_place(pixels + flow.astype(np.float64)) - self._bent_place(pixels)
         return self._labels(bent).astype(np.float16)
 
-    def _bent_place(self, pixels: Float) -> Float:
+    def _bent_place(self, pixels: FloatArray) -> FloatArray:
         """Where the lens shows what the pinhole shows at a place; (…, 2) [px]."""
         (k1, k2), wide = self._coefficients, cameras.intrinsics(self.pinhole)
         rays = (pixels - wide[:2, 2]) / np.diag(wide)[:2]

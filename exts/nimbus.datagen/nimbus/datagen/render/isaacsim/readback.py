@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.cameras import intrinsics, world_T_camera
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.geometry.cameras import intrinsics, world_T_camera
 from nimbus.datagen.render.camera_model.lens import boxes_of
 from nimbus.datagen.usd.stacked_stage import RegionPaths, body_prim
 

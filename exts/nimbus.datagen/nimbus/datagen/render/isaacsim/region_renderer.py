@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Layout
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.episode.trajectory import Trajectory
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from nimbus.datagen.robots.robot import Robot
 
-Float = NDArray[np.float64]
 
 ANNOTATORS = ["rgb", "distance_to_image_plane", "normals", "instance_id_segmentation"]
 _IDS = "instance_id_segmentation"
@@ -157,7 +157,7 @@ class RegionRenderer:
         app_utils.update_app(steps=_AFTER_STOP)
 
     def render(
-        self, positions: Float, wxyz: Float, *, following: tuple[Float, Float] | None = None
+        self, positions: FloatArray, wxyz: FloatArray, *, following: tuple[FloatArray, FloatArray] | None = None
     ) -> dict[str, CameraFrames]:
         """Render up to K steps with every camera.
 
@@ -181,7 +181,7 @@ class RegionRenderer:
             shown[camera.name] = lens.bend(frames) if lens else frames
         return shown
 
-    def _place(self, bodies: Float, turns: Float, eyes: Float, views: Float) -> None:
+    def _place(self, bodies: FloatArray, turns: FloatArray, eyes: FloatArray, views: FloatArray) -> None:
         """Write all poses at once, in the frames of the regions."""
         import isaacsim.core.experimental.utils.backend as backend_utils
 
@@ -220,7 +220,7 @@ class RegionRenderer:
         raise NoImageError(f"Isaac Sim gave no image in {_TRIES} steps: {', '.join(missing)}")
 
     def _read(
-        self, images: Images, camera: Camera, eyes: Float, turns: Float
+        self, images: Images, camera: Camera, eyes: FloatArray, turns: FloatArray
     ) -> tuple[CameraFrames, NDArray[np.int16]]:
         """The frames, and (K, H, W) which body is seen."""
         count = len(eyes)
@@ -233,7 +233,7 @@ class RegionRenderer:
         return frames, body_indices(ids, paths, self.regions, self._names)
 
 
-def _check_written(found: Any, wanted: Float) -> None:
+def _check_written(found: Any, wanted: FloatArray) -> None:
     """A write that finds no prims is only logged, and the images would be those of before."""
     places = found[0].numpy() if found else np.full(wanted.shape, np.nan)  # who finds no prims gives nothing
     if not np.allclose(np.reshape(places, (-1, 3)), wanted.reshape(-1, 3), atol=_WRITTEN):

@@ -8,17 +8,21 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen import cameras
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.geometry import cameras
 from nimbus.datagen.render.raytracer import raster
 from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
 
-Float = NDArray[np.float64]
-
 
 def draw_view(
-    geometry: Geometry, camera: Camera, positions: Float, world_R_camera: Float, places: Float, world_R_mesh: Float
+    geometry: Geometry,
+    camera: Camera,
+    positions: FloatArray,
+    world_R_camera: FloatArray,
+    places: FloatArray,
+    world_R_mesh: FloatArray,
 ) -> Any:
     """A ``Raster`` of all meshes.
 
@@ -43,10 +47,10 @@ def draw_view(
 def draw_heights(
     geometry: Geometry,
     steps: Any,
-    places: Float,
-    world_R_mesh: Float,
+    places: FloatArray,
+    world_R_mesh: FloatArray,
     shown: NDArray[np.bool_],
-    axes: Float,
+    axes: FloatArray,
     *,
     draw: bool,
 ) -> None:
@@ -81,7 +85,7 @@ def draw_heights(
     steps.heights = heights
 
 
-def _raster(geometry: Geometry, matrices: Float, offsets: Float, shown: NDArray[np.bool_]) -> Any:
+def _raster(geometry: Geometry, matrices: FloatArray, offsets: FloatArray, shown: NDArray[np.bool_]) -> Any:
     device, found = geometry.boxes.mesh.device, Raster()
     found.matrices = wp.array(matrices.reshape(-1, 3, 3), dtype=wp.mat33, device=device)
     found.offsets = wp.array(offsets.reshape(-1, 3), dtype=wp.vec3, device=device)

@@ -7,14 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.media.colormaps import depth_colors, flow_colors, mask_colors, normal_colors
 
-Picture = NDArray[np.uint8]
-"""(H, W, 3) sRGB"""
 
-
-def boxed(rgb: Picture, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> Picture:
+def boxed(rgb: ImageArray, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> ImageArray:
     """The picture with a frame around everything that is seen, in its colour of the instance mask."""
     picture = rgb.copy()
     height, width = rgb.shape[:2]
@@ -31,7 +29,7 @@ def boxed(rgb: Picture, boxes: NDArray[np.float32], instance: NDArray[np.uint8])
     return picture
 
 
-_DRAWN: dict[str, Callable[[CameraFrames, int], Picture]] = {
+_DRAWN: dict[str, Callable[[CameraFrames, int], ImageArray]] = {
     "rgb": lambda frames, step: frames.rgb[step],
     "depth": lambda frames, step: depth_colors(frames.depth[step]),
     "instance": lambda frames, step: mask_colors(frames.instance[step]),
@@ -44,6 +42,6 @@ MODALITIES = tuple(_DRAWN)
 """Names of all pictures there can be of a step."""
 
 
-def picture_of(frames: CameraFrames, step: int, wanted: str) -> Picture:
+def picture_of(frames: CameraFrames, step: int, wanted: str) -> ImageArray:
     """One modality of one step."""
     return _DRAWN[wanted](frames, step)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import AnyArray
 from nimbus.datagen.meshes.triangles import Triangles
 
 _KEPT = 0.1
@@ -18,9 +17,6 @@ _MOST_COLORS = 16
 """A part with more of them has a texture, which does not survive this."""
 _SMOOTH = 0.5
 """Cosine of the angle up to which an edge is drawn round."""
-
-Faces = NDArray[Any]
-Float = NDArray[Any]
 
 
 def simplified(triangles: Triangles) -> Triangles:
@@ -46,13 +42,13 @@ def simplified(triangles: Triangles) -> Triangles:
     )
 
 
-def _welded(vertices: Float, faces: Faces) -> tuple[Float, Faces]:
+def _welded(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
     """The same with one vertex at each place, those of other faces left out."""
     places, index = np.unique(vertices[faces].reshape(-1, 3).round(5), axis=0, return_inverse=True)
     return places.astype(np.float32), index.reshape(-1, 3).astype(np.int32)
 
 
-def _fewer(vertices: Float, faces: Faces) -> tuple[Float, Faces]:
+def _fewer(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
     """By quadric error metrics (Garland and Heckbert 1997)."""
     from fast_simplification import simplify  # pyright: ignore[reportMissingImports]
 
@@ -62,7 +58,7 @@ def _fewer(vertices: Float, faces: Faces) -> tuple[Float, Faces]:
     return places, kept
 
 
-def _corner_normals(vertices: Float, faces: Faces) -> Float:
+def _corner_normals(vertices: AnyArray, faces: AnyArray) -> AnyArray:
     """(3 m, 3) of each corner: that of its vertex where the surface is round, that of its face at an edge."""
     one, two, three = (vertices[faces[:, corner]] for corner in range(3))
     across = np.cross(two - one, three - one)
@@ -74,5 +70,5 @@ def _corner_normals(vertices: Float, faces: Faces) -> Float:
     return np.where(is_round, round_, flat).reshape(-1, 3)
 
 
-def _unit(vectors: Float) -> Float:
+def _unit(vectors: AnyArray) -> AnyArray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.cameras import camera_poses
 from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.geometry.cameras import camera_poses
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.document.problem import Problem
 from nimbus.datagen.ui.layout_section import SAMPLE_COUNT

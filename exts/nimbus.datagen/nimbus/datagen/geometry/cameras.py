@@ -6,18 +6,16 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nimbus.datagen import transforms
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
-
-Float = NDArray[np.float64]
+from nimbus.datagen.geometry import transforms
 
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
 """Turns OpenCV axes (+Z forward, +Y down) into OpenGL axes (-Z forward, +Y up)."""
 
 
-def intrinsics(camera: Camera) -> Float:
+def intrinsics(camera: Camera) -> FloatArray:
     """Pinhole matrix (3, 3) [px]; pixel centres lie at half-integers."""
     focal = 0.5 * camera.height / math.tan(0.5 * camera.vertical_fov)
     rows = [[focal, 0.0, 0.5 * camera.width], [0.0, focal, 0.5 * camera.height], [0.0, 0.0, 1.0]]
@@ -25,8 +23,8 @@ def intrinsics(camera: Camera) -> Float:
 
 
 def camera_poses(
-    camera: Camera, names: Mapping[str, int], body_positions: Float, body_wxyz: Float
-) -> tuple[Float, Float]:
+    camera: Camera, names: Mapping[str, int], body_positions: FloatArray, body_wxyz: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Positions (K, 3) and orientations (K, 4) wxyz, OpenGL axes, world frame.
 
     Args:
@@ -45,7 +43,7 @@ def camera_poses(
     return body_positions[:, row] + turned, np.stack(transforms.quat_multiply((w, x, y, z), camera.wxyz), axis=-1)
 
 
-def world_T_camera(positions: Float, wxyz: Float) -> Float:
+def world_T_camera(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
     """(K, 4, 4) with OpenCV axes, from poses with OpenGL axes."""
     matrices = np.tile(np.eye(4), (len(positions), 1, 1))
     matrices[:, :3, :3], matrices[:, :3, 3] = transforms.quat_to_matrix(wxyz), positions
@@ -53,8 +51,8 @@ def world_T_camera(positions: Float, wxyz: Float) -> Float:
 
 
 def image_planes(
-    rectangles: Float, positions: Float, rotations: Float, *, focal: float, width: int, height: int
-) -> Float:
+    rectangles: FloatArray, positions: FloatArray, rotations: FloatArray, *, focal: float, width: int, height: int
+) -> FloatArray:
     """What rectangles need of a camera ray.
 
     Three linear functions (K, G, 3, 3) of a place (x, y, 1) in the image [px]: one over the depth of the rectangle
@@ -76,7 +74,7 @@ def image_planes(
     return np.concatenate([closeness, seen[:, :, 1:] - reach[:, :, 1:] * closeness], axis=2)
 
 
-def light_planes(rectangles: Float, towards: Float) -> Float:
+def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
     """What rectangles need of a shadow ray.
 
     Three linear functions (K, G, 3, 4) of a point (x, y, z, 1): the distance from it to the rectangle along the light,

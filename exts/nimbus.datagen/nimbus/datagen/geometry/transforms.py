@@ -6,14 +6,12 @@ import math
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Quaternion
 
-Float = NDArray[np.float64]
-
-
-_Number = TypeVar("_Number", float, Float)
+_Number = TypeVar("_Number", float, FloatArray)
 
 
 def quat_multiply(
@@ -37,7 +35,7 @@ def quat_from_axis_angle(axis: ArrayLike, angle: float) -> Quaternion:
     return math.cos(angle / 2), float(x * sine), float(y * sine), float(z * sine)
 
 
-def quat_to_matrix(wxyz: ArrayLike) -> Float:
+def quat_to_matrix(wxyz: ArrayLike) -> FloatArray:
     """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
     w, x, y, z = np.moveaxis(np.asarray(wxyz, dtype=float), -1, 0)
     rows = [
@@ -58,7 +56,7 @@ def quat_from_matrix(rotation: ArrayLike) -> Quaternion:
     return w, x, y, z
 
 
-def make_transform(position: ArrayLike, wxyz: ArrayLike) -> Float:
+def make_transform(position: ArrayLike, wxyz: ArrayLike) -> FloatArray:
     """Homogeneous matrix (4, 4)."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = quat_to_matrix(wxyz), position

@@ -1,0 +1,1 @@
+"""Geometry without meshes: transforms and camera matrices."""
