@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 
 from nimbus.datagen.objects.library import ObjectLibrary  # noqa: E402
 from nimbus.datagen.robots.robot import load_robot  # noqa: E402
-from nimbus.runner.objects import grasp_counts  # noqa: E402
+from nimbus.runner.media.object_sheet import grasp_counts  # noqa: E402
 
 LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")
 PAGE = ROOT / "docs/objects.md"

@@ -23,7 +23,7 @@ def command(
 ) -> int:
     """Certify; 1 when something is broken."""
     from nimbus.datagen.files.codec import to_json
-    from nimbus.runner.certify import certify, print_certificates
+    from nimbus.runner.checks.certify import certify, print_certificates
 
     found = certify(folder, sample=count, skills=skills)
     if as_json:

@@ -98,7 +98,7 @@ def export_episode(folder: Path, episode_id: str, out: Path | None) -> Path:
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.usd.layout_export import BodyMotion
     from nimbus.datagen.usd.stage import read_stage
-    from nimbus.runner.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
+    from nimbus.runner.checks.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
 
     (file,) = episode_paths(folder, [episode_id])
     with EpisodeFile(file) as episode:

@@ -34,7 +34,7 @@ def command(
     """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.robots.robot import load_robot
-    from nimbus.runner.objects import figures, sheet
+    from nimbus.runner.media.object_sheet import figures, sheet
 
     if not library_name:
         if picture:

@@ -20,7 +20,7 @@ def command(
 ) -> int:
     """Replay episodes; 1 when one ends differently."""
     from nimbus.datagen.files.codec import to_json
-    from nimbus.runner.replay import episode_paths, replay
+    from nimbus.runner.checks.replay import episode_paths, replay
     from nimbus.runner.system.threads import prepare_libraries
 
     paths = episode_paths(folder, ids or [])

@@ -71,9 +71,9 @@ def command(
     from nimbus.datagen.store.episode_file.videos import image_settings
     from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.task import load_task
+    from nimbus.runner.checks.replay import episode_paths, noting_where_paths_begin, stored_task
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.monitor.foreign_files import report_foreign_files
-    from nimbus.runner.replay import episode_paths, noting_where_paths_begin, stored_task
     from nimbus.runner.report import write_report
     from nimbus.runner.system.threads import prepare_libraries
 

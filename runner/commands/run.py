@@ -93,7 +93,7 @@ def command(
     skills: Skills = None,
 ) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
-    from nimbus.runner.run import SHORT, run_spec
+    from nimbus.runner.cell.run import SHORT, run_spec
 
     instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled)
     if format:
@@ -156,9 +156,9 @@ def _text(path: Path | str, flag: str) -> str:
 
 def _prove(folder: Path, count: int | None, *, skills: list[Path] | None, price_per_hour: float | None) -> int:
     """Certify a sample of the stored episodes, None for all; 1 when something is broken."""
-    from nimbus.runner.certify import certify, print_certificates
+    from nimbus.runner.cell.run import SHORT, reporting_input_errors
+    from nimbus.runner.checks.certify import certify, print_certificates
     from nimbus.runner.report import write_report
-    from nimbus.runner.run import SHORT, reporting_input_errors
 
     found = None
     with reporting_input_errors():

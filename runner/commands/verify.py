@@ -14,7 +14,7 @@ from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, whole
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.verify import Verification
-    from nimbus.runner.recompute import Recomputation
+    from nimbus.runner.checks.recompute import Recomputation
 
 REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
 
@@ -39,7 +39,7 @@ def command(
     from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.store.info import INFO_NAME
     from nimbus.datagen.store.verify import verify
-    from nimbus.runner.recompute import recompute
+    from nimbus.runner.checks.recompute import recompute
 
     if not (folder / INFO_NAME).exists() and (folder / "manifest.parquet").is_file():
         return _shards(folder, as_json=as_json)

@@ -110,7 +110,7 @@ def test_a_line_that_begins_with_a_flag_is_a_run():
 def test_a_task_names_its_folder(words: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     specs: list[CellSpec] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nimbus.runner.run.run_spec", lambda spec, **_: specs.append(spec) or 70)
+    monkeypatch.setattr("nimbus.runner.cell.run.run_spec", lambda spec, **_: specs.append(spec) or 70)
     assert main(words.split()) == 70
     assert specs[0].folder == str(tmp_path / folder)
 

@@ -8,8 +8,8 @@ import h5py
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.checks.replay import episode_paths
 from nimbus.runner.cli import main
-from nimbus.runner.replay import episode_paths
 from tests.support.runs import run, start
 
 

@@ -36,7 +36,7 @@ YARD = """\
 MAIN = """
 import sys
 from nimbus.datagen.errors import InputError
-from nimbus.runner import run
+from nimbus.runner.cell import run
 from nimbus.runner.cell.transport.spec import CellSpec
 run.show = lambda *_, **__: None  # what a run shows at its end takes as long as the run, and is tested elsewhere
 try:

@@ -31,13 +31,13 @@ def test_nearest_test_runs_however_long():
     "text",
     [
         "from nimbus.runner import run",
-        "def load():\n    import nimbus.runner.run",
+        "def load():\n    import nimbus.runner.cell.run",
         "CODE = 'from nimbus.runner import run'",
-        "CODE = 'import sys\\nimport nimbus.runner.run'",
+        "CODE = 'import sys\\nimport nimbus.runner.cell.run'",
     ],
 )
 def test_imports_are_found_wherever_they_stand(text: str):
-    assert "nimbus.runner.run" in set(imported_names(ast.parse(text)))
+    assert "nimbus.runner.cell.run" in set(imported_names(ast.parse(text)))
 
 
 @pytest.fixture(scope="module")

@@ -24,9 +24,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
-from nimbus.runner.certify import certify
+from nimbus.runner.checks.certify import certify
+from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
-from nimbus.runner.replay import replay
 from tests.support.runs import run
 from tests.support.synthetic import make_rendered, write_dataset
 

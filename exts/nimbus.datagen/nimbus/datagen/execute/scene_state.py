@@ -24,7 +24,7 @@ _SKIN = 0.002
 """[m] What is so near to a cavity is inside it."""
 
 
-class SceneState:
+class SimulatedScene:
     """The things of one physical layout, as physics has them now.
 
     Args:

@@ -20,7 +20,7 @@ from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
 from nimbus.datagen.execute.multi_arm.path_conflicts import paths_conflict
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.recorder import Recorder
-from nimbus.datagen.execute.scene_state import SceneState
+from nimbus.datagen.execute.scene_state import SimulatedScene
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
@@ -48,7 +48,7 @@ _PATIENCE = 300
 """Record periods that an arm waits at most for another one that is in its way."""
 
 
-class SimulatedWorkcell(SceneState):
+class SimulatedWorkcell(SimulatedScene):
     """One attempt at one physical layout, seen by one arm.
 
     A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.objects.articulated import AnyArticulated
 from nimbus.datagen.objects.articulated.build import build_articulated
-from nimbus.datagen.objects.declaration import ObjectKind, Size
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.objects.rest_poses import rest_poses
-from nimbus.datagen.objects.shapes.contact import piece_triangles
-from nimbus.datagen.objects.shapes.shape import Piece, Shape, frame_at, smooth_normals
+from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles
+from nimbus.datagen.objects.shapes.shape import Shape, frame_at, smooth_normals
 from nimbus.datagen.objects.textures.texture import painter
 from nimbus.datagen.random_streams import generator
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.declaration import ObjectKind, Size
 
 _SEED = 0
 """A variant is the same in every run: the run's seed chooses among variants."""

@@ -42,7 +42,7 @@ class Plot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BodyMotion:
+class PreviewMotion:
     """Where every body is, step by step; one step of something that stands still."""
 
     rate: float
@@ -73,7 +73,7 @@ class SceneLook:
 
     parts: tuple[RenderPart, ...]
     layout: Layout | None
-    motion: BodyMotion
+    motion: PreviewMotion
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
@@ -166,7 +166,7 @@ class Preview:
         return renderer.render(motion.names, motion.positions[step : step + 1], motion.wxyz[step : step + 1])
 
     def _look(
-        self, task: Task, assets: SceneAssets, physical: PhysicalLayout, motion: BodyMotion, *, seed: int, index: int
+        self, task: Task, assets: SceneAssets, physical: PhysicalLayout, motion: PreviewMotion, *, seed: int, index: int
     ) -> SceneLook:
         key = _key(task, seed, index)
         visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
@@ -179,9 +179,9 @@ def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[Render
     return (*build_scene_parts(stage, robot), *(part for item in physical.objects for part in build_object_parts(item)))
 
 
-def motion_of(trajectory: Trajectory) -> BodyMotion:
+def motion_of(trajectory: Trajectory) -> PreviewMotion:
     """The motion of a trajectory."""
-    return BodyMotion(
+    return PreviewMotion(
         rate=trajectory.rate,
         names=trajectory.body_names,
         positions=trajectory.body_positions,
@@ -204,8 +204,8 @@ def _plots(trajectory: Trajectory) -> Iterator[Plot]:
             yield Plot(title=f"contacts {unit}", names=names, rows=rows)
 
 
-def _still(simulation: NewtonSimulation) -> BodyMotion:
-    return BodyMotion(
+def _still(simulation: NewtonSimulation) -> PreviewMotion:
+    return PreviewMotion(
         rate=simulation.rate,
         names=simulation.body_names,
         positions=simulation.body_positions()[None],

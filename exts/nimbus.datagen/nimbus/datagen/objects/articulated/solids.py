@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull
 
 from nimbus.datagen.arrays import FloatArray, IndexArray
-from nimbus.datagen.objects.shapes.contact import convex_hull
-from nimbus.datagen.objects.shapes.shape import Piece, TextureRegion
+from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
+from nimbus.datagen.objects.shapes.shape import TextureRegion
 
 CREASE = 0.6
 """[rad] Sharper edges stay sharp: bevels do, the sides of rods do not."""

@@ -20,8 +20,8 @@ from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_m
 from nimbus.datagen.objects.imported.read import read_surface
 from nimbus.datagen.objects.imported.settings import AssetSettings
 from nimbus.datagen.objects.imported.surface import ImportedSurface
-from nimbus.datagen.objects.shapes.contact import limited_hull
-from nimbus.datagen.objects.shapes.shape import Piece, smooth_normals
+from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
+from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 PREPARATION_VERSION = 1
 """Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""

@@ -13,11 +13,12 @@ from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
+from nimbus.datagen.objects.shapes.contact import Piece
 from nimbus.datagen.objects.shapes.hole_board import HoleBoard
 from nimbus.datagen.objects.shapes.hollow import Hollow
 from nimbus.datagen.objects.shapes.loft import Loft
 from nimbus.datagen.objects.shapes.ring import Ring
-from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion, frame_at
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 
 _INSET = 0.006
 """Share of the texture's width between the windows of two parts."""

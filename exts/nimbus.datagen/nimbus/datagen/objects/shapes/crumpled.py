@@ -10,8 +10,8 @@ from pydantic import Field
 from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.files.quantities import Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.shapes.contact import convex_hull, limited_hull
-from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion
+from nimbus.datagen.objects.shapes.contact import Piece, convex_hull, limited_hull
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion
 
 _SHEET = 0.12
 """Width of the sheet that the texture shows [m]."""

@@ -11,8 +11,8 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import Metres, Range
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.shapes.contact import convex_hull
-from nimbus.datagen.objects.shapes.shape import Piece, Shape, TextureRegion, frame_at
+from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
+from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 
 _SIDES = 0.3
 """Share of the texture for the sides."""

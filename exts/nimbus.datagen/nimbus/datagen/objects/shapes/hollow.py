@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.shapes.contact import convex_hull, pieces_of_rings
+from nimbus.datagen.objects.shapes.contact import Piece, convex_hull, pieces_of_rings
 from nimbus.datagen.objects.shapes.loft import Loft
 from nimbus.datagen.objects.shapes.profile import interpolate_spline, outline
-from nimbus.datagen.objects.shapes.shape import Piece, Shape, frame_at
+from nimbus.datagen.objects.shapes.shape import Shape, frame_at
 
 _LEVELS = 17
 """Heights at which a wall is looked at before it is cut into pieces."""

@@ -17,7 +17,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.curobo.process import curobo_process
 from nimbus.datagen.plan.curobo.retime import retime
 from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, RobotModel, describe_robot, hanging_spheres
-from nimbus.datagen.plan.curobo.world import World, describe_world, pose_vector
+from nimbus.datagen.plan.curobo.world import CuroboWorld, describe_world, pose_vector
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import path_length, thin_path
 from nimbus.datagen.plan.scene import PlanningScene
@@ -43,7 +43,7 @@ class _Task:
 
     scene: PlanningScene
     robot: RobotModel
-    world: World
+    world: CuroboWorld
     attached: FloatArray
 
     @property

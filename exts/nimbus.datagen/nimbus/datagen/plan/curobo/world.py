@@ -18,7 +18,7 @@ _WIDE, _THICK = 20.0, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class CuroboWorld:
     """Obstacles in the world frame; poses are positions [m] and quaternions wxyz."""
 
     box_poses: FloatArray
@@ -40,7 +40,7 @@ class World:
         return hashlib.sha256(data).hexdigest()
 
 
-def describe_world(parts: SceneParts) -> World:
+def describe_world(parts: SceneParts) -> CuroboWorld:
     """What the robot may not touch, where it is now, and of the robot what its arm does not carry."""
     boxes: list[tuple[FloatArray, FloatArray]] = []
     meshes: list[tuple[str, FloatArray, Hull]] = []
@@ -57,7 +57,7 @@ def describe_world(parts: SceneParts) -> World:
             hull = Hull.of(geom_points(parts.model, geom))
             name = hashlib.sha256(hull.vertices.tobytes() + hull.faces.tobytes()).hexdigest()[:16]
             meshes.append((f"{name}-{geom}", pose_vector(world_T_geom), hull))
-    return World(
+    return CuroboWorld(
         box_poses=np.array([pose for pose, _ in boxes]).reshape(-1, 7),
         box_sizes=np.array([size for _, size in boxes]).reshape(-1, 3),
         mesh_names=tuple(name for name, _, _ in meshes),

@@ -16,7 +16,7 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.pictures import MODALITIES, picture_of
 from nimbus.datagen.ui.browser.scene_view import SceneView
-from nimbus.datagen.ui.preview import BodyMotion, Plot, Preview, SceneLook
+from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
 
 _FRAME_RATE = 30.0
 """[Hz] at which a motion is played."""
@@ -139,7 +139,7 @@ class Player:
         self._playing.set()
         threading.Thread(target=self._run_motion, args=(self._look.motion,), daemon=True).start()
 
-    def _run_motion(self, motion: BodyMotion) -> None:
+    def _run_motion(self, motion: PreviewMotion) -> None:
         """Show a motion in its own time, between its steps too."""
         first = self.step if self.step < motion.step_count - 1 else 0
         begin = time.monotonic() - first / motion.rate
@@ -195,14 +195,14 @@ def draw_plot(gui: Any, plot: Plot, *, rate: float) -> Any:
     )
 
 
-def between(motion: BodyMotion, at: float) -> BodyMotion:
+def between(motion: PreviewMotion, at: float) -> PreviewMotion:
     """The one step of a motion that lies at a broken number of steps."""
     low = int(at)
     share, high = at - low, min(low + 1, motion.step_count - 1)
     one, other = motion.wxyz[low], motion.wxyz[high]
     other = np.where((one * other).sum(axis=1, keepdims=True) < 0, -other, other)
     wxyz = (1 - share) * one + share * other
-    return BodyMotion(
+    return PreviewMotion(
         rate=motion.rate,
         names=motion.names,
         positions=((1 - share) * motion.positions[low] + share * motion.positions[high])[None],
@@ -210,7 +210,7 @@ def between(motion: BodyMotion, at: float) -> BodyMotion:
     )
 
 
-def outcome_line(motion: BodyMotion) -> str:
+def outcome_line(motion: PreviewMotion) -> str:
     """How it ended, in one line."""
     outcome = motion.outcome
     if outcome is None:

@@ -15,7 +15,7 @@ from nimbus.datagen.ui.browser.baked_lighting import baked_glb
 from nimbus.datagen.ui.browser.lights import add_lights
 from nimbus.datagen.ui.browser.markers import markers_glb
 from nimbus.datagen.ui.browser.meshes import part_mesh
-from nimbus.datagen.ui.preview import BodyMotion, SceneLook
+from nimbus.datagen.ui.preview import PreviewMotion, SceneLook
 
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 """Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""
@@ -79,7 +79,7 @@ class SceneView:
             self._bodies[body] = self._server.scene.add_frame(f"/bodies/{body}", show_axes=False)
         return f"/bodies/{body}/{place}"
 
-    def place(self, motion: BodyMotion, step: int) -> None:
+    def place(self, motion: PreviewMotion, step: int) -> None:
         """Put every body where it is in a step."""
         with self._server.atomic():
             for row, name in enumerate(motion.names):

@@ -94,7 +94,7 @@ def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
 def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
     from nimbus.datagen.datasets.certificates.rerender import FreshRenders
     from nimbus.datagen.load.scene_loader import load_assets
-    from nimbus.runner.replay import check_assets, noting_where_paths_begin, stored_task
+    from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
     renders: dict[str, FreshRenders] = {}
     psnr: list[float] = []
@@ -116,7 +116,7 @@ def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
 
 
 def _replay(paths: list[Path], stored: list[Attempt]) -> Certificate:
-    from nimbus.runner.replay import replay
+    from nimbus.runner.checks.replay import replay
 
     results = [replay(path) for path in paths]
     problems = [

@@ -123,7 +123,7 @@ class _Maker:
     def _load(self, episode: EpisodeFile) -> Job:
         from nimbus.runner.cell.transport.spec import CellSpec
         from nimbus.runner.cell.worker.job import job_of
-        from nimbus.runner.replay import noting_where_paths_begin, stored_task
+        from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
         from nimbus.runner.system.threads import prepare_libraries
 
         provenance, key = episode.provenance, episode.layout().key

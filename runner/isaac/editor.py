@@ -1,4 +1,4 @@
-"""``python -m nimbus.runner.editor``: the task editor of a host such as Kit, in lines of JSON."""
+"""``python -m nimbus.runner.isaac.editor``: the task editor of a host such as Kit, in lines of JSON."""
 
 from __future__ import annotations
 

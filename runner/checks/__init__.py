@@ -1,0 +1,1 @@
+"""Checks that make stored data again: replay, recomputation, certificates."""
