@@ -1,3 +1,103 @@
 """What a shape family makes: a mesh to look at, convex pieces to touch, and a map of its texture."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nimbus.datagen.arrays import FloatArray, IndexArray
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.shapes.contact import Piece
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextureRegion:
+    """A rectangle of the texture that covers one part of the surface, u and v in [0, 1], v up."""
+
+    u: tuple[float, float]
+    v: tuple[float, float]
+    size: tuple[float, float]
+    """Width and height on the surface [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Geometry of one variant [m], any origin."""
+
+    vertices: FloatArray
+    faces: IndexArray
+    uvs: FloatArray
+    crease: float
+    """Edges sharper than this [rad] stay sharp when shaded."""
+    pieces: tuple[Piece, ...]
+    regions: dict[str, TextureRegion] = field(default_factory=dict)
+    keypoints: dict[str, FloatArray] = field(default_factory=dict)
+    """Points of the family's own; ``top``, ``base`` and ``middle`` are added for every shape."""
+    frames: dict[str, FloatArray] = field(default_factory=dict)
+    """(4, 4) by name."""
+    cavities: dict[str, FloatArray] = field(default_factory=dict)
+    """(2, 3) lower and upper corner, by the name of the frame in the mouth."""
+    weights: FloatArray | None = None
+    """(m,) relative density of what each face bounds; even when left out."""
+    ball: float = 0.0
+    """Radius of the sphere that it is in contact; 0: the pieces are."""
+
+
+def frame_at(
+    origin: ArrayLike, *, z: tuple[float, float, float] = (0, 0, 1), x: tuple[float, float, float] = (1, 0, 0)
+) -> FloatArray:
+    """(4, 4) frame with an origin, a z axis, and an x axis as near to a direction as that allows."""
+    up = np.array(z, dtype=np.float64) / np.linalg.norm(z)
+    side = np.array(x, dtype=np.float64) - up * (up @ x)
+    if np.linalg.norm(side) < 1e-6:
+        side = np.cross(up, [0.0, 0.0, 1.0] if abs(up[2]) < 0.9 else [0.0, 1.0, 0.0])
+    side /= np.linalg.norm(side)
+    frame = np.eye(4)
+    frame[:3, :3] = np.column_stack([side, np.cross(up, side), up])
+    frame[:3, 3] = origin
+    return frame
+
+
+def smooth_normals(
+    vertices: FloatArray, faces: IndexArray, uvs: FloatArray, crease: float
+) -> tuple[FloatArray, IndexArray, FloatArray, FloatArray]:
+    """Split vertices at creases and give each a normal.
+
+    Args:
+        vertices: (n, 3); equal positions count as one point, so texture seams do not show.
+        faces: (m, 3).
+        uvs: (n, 2).
+        crease: Faces that meet at a larger angle are shaded apart [rad].
+
+    Returns:
+        Vertices, faces, normals and uvs of the split mesh.
+    """
+    _, point = np.unique(np.round(vertices * 1e6).astype(np.int64), axis=0, return_inverse=True)
+    point = point.reshape(-1)
+    cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    unit = cross / np.maximum(np.linalg.norm(cross, axis=1, keepdims=True), 1e-18)
+    corner_point = point[faces].reshape(-1)
+    corner_face = np.repeat(np.arange(len(faces)), 3)
+    normals = np.zeros((len(corner_point), 3))
+    order = np.argsort(corner_point, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(corner_point[order]) > 0])
+    cosine = np.cos(crease)
+    for corners in np.split(order, starts[1:]):
+        around = corner_face[corners]
+        alike = unit[around] @ unit[around].T >= cosine
+        normals[corners] = alike @ cross[around]
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-18)
+    key = np.column_stack([faces.reshape(-1), np.round(normals * 1e4).astype(np.int64)])
+    _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    kept = faces.reshape(-1)[first]
+    return vertices[kept], index.reshape(-1, 3).astype(np.int32), normals[first], uvs[kept]
+
+
+def drop_slivers(vertices: FloatArray, faces: IndexArray) -> IndexArray:
+    """Leave out faces without area, such as those at the pole of a surface of revolution."""
+    cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    return faces[np.linalg.norm(cross, axis=1) > 1e-10]
