@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, finding_from_error, make_finding
 from nimbus.datagen.errors import InputError
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
 
 _HEAVY = 3.0
 """[kg] More than the arms that come with Nimbus carry."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
 from nimbus.datagen.geometry.transforms import make_transform
+
+if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.doctor.case import Case
 
 _ENOUGH = 0.5
 """Share of a region that a fixed camera, or all of them together, should see."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.episode.layout import PhysicalLayout
-from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.references import (
@@ -19,10 +18,14 @@ from nimbus.datagen.tasks.references import (
     names_in,
     parse_reference,
 )
-from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import Composite, Step, walk
-from nimbus.datagen.tasks.task import Task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import PhysicalLayout
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
+    from nimbus.datagen.tasks.task import Task
 
 LAYOUTS = 8
 """That are drawn for the checks, and attempted at most."""

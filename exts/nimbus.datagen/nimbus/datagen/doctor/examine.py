@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.doctor.assets import check_assets
 from nimbus.datagen.doctor.cameras import check_cameras
@@ -23,8 +23,10 @@ from nimbus.datagen.doctor.trivial_success import check_trivial_success
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.objects import check_room
-from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task, load_task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 Check = Callable[[Case], Iterator[Finding]]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Keys, dotted
-from nimbus.datagen.tasks.task import Task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
 
 _PLACE = re.compile(r"^(?P<place>.*?:\d+:\d+)(?:: (?P<field>.*))?$")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
 
 _WALL = 0.012
 """[m] Of a fixture, on each side."""

@@ -6,12 +6,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.random_streams import generator
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
 
 _PRIOR = (2.7, 0.3)
 """Attempts that succeeded and failed before anything is tried here: what tasks do on the whole."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, product
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.tasks.checks.references import points_of, references_of
 from nimbus.datagen.tasks.references import names_in, parse_reference
 from nimbus.datagen.tasks.statements import Skill, each
 from nimbus.datagen.tasks.steps import Composite, Step, walk
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
 
 _CHANGED = {
     "inside": "container",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.plan.grasp import GripperShape, rank_grasps
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
+    from nimbus.datagen.objects.model import ObjectModel
 
 _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.doctor.cameras import grid, sees_any
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.base import Draft
 from nimbus.datagen.randomize.camera import CameraRandomization
+
+if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.doctor.case import Case
 
 _POSES = 16
 """Of each camera, as the first episodes of a run have them."""

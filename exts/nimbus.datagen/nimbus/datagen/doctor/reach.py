@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.planning_scenes import planning_scene
@@ -15,6 +15,9 @@ from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
 
 _CELL = 0.05
 """[m] Of the reach maps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, Phy
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.files.scene_files import scene_file
-from nimbus.datagen.files.strict_yaml import Document
 from nimbus.datagen.geometry.transforms import look_at, make_transform, quat_from_axis_angle
 from nimbus.datagen.plan.ik import solve_ik
-from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.robot import Manipulator, Robot, load_robot
@@ -24,6 +22,10 @@ from nimbus.datagen.robots.urdf import assemble
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.robot import base_pose
 from nimbus.datagen.usd.stage import StageInfo, read_stage
+
+if TYPE_CHECKING:
+    from nimbus.datagen.files.strict_yaml import Document
+    from nimbus.datagen.plan.scene import PlanningScene
 
 _RATE = 15.0
 _HEIGHT = 0.04

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.execute.planning_scenes import planning_scene
-from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.tasks.task import Task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
+    from nimbus.datagen.simulate.newton import NewtonSimulation
+    from nimbus.datagen.tasks.task import Task
 
 _LAYOUTS = 4
 _MOVED = 0.03

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.finding import Finding, make_finding
 from nimbus.datagen.execute.planner import begin_attempt
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.steps import walk
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import Case
 
 _KEPT = frozenset({"at_rest", "fixtures_unmoved", "gripper_clear", "not_moved", "nothing_on_floor", "upright"})
 """Conditions that ask for nothing new: a task of them alone is about its motion, such as shaking a can."""
