@@ -1,6 +1,6 @@
 """Check the project's own style rules; violations that stand are counted in a baseline that may only shrink.
 
-``python tools/lint_rules.py`` checks, ``--list RULE`` prints every violation of a rule, ``--update`` lowers the
+``python -m tools.lint_rules`` checks, ``--list RULE`` prints every violation of a rule, ``--update`` lowers the
 baseline.
 """
 
@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sources import modules, parse, relative
+from tools.sources import modules, parse, relative
 
 BASELINE = Path(__file__).with_name("lint_baseline.json")
 _OPENINGS = {"what", "whether", "who", "whom", "whose", "how", "where", "of", "that", "which", "when"}
@@ -141,7 +141,7 @@ def main() -> int:
     if counts == baseline:
         return 0
     if not arguments.update:
-        sys.stdout.write("fewer violations than the baseline: python tools/lint_rules.py --update\n")
+        sys.stdout.write("fewer violations than the baseline: python -m tools.lint_rules --update\n")
         return 1
     BASELINE.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
     return 0

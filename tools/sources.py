@@ -24,6 +24,8 @@ class Import:
     imported: str
     line: int
     in_function: bool
+    for_types: bool
+    """Below ``if TYPE_CHECKING:``."""
 
 
 @cache
@@ -53,6 +55,12 @@ def imports(name: str) -> Iterator[Import]:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
     }
+    for_types = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and isinstance(branch.test, ast.Name) and branch.test.id == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
@@ -61,7 +69,7 @@ def imports(name: str) -> Iterator[Import]:
         else:
             continue
         for target in sorted({_known(target) for target in targets} - {"", name}):
-            yield Import(name, target, node.lineno, id(node) in inside)
+            yield Import(name, target, node.lineno, id(node) in inside, id(node) in for_types)
 
 
 def relative(path: Path) -> str:

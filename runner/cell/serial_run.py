@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nimbus.datagen.stages import Request
 from nimbus.runner.cell.queue.backlog import completed_before, missing
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
+from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.system.signals import Interruption
 from nimbus.runner.system.threads import kernels_are_compiled
 
@@ -35,7 +37,6 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
     """
     from nimbus.runner.monitor.dashboard import Dashboard, loading
     from nimbus.runner.monitor.foreign_files import report_foreign_files
-    from nimbus.runner.monitor.progress import Progress
 
     mode, started = "coupled" if coupled else "serial", time.time()
     with loading():
@@ -86,7 +87,6 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
 
 def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator[Request]:
     """The episodes that are still to be made, in order; the first tells what loading for all of them took."""
-    from nimbus.datagen.stages import Request
     from nimbus.datagen.store.episode_file.read import stored_plan
 
     times = {"load": load_time}

@@ -16,6 +16,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.channel import Channel, pair
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.fork_server import main as run_fork_server
@@ -146,7 +147,6 @@ class Supervisor:
             self._selector.unregister(self.fork_server)
 
     def _loaded(self, loaded: Loaded) -> None:
-        from nimbus.datagen.errors import InputError
         from nimbus.runner.cell.run_loop import RunLoop
         from nimbus.runner.cell.start_run import opening_seconds
         from nimbus.runner.cell.transport.messages import Ended

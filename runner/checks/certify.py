@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from nimbus.datagen.datasets.certificates.accounting import account
 from nimbus.datagen.datasets.certificates.record import (
     FILE_NAME,
     LABELS,
@@ -44,8 +45,6 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
         InputError: No dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
-    from nimbus.datagen.datasets.certificates.accounting import account
-
     read_info(folder)
     if (folder / FILE_NAME).is_dir():
         raise InputError("a folder stands where the certificates go", where=str(folder / FILE_NAME), instead="move it")

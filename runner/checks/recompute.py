@@ -14,7 +14,7 @@ from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.stages import Planned, Request
 from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ def recompute(folder: Path, count: int, *, skills: Sequence[Path] = (), without:
     Raises:
         InputError: There is no dataset in the folder.
     """
-    from nimbus.datagen.store.info import read_info
-
     info = read_info(folder)
     ledger = Ledger(folder, read_only=True)
     try:

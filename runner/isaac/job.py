@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.stages import (
     Chain,
@@ -78,7 +79,6 @@ class RenderJob(Job):
 
 def hand_over(job: Job, spec: CellSpec) -> str:
     """What instances are told of a loaded job, as JSON; empty where they load it themselves."""
-    from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.load.scene_loader import assets_of
 
@@ -109,7 +109,6 @@ def render_job(spec: CellSpec, handover: str) -> Job:
         return load_job(spec)  # somebody's own components, which load what they need
     import nimbus.datagen.render.isaacsim.renderer
     import nimbus.datagen.store.writer  # noqa: F401 (both register themselves)
-    from nimbus.datagen.files.codec import from_json
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.pipeline import load_pipeline
     from nimbus.datagen.robots.robot import load_robot

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nimbus.datagen.plan.grasp import rank_grasps
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -32,7 +34,6 @@ def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> di
     """Hands that could close on a kind's first variant where it lies on a table, by rest pose."""
     from nimbus.datagen.execute.motions.grasps import model_axes
     from nimbus.datagen.geometry.transforms import quat_to_matrix
-    from nimbus.datagen.plan.grasp import rank_grasps
 
     model, counts = library.model(kind, 0), {}
     axes = model_axes(library.name, kind, 0, gripper)

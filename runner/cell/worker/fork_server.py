@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system.processes import ignore_stop_signals, thread_count
+from nimbus.runner.system.processes import die_with_parent, ignore_stop_signals, thread_count
 
 if TYPE_CHECKING:
     from nimbus.runner.cell.worker.job import Job
@@ -110,7 +110,6 @@ def _adopted(parent: int, supervisor: int) -> None:
 
 def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:  # noqa: ANN001
     from nimbus.runner.cell.worker import main_loop
-    from nimbus.runner.system.processes import die_with_parent
 
     code = 1
     try:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.registry import names
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
@@ -97,9 +99,7 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
 
     Simulator and renderer are loaded only when a component is not the folders' own: they take seconds.
     """
-    from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.pipeline import RunContext, check_components, load_pipeline
-    from nimbus.datagen.registry import names
     from nimbus.datagen.store import writer as writer  # the writer is everybody's
     from nimbus.datagen.tasks.plugins import import_folders
     from nimbus.runner.system.threads import prepare_libraries

@@ -9,11 +9,11 @@ import json
 import sys
 from collections.abc import Sequence
 
+from nimbus.datagen.errors import InputError
+
 
 def main(words: Sequence[str]) -> int:
     """Print one line of JSON: a summary of the task, or the line that says what is wrong with it."""
-    from nimbus.datagen.errors import InputError
-
     try:
         summary = summarize(words[0])
     except InputError as error:

@@ -1,0 +1,185 @@
+"""Imports run downwards: a table of floors, no cycles, few imports inside functions; importing starts nothing."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from nimbus.datagen.episode.trajectory import Reason
+from tools.sources import ROOTS, Import, imports, modules, parse
+
+DATAGEN = ROOTS["nimbus.datagen"]
+FLOORS = (
+    "datagen.arrays datagen.errors datagen.machine datagen.progress datagen.random_streams datagen.version",
+    "datagen.episode datagen.files datagen.media datagen.registry",
+    "datagen.geometry datagen.meshes datagen.stages datagen.textures",
+    "datagen.objects datagen.plan",
+    "datagen.robots",
+    "datagen.usd",
+    "datagen.simulate datagen.tasks",
+    "datagen.pipeline datagen.plugin",
+    "datagen.execute datagen.randomize datagen.render datagen.store",
+    "datagen.analysis datagen.datasets datagen.load datagen.success skills runner.system runner.cell.transport",
+    "datagen.doctor runner.cell.queue runner.media runner.monitor",
+    "datagen.ui runner.cell.worker runner.report",
+    "datagen.kit runner.checks runner.isaac",
+    "runner.cell",
+    "runner.commands",
+    "runner.cli",
+    "runner.runner",
+)
+"""Rooms from the lowest floor to the highest. A room imports rooms of lower floors, and nothing else of the project."""
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms.split()}
+HEAVY = {
+    *("PIL", "av", "carb", "coacd", "h5py", "isaacsim", "jinja2", "mink", "mujoco", "newton", "omni", "ompl", "pxr"),
+    *(
+        "pyarrow",
+        "pydantic",
+        "rerun",
+        "rich",
+        "ruckig",
+        "scipy",
+        "toppra",
+        "torch",
+        "trimesh",
+        "typer",
+        "viser",
+        "warp",
+    ),
+}
+"""Packages that take long to import: what imports one of them may be imported inside a function."""
+LAZY = ("nimbus.runner.cli", "nimbus.runner.commands", "nimbus.runner.system.threads")
+LAZY += ("nimbus.runner.cell.transport.spec", "nimbus.datagen.plan.curobo.server")
+"""Modules that import anything inside functions: help and tables start fast, an instance adds its libraries first."""
+LOOSE_FILES = {"nimbus.datagen": 12, "nimbus.runner": 3}
+"""Largest number of modules beside the packages."""
+LONGEST_CHAIN = 20
+"""Modules in the deepest chain of imports, those for types left out."""
+
+
+def room(name: str) -> str:
+    """Name of a module's room: its folder below the library or the runner, or the loose file itself."""
+    parts = name.split(".")[1:]
+    if (
+        parts[:2] == ["runner", "cell"]
+        and (ROOTS["nimbus.runner"] / "cell" / "/".join(parts[2:3])).is_dir()
+        and parts[2:]
+    ):
+        return ".".join(parts[:3])
+    return "skills" if parts[0] == "skills" else ".".join(parts[:2])
+
+
+@cache
+def arrows() -> tuple[Import, ...]:
+    """All imports between modules of the project."""
+    return tuple(arrow for name in modules() for arrow in imports(name))
+
+
+def test_imports_run_downwards():
+    upward = [
+        f"{arrow.importer}:{arrow.line} imports {arrow.imported}"
+        for arrow in arrows()
+        if room(arrow.importer) != room(arrow.imported) and "." in room(arrow.imported)
+        if FLOOR[room(arrow.imported)] >= FLOOR[room(arrow.importer)]
+    ]
+    assert not upward
+
+
+def test_every_room_has_a_floor():
+    rooms = {room(name) for name in modules()} - {"datagen", "runner"}
+    assert rooms == set(FLOOR)
+
+
+def test_few_files_are_loose():
+    for prefix, most in LOOSE_FILES.items():
+        assert len(list(ROOTS[prefix].glob("*.py"))) <= most, prefix
+
+
+def test_skills_do_not_import_each_other():
+    assert not [arrow for arrow in arrows() if {room(arrow.importer), room(arrow.imported)} == {"skills"}]
+
+
+def test_imports_in_functions_are_of_heavy_modules():
+    direct = {name for name, path in modules().items() if HEAVY & _packages(path)}
+    heavy, size = set(direct), 0
+    while len(heavy) != size:
+        size = len(heavy)
+        heavy |= {arrow.importer for arrow in arrows() if arrow.imported in heavy}
+    light = [
+        f"{arrow.importer}:{arrow.line} imports {arrow.imported}"
+        for arrow in arrows()
+        if arrow.in_function and arrow.imported not in heavy and not arrow.importer.startswith(LAZY)
+    ]
+    assert not light
+
+
+def test_chains_of_imports_are_short():
+    names = {name: number for number, name in enumerate(modules())}
+    pairs = [(names[arrow.importer], names[arrow.imported]) for arrow in arrows() if not arrow.for_types]
+    graph = coo_array((np.ones(len(pairs)), np.transpose(pairs)), shape=(len(names), len(names)))
+    _, group = connected_components(graph, directed=True, connection="strong")
+    below: dict[int, set[int]] = {int(number): set() for number in group}
+    for importer, imported in pairs:
+        below[int(group[importer])] |= {int(group[imported])} - {int(group[importer])}
+
+    @cache
+    def depth(number: int) -> int:
+        return 1 + max((depth(other) for other in below[number]), default=0)
+
+    assert max(map(depth, below)) <= LONGEST_CHAIN
+
+
+def _packages(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            names.add(str(node.module).split(".")[0])
+    return names
+
+
+def test_importing_datagen_writes_nothing_and_starts_nothing(tmp_path: Path):
+    code = """
+import importlib, pathlib, sys, threading
+import nimbus.runner.system.threads  # keeps the libraries from starting threads
+heavy = {"omni", "carb", "isaacsim", "torch", "pyarrow"}  # newton brings pxr; pyarrow starts a thread
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+assert threading.active_count() == 1, threading.enumerate()
+tasks = pathlib.Path("/proc/self/task")  # threads of libraries counted
+assert not tasks.exists() or len(list(tasks.iterdir())) == 1
+"""
+    package = DATAGEN.parents[1]
+    names = [".".join(path.relative_to(package).with_suffix("").parts) for path in sorted(DATAGEN.rglob("*.py"))]
+    # Loaded by Kit, by cuRobo's process, or by commands that fork nobody.
+    apart = (".kit", ".curobo.adapter", ".datasets.")
+    names = [name.removesuffix(".__init__") for name in names if not any(room in name for room in apart)]
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    home.mkdir()
+    env = os.environ | {"HOME": str(home), "NIMBUS_CACHE": str(cache), "PYTHONPATH": str(package)}
+    env |= {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", code, *names], env=env, cwd=home, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["home"]
+
+
+def test_every_reason_is_given_somewhere():
+    given = {
+        node.attr
+        for path in modules().values()
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Reason"
+    }
+    inside_the_enum = {"NONE"}
+    assert given | inside_the_enum == set(Reason.__members__)
