@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
 
 import numpy as np  # noqa: E402
 
+from nimbus.datagen.objects.libraries import open_library  # noqa: E402
 from nimbus.datagen.objects.library import ObjectLibrary  # noqa: E402
 from nimbus.datagen.robots.robot import load_robot  # noqa: E402
 from nimbus.runner.media.object_sheet import grasp_counts  # noqa: E402
@@ -41,7 +42,7 @@ def tables(robot: str) -> str:
     gripper = load_robot(robot).gripper.shape
     text = ""
     for name in LIBRARIES:
-        library = ObjectLibrary.open(name)
+        library = open_library(name)
         text += f"\n`{name}`\n\n| kind | size [mm] | mass [g] | pieces | frames | grasps |\n|---|---|---|---|---|---|\n"
         for called, kind in shapes(library):
             model = library.model(kind, 0)

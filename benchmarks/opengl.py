@@ -19,7 +19,7 @@ import numpy as np
 from nimbus.datagen.episode.layout import Layout, SurfaceLook
 from nimbus.datagen.meshes.simplify import simplify
 from nimbus.datagen.meshes.triangles import Triangles
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.render_parts import load_image, simplify_bodies
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
@@ -53,7 +53,7 @@ def shapes(layout: Layout, stage: StageInfo, robot: Robot) -> Iterator[Shape]:
         word = scene.shape_label[index].rsplit("/", 1)[-1].split("_")[0]
         yield Shape(scene, index, name, looks.get(name or _ROOM.get(word, ""), SurfaceLook()))
     for item in layout.physical.objects:
-        usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant)
+        usd = open_library(item.library).usd_path(item.kind, item.variant)
         thing = parse_usd(usd, visuals=True)
         for index in _visible(thing):
             yield Shape(thing, index, item.name, looks.get(item.name, SurfaceLook()))

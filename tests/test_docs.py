@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from tests.support.runs import RUNNER, sound
 
 ROOT = RUNNER.parents[1]
@@ -56,7 +56,7 @@ def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path)
 
 
 def test_the_readme_names_every_kind_and_its_bin():
-    trash = ObjectLibrary.open("trash")
+    trash = open_library("trash")
     readme = (ROOT / "README.md").read_text()
     for bin_name in trash.classes:
         kinds = [kind.replace("_", " ") for kind in trash.kinds if trash.kind(kind).object_class == bin_name]

@@ -98,12 +98,12 @@ def check_assets(task: Any, episode: Any) -> None:
         InputError: One of them changed since.
     """
     from nimbus.datagen.load.fingerprint import asset_fingerprints
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
     with noting_where_paths_begin():
-        libraries = [ObjectLibrary.open(group.library) for group in task.objects.values()]
+        libraries = [open_library(group.library) for group in task.objects.values()]
         now = asset_fingerprints(read_stage(task.scene), load_robot(task.robot), libraries)
     found, where = episode.provenance.assets, str(episode.path)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")

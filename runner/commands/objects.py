@@ -32,7 +32,7 @@ def command(
     ] = None,
 ) -> int:
     """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.runner.media.object_sheet import figures, sheet
 
@@ -42,7 +42,7 @@ def command(
             raise InputError("a sheet shows one library", where="--sheet", instead=instead)
         sys.stdout.writelines(f"{line}\n" for line in _libraries())
         return 0
-    library = ObjectLibrary.open(library_name)
+    library = open_library(library_name)
     if picture:
         _save(sheet(library), picture)
     rows = [("kind", "class", "variants", "size [mm]", "mass [g]", "pieces", f"grasps ({robot})")]
@@ -53,11 +53,11 @@ def command(
 
 def _libraries() -> Iterator[str]:
     from nimbus.datagen.files.scene_files import scene_folder, scene_names
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
 
     for name in scene_names("objects"):
         about = leading_comment(scene_folder("objects") / f"{name}.yaml")
-        yield f"{name:<12} {len(ObjectLibrary.open(name).kinds):>3} kinds  {about}"
+        yield f"{name:<12} {len(open_library(name).kinds):>3} kinds  {about}"
 
 
 def _save(picture: Image.Image, path: Path) -> None:

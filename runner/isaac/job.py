@@ -109,14 +109,14 @@ def render_job(spec: CellSpec, handover: str) -> Job:
         return load_job(spec)  # somebody's own components, which load what they need
     import nimbus.datagen.render.isaacsim.renderer
     import nimbus.datagen.store.writer  # noqa: F401 (both register themselves)
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.pipeline import load_pipeline
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
     told = from_json(RenderHandover, handover)
     stage, robot = read_stage(told.scene), load_robot(told.robot)
-    libraries = {name: ObjectLibrary.open(name) for name in told.libraries}
+    libraries = {name: open_library(name) for name in told.libraries}
     provenance = Provenance(
         task_text=told.origin.task_text,
         task_hash=told.origin.task_hash,

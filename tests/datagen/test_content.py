@@ -11,8 +11,8 @@ from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.load import fingerprint
 from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
-from nimbus.datagen.objects import library
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects import libraries, library
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.pipeline import parse_pipeline
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.plugins import discover_components
@@ -109,7 +109,7 @@ def test_a_changed_robot_file_is_seen(old: str, new: str, tmp_path: Path):
     text = (scene_folder("robots") / "panda.yaml").read_text()
     assert old in text
     (tmp_path / "panda.yaml").write_text(text.replace(old, new, 1))
-    stage, libraries = read_stage("tabletop"), [ObjectLibrary.open("trash")]
+    stage, libraries = read_stage("tabletop"), [open_library("trash")]
     before = asset_fingerprints(stage, load_robot("panda"), libraries)
     after = asset_fingerprints(stage, load_robot(str(tmp_path / "panda.yaml")), libraries)
     assert {name for name in before if before[name] != after[name]} == {"robot panda"}
@@ -117,16 +117,16 @@ def test_a_changed_robot_file_is_seen(old: str, new: str, tmp_path: Path):
 
 
 def test_raised_generator_version_changes_every_library(monkeypatch: pytest.MonkeyPatch):
-    before = ObjectLibrary.open("trash").content_hash
+    before = open_library("trash").content_hash
     monkeypatch.setattr(library, "GENERATOR_VERSION", 2)
-    library._open.cache_clear()
-    after = ObjectLibrary.open("trash").content_hash
-    library._open.cache_clear()
+    libraries._open.cache_clear()
+    after = open_library("trash").content_hash
+    libraries._open.cache_clear()
     assert (before[:2], after[:2]) == ("1-", "2-") and before[2:] == after[2:]
 
 
 def test_asset_cache_folder_holds_generator_version():
-    trash = ObjectLibrary.open("trash")
+    trash = open_library("trash")
     digest = hashlib.sha256((scene_folder("objects") / "trash.yaml").read_bytes()).hexdigest()[:16]
     assert trash.usd_path("can", 0).parent.name == f"trash-{library.GENERATOR_VERSION}-{digest}"
 

@@ -101,24 +101,24 @@ def test_names_must_not_also_name_something_in_the_scene():
 
 
 def test_sort_trash_fits_the_scene_robot_and_library_that_it_names():
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.tasks.task import load_task
     from nimbus.datagen.usd.stage import read_stage
 
     task = load_task("sort_trash")
-    libraries = {group.library: ObjectLibrary.open(group.library) for group in task.objects.values()}
+    libraries = {group.library: open_library(group.library) for group in task.objects.values()}
     check_task(task, read_stage(task.scene), load_robot(task.robot).camera_links, libraries)
 
 
 def real_complaint(text: str) -> str:
     """What the real scene, robot and libraries have against a task; empty for nothing."""
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage
 
     task = parse_task(text)
-    libraries = {group.library: ObjectLibrary.open(group.library) for group in task.objects.values()}
+    libraries = {group.library: open_library(group.library) for group in task.objects.values()}
     robot = load_robot(task.robot)
     try:
         check_task(task, read_stage(task.scene), robot.camera_links, libraries, arms=robot.arm_names)

@@ -14,7 +14,7 @@ from nimbus.datagen.meshes import simplify
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, prepare_mesh
 from nimbus.datagen.objects.imported.settings import AssetSettings
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.scale import scale_object
 from nimbus.datagen.robots.robot import load_robot
@@ -31,7 +31,7 @@ def kinds() -> list[tuple[str, str]]:
     found = []
     for library in scene_names("objects"):
         shapes: set[str] = set()
-        for kind in ObjectLibrary.open(library).kinds:
+        for kind in open_library(library).kinds:
             first, _, rest = kind.partition("_")
             shape = rest if first in COLORS else kind
             if shape not in shapes:
@@ -57,13 +57,13 @@ def contact_sketch(model: ObjectModel) -> list[float]:
 
 @pytest.mark.parametrize(("library", "kind"), kinds())
 def test_generated_object_matches_golden_value(golden: GoldenFile, library: str, kind: str) -> None:
-    model = ObjectLibrary.open(library).model(kind, 1)
+    model = open_library(library).model(kind, 1)
     value = [mesh_digest(model), *contact_sketch(model)]
     golden.check(f"{library}/{kind}", value, GENERATOR, tolerance=1e-4)
 
 
 def test_scaled_object_matches_golden_value(golden: GoldenFile) -> None:
-    model = scale_object(ObjectLibrary.open("kitchen").model("mug", 0), 0.8)
+    model = scale_object(open_library("kitchen").model("mug", 0), 0.8)
     golden.check("scaled object", [mesh_digest(model), *contact_sketch(model)], GENERATOR, tolerance=1e-4)
 
 
@@ -73,7 +73,7 @@ def test_written_object_matches_golden_value(golden: GoldenFile, tmp_path: Path)
     from nimbus.datagen.objects.usd import write_usd
 
     for kind, library in (("can", "trash"), ("drawer_cabinet", "furniture")):
-        write_usd(ObjectLibrary.open(library).model(kind, 0), tmp_path / f"{kind}.usda")
+        write_usd(open_library(library).model(kind, 0), tmp_path / f"{kind}.usda")
         stage: Any = Usd.Stage.Open(str(tmp_path / f"{kind}.usda"))
         found = [str(prim.GetPath()) + str(prim.GetTypeName()) for prim in stage.Traverse()]
         numbers = [
@@ -107,7 +107,7 @@ def test_simplified_mesh_matches_golden_value(
     golden: GoldenFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
-    model = ObjectLibrary.open("trash").model("bottle", 0)
+    model = open_library("trash").model("bottle", 0)
     surface = Triangles(
         vertices=model.vertices.astype(np.float32),
         faces=model.faces.astype(np.int32),

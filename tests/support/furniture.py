@@ -7,7 +7,7 @@ from functools import partial
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -18,7 +18,7 @@ def piece(
     kind: str, *, x: float, variant: int = 0, fractions: dict[str, float] | None = None, anchored: bool | None = None
 ) -> PlacedObject:
     """One piece in front of the robot that faces it, its joints at fractions of their ranges."""
-    model = ObjectLibrary.open("furniture").model(kind, variant)
+    model = open_library("furniture").model(kind, variant)
     joints = {
         part.name: part.joint.range[0] + fraction * (part.joint.range[1] - part.joint.range[0])
         for name, fraction in (fractions or {}).items()

@@ -14,7 +14,7 @@ from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.load.scene_loader import load_assets
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -71,7 +71,7 @@ def thing(
     name: str = "items_0", *, kind: str = "can", x: float = 0.5, y: float = 0.0, z: float = 0.0, rest: str = "upright"
 ) -> PlacedObject:
     """An object on the table, or ``z`` [m] above it, its fingers' width across y."""
-    model = ObjectLibrary.open("trash").model(kind, 0)
+    model = open_library("trash").model(kind, 0)
     pose = model.rest_pose(rest) or model.rest_poses[0]
     return PlacedObject(
         name=name,

@@ -19,7 +19,7 @@ from nimbus.datagen.episode.layout import (
 )
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
 from nimbus.datagen.geometry.transforms import look_at
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -33,7 +33,7 @@ FRONT_AT, WRIST_AT = (1.45, 0.0, 0.95), (0.085, 0.0, 0.0)
 def layout(
     *, width: int = 64, height: int = 48, surfaces: dict[str, SurfaceLook] | None = None, light: Light = LIGHT
 ) -> Layout:
-    library = ObjectLibrary.open("trash")
+    library = open_library("trash")
     objects = []
     for place, kind in enumerate(library.kinds[:3]):
         model = library.model(kind, 0)

@@ -17,7 +17,7 @@ from nimbus.datagen.execute.motions.release import (
 from nimbus.datagen.execute.support_heights import measure_support_heights
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 from tests.support.one_can import make, thing, workcell
@@ -49,7 +49,7 @@ def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: SimulatedWorkce
 @settings(max_examples=50)
 @given(yaw=ANGLES, kind=st.sampled_from(["can", "sponge", "bread"]))
 def test_however_it_is_turned_about_the_vertical_the_nearest_rest_is_the_one_it_is_in(yaw: float, kind: str):
-    model = ObjectLibrary.open("trash").model(kind, 0)
+    model = open_library("trash").model(kind, 0)
     for rest in model.rest_poses:
         turned = quat_to_matrix(quat_from_axis_angle((0, 0, 1), yaw)) @ quat_to_matrix(rest.wxyz)
         found = nearest_rest_pose(model, turned)

@@ -15,12 +15,12 @@ from scipy.spatial import ConvexHull
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from tests.support.furniture import piece, simulation
 
-FURNITURE = ObjectLibrary.open("furniture")
+FURNITURE = open_library("furniture")
 KINDS = [kind for kind in FURNITURE.kinds if kind != "conveyor"]
 
 

@@ -21,6 +21,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.objects.imported import prepare
 from nimbus.datagen.objects.imported.library import AssetLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import load_robot
@@ -44,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(folder: Path) -> ObjectLibrary:
-    return ObjectLibrary.open(f"{folder}/")
+    return open_library(f"{folder}/")
 
 
 def only(folder: Path) -> ObjectModel:
@@ -242,7 +243,7 @@ def refused(folder: Path, message: str) -> None:
 
 def test_a_missing_folder_a_double_name_and_a_strange_key_are_one_line(folder: Path) -> None:
     with pytest.raises(InputError, match="nowhere: no such file"):
-        ObjectLibrary.open(f"{folder}/nowhere/")
+        open_library(f"{folder}/nowhere/")
     trimesh.creation.box(SIZE).export(folder / "box.stl")
     trimesh.creation.box(SIZE).export(folder / "Box.ply")
     refused(folder, "names the kind 'box', as Box.ply does; rename one of them")
@@ -266,7 +267,7 @@ def test_a_mesh_is_cut_once_and_the_same_in_another_process(folder: Path, cache:
     written = kept.stat().st_mtime_ns
     code = (
         "import sys; from nimbus.datagen.objects.library import ObjectLibrary\n"
-        "m = ObjectLibrary.open(sys.argv[1]).model('tube', 0)\n"
+        "m = open_library(sys.argv[1]).model('tube', 0)\n"
         "sys.stdout.write(str([v.sum().hex() for v, _ in m.convex_pieces]))\n"
     )
 
@@ -288,7 +289,7 @@ def environment() -> dict[str, str]:
 
 def test_a_cut_that_is_killed_leaves_nothing(folder: Path, cache: Path) -> None:
     trimesh.creation.torus(major_radius=0.03, minor_radius=0.008).export(folder / "ring.ply")
-    code = "import sys; from nimbus.datagen.objects.library import ObjectLibrary; ObjectLibrary.open(sys.argv[1])"
+    code = "import sys; from nimbus.datagen.objects.library import ObjectLibrary; open_library(sys.argv[1])"
     process = subprocess.Popen([sys.executable, "-c", code, f"{folder}/"], env=environment())
     deadline = time.monotonic() + 60
     while not cache.is_dir() and time.monotonic() < deadline and process.poll() is None:

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.plan.grasp import rank_grasps
 from nimbus.datagen.robots.robot import load_robot
@@ -24,7 +24,7 @@ LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")
 
 def kinds_of(name: str) -> list[str]:
     """Every kind, of those in several colours the first."""
-    library, seen = ObjectLibrary.open(name), set()
+    library, seen = open_library(name), set()
     kinds = []
     for kind in library.kinds:
         shape = kind.removeprefix(f"{next(iter(library.kind(kind).colors), '')}_")
@@ -35,13 +35,13 @@ def kinds_of(name: str) -> list[str]:
 
 KINDS = [(name, kind) for name in LIBRARIES for kind in kinds_of(name)]
 RINGS = [("tools", "wrench"), ("tools", "tape"), ("pegs", "red_ring")]
-OPEN = [address for address in KINDS if ObjectLibrary.open(address[0]).model(address[1], 0).cavities]
+OPEN = [address for address in KINDS if open_library(address[0]).model(address[1], 0).cavities]
 NEVER_HELD = {("kitchen", "cutting_board")}
 """Flat and wide: nothing of it fits between the fingers of a Panda."""
 
 
 def model_of(address: tuple[str, str]) -> ObjectModel:
-    return ObjectLibrary.open(address[0]).model(address[1], 0)
+    return open_library(address[0]).model(address[1], 0)
 
 
 def volume(vertices: FloatArray, faces: NDArray[np.int32]) -> float:
@@ -116,7 +116,7 @@ def test_a_ball_falls_through_the_mouth_to_the_floor(address: tuple[str, str]) -
 @pytest.mark.parametrize("clearance", [0.0005, 0.002])
 def test_a_peg_goes_into_its_hole_and_a_wider_one_does_not(clearance: float) -> None:
     kind = "tight_board" if clearance < 0.001 else "round_board"
-    board = ObjectLibrary.open("pegs").model(kind, 0)
+    board = open_library("pegs").model(kind, 0)
     (cavity,) = board.cavities.values()
     hole = float(cavity[1, 0] - cavity[0, 0])
     assert 0.03 + 0.0005 - 1e-9 <= hole <= 0.03 + 0.002 + 1e-9
@@ -138,7 +138,7 @@ def test_a_hand_finds_grasps_on_all_that_is_meant_to_be_held() -> None:
 
 
 def test_kinds_in_colors_are_named_for_them_and_look_like_them() -> None:
-    blocks = ObjectLibrary.open("blocks")
+    blocks = open_library("blocks")
     red, blue = blocks.model("red_cube", 0), blocks.model("blue_cube", 0)
     assert (red.color, red.object_class, red.category) == ("red", "red", "red cube")
     assert "cube" not in blocks.kinds
@@ -147,7 +147,7 @@ def test_kinds_in_colors_are_named_for_them_and_look_like_them() -> None:
 
 
 def test_a_heavy_head_draws_the_centre_of_mass_to_it() -> None:
-    hammer = ObjectLibrary.open("tools").model("hammer", 0)
+    hammer = open_library("tools").model("hammer", 0)
     head, handle = hammer.frames["head"][0, 3], hammer.frames["handle"][0, 3]
     assert hammer.center_of_mass[0] > 0.6 * head + 0.4 * handle
 

@@ -11,6 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects import library as library_module
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 
 SMALL = """\
@@ -33,7 +34,7 @@ kinds:
 def library(tmp_path: Path, text: str) -> ObjectLibrary:
     path = tmp_path / "posts.yaml"
     path.write_text(text)
-    return ObjectLibrary.open(path)
+    return open_library(path)
 
 
 def test_a_library_of_ones_own_opens_by_path(tmp_path: Path) -> None:
@@ -46,11 +47,11 @@ def test_a_library_of_ones_own_opens_by_path(tmp_path: Path) -> None:
 
 
 def test_opening_twice_gives_the_same_models() -> None:
-    assert ObjectLibrary.open("trash").model("can", 0) is ObjectLibrary.open("trash").model("can", 0)
+    assert open_library("trash").model("can", 0) is open_library("trash").model("can", 0)
 
 
 def test_a_run_builds_no_model_of_the_library_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    trash = ObjectLibrary.open("trash")
+    trash = open_library("trash")
     built: list[tuple[str, int]] = []
     fresh = ObjectLibrary(trash.name, trash._kinds, trash.classes, trash.content_hash)
     monkeypatch.setattr(library_module, "build_object", lambda *address: built.append((address[1], address[3])))
@@ -106,29 +107,29 @@ def test_a_layer_on_a_part_that_is_not_there_names_the_parts(tmp_path: Path) -> 
 
 def test_unknown_libraries_kinds_and_variants_are_answered_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="unknown object library 'trahs'; did you mean 'trash'"):
-        ObjectLibrary.open("trahs")
-    trash = ObjectLibrary.open("trash")
+        open_library("trahs")
+    trash = open_library("trash")
     with pytest.raises(InputError, match="unknown kind 'botle'; did you mean 'bottle'"):
         trash.model("botle", 0)
     with pytest.raises(InputError, match="no variant 99 of 'bottle'; write 0 to 15"):
         trash.model("bottle", 99)
     with pytest.raises(InputError, match="nowhere.yaml"):
-        ObjectLibrary.open("nowhere.yaml")
+        open_library("nowhere.yaml")
 
 
 def test_a_library_of_ones_own_is_known_by_its_name_once_it_is_open(tmp_path: Path) -> None:
     (tmp_path / "fence.yaml").write_text(SMALL)
     with pytest.raises(InputError, match="unknown object library 'fence'"):
-        ObjectLibrary.open("fence")
-    fence = ObjectLibrary.open(tmp_path / "fence.yaml")
-    assert ObjectLibrary.open("fence") is fence
+        open_library("fence")
+    fence = open_library(tmp_path / "fence.yaml")
+    assert open_library("fence") is fence
 
 
 def test_a_library_that_comes_with_nimbus_keeps_its_name(tmp_path: Path) -> None:
     (tmp_path / "trash.yaml").write_text(SMALL)
     with pytest.raises(InputError, match="an object library 'trash' comes with Nimbus; give yours another name"):
-        ObjectLibrary.open(tmp_path / "trash.yaml")
-    assert ObjectLibrary.open(scene_folder("objects") / "trash.yaml") is ObjectLibrary.open("trash")
+        open_library(tmp_path / "trash.yaml")
+    assert open_library(scene_folder("objects") / "trash.yaml") is open_library("trash")
 
 
 def test_the_cache_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

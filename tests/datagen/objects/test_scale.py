@@ -10,7 +10,7 @@ import pytest
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.motions import grasps
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.render.render_parts import build_object_parts
 from nimbus.datagen.robots.robot import load_robot
@@ -39,7 +39,7 @@ def placed(model: ObjectModel, scale: float) -> PlacedObject:
 
 @pytest.mark.parametrize("kind", ["cup", "apple"])
 def test_lengths_grow_with_the_scale_mass_with_its_cube_and_inertia_with_its_fifth_power(kind: str) -> None:
-    library = ObjectLibrary.open("kitchen")
+    library = open_library("kitchen")
     one, large = library.model(kind, 0), library.model(kind, 0, FACTOR)
     np.testing.assert_allclose(np.ptp(large.bounds, axis=0), FACTOR * np.ptp(one.bounds, axis=0))
     assert large.mass == pytest.approx(FACTOR**3 * one.mass)
@@ -51,7 +51,7 @@ def test_lengths_grow_with_the_scale_mass_with_its_cube_and_inertia_with_its_fif
 
 
 def test_what_is_felt_seen_and_grasped_has_the_size_of_the_layout() -> None:
-    library = ObjectLibrary.open("kitchen")
+    library = open_library("kitchen")
     model = library.model("apple", 0, FACTOR)
     item = placed(model, FACTOR)
     robot = load_robot("panda")
@@ -91,6 +91,6 @@ def test_a_group_with_a_scale_draws_one_for_each_object_and_moves_no_other_draw(
 
 
 def test_what_has_moving_parts_comes_in_one_size() -> None:
-    furniture = ObjectLibrary.open("furniture")
+    furniture = open_library("furniture")
     with pytest.raises(InputError, match="moving parts and comes in one size; leave out 'scale'"):
         furniture.model(furniture.kinds[0], 0, 1.5)

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.objects.shapes.contact import piece_triangles
 
-LIBRARY = ObjectLibrary.open("trash")
+LIBRARY = open_library("trash")
 VARIANTS = (0, 1, 5)
 MODELS = [pytest.param(kind, variant, id=f"{kind}-{variant}") for kind in LIBRARY.kinds for variant in VARIANTS]
 HAND_OPENING = 0.08

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 
-LIBRARY = ObjectLibrary.open("trash")
+LIBRARY = open_library("trash")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.randomize.placement import NoRoomError, fill
 
 CAVITY = np.array([[-0.03, -0.03, -0.02], [0.03, 0.03, 0.05]])
@@ -16,7 +16,7 @@ CAVITY = np.array([[-0.03, -0.03, -0.02], [0.03, 0.03, 0.05]])
 @settings(max_examples=50)
 @given(count=st.integers(1, 30), seed=st.integers(0, 1000))
 def test_beads_are_apart_and_inside_the_walls(count: int, seed: int):
-    bead = ObjectLibrary.open("beads").model("red_bead", 0)
+    bead = open_library("beads").model("red_bead", 0)
     points = np.array(fill(CAVITY, [bead] * count, np.random.default_rng(seed)))
     radius = float((bead.bounds[1] - bead.bounds[0]).max() / 2)
     assert len(points) == count
@@ -28,6 +28,6 @@ def test_beads_are_apart_and_inside_the_walls(count: int, seed: int):
 
 @pytest.mark.parametrize(("kind", "library", "count"), [("red_bead", "beads", 500), ("can", "trash", 1)])
 def test_what_does_not_fit_is_refused(kind: str, library: str, count: int):
-    model = ObjectLibrary.open(library).model(kind, 0)
+    model = open_library(library).model(kind, 0)
     with pytest.raises(NoRoomError):
         fill(CAVITY, [model] * count, np.random.default_rng(0))

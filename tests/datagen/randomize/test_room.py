@@ -8,7 +8,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.randomize.objects import CLEARANCE, check_room
 from nimbus.datagen.randomize.placement import PlacementPose, footprint, gap, moved
 from nimbus.datagen.randomize.tabletop import draw_physical
@@ -20,7 +20,7 @@ GROUP = "kinds: [can, pear], count: [2, 4], region: start"
 
 
 def outline(item: PlacedObject) -> FloatArray:
-    vertices = ObjectLibrary.open(item.library).model(item.kind, item.variant).vertices
+    vertices = open_library(item.library).model(item.kind, item.variant).vertices
     return moved(footprint(vertices, item.wxyz), PlacementPose(*item.position[:2], 0.0))
 
 

@@ -15,7 +15,7 @@ import pytest
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.randomize.camera import CameraRandomization
 from nimbus.datagen.randomize.objects import CLEARANCE, check_room
 from nimbus.datagen.randomize.placement import footprint, gap, rectangle
@@ -100,7 +100,7 @@ def test_objects_follow_from_what_was_drawn():
     assert told["count"] == len(drawn.objects)
     for item in drawn.objects:
         values = told[item.name]
-        model = ObjectLibrary.open("trash").model(values["kind"], values["variant"])
+        model = open_library("trash").model(values["kind"], values["variant"])
         assert (item.kind, item.variant, item.rest_pose) == (values["kind"], values["variant"], values["rest_pose"])
         assert item.position[:2] == (values["x"], values["y"])
         assert item.mass == model.mass * drawn.drawn["mass"][item.name]["factor"]
@@ -116,7 +116,7 @@ def test_objects_start_in_the_region_apart_from_each_other_and_from_the_bins():
         outlines = []
         for item in physical.objects:
             assert abs(item.position[0] - 0.5) <= 0.2 and abs(item.position[1]) <= 0.25
-            model = ObjectLibrary.open("trash").model(item.kind, item.variant)
+            model = open_library("trash").model(item.kind, item.variant)
             outlines.append(footprint(model.vertices, item.wxyz) + item.position[:2])
         for one, other in combinations(outlines, 2):
             assert gap(one, other) >= CLEARANCE - 1e-9

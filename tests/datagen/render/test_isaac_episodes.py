@@ -10,7 +10,7 @@ import pytest
 
 from nimbus.datagen import progress
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.isaacsim.renderer import IsaacSimRenderer
 from nimbus.datagen.stages import Planned, Request, Scene
 from nimbus.datagen.tasks.scene_assets import VisibleAssets
@@ -30,7 +30,7 @@ def isaac() -> Iterator[IsaacSim]:
 
 def episode() -> Planned[VisibleAssets]:
     stage, robot = stage_and_robot()
-    assets = RenderAssets(stage=stage, robot=robot, libraries={"trash": ObjectLibrary.open("trash")})
+    assets = RenderAssets(stage=stage, robot=robot, libraries={"trash": open_library("trash")})
     scene = Scene(request=Request(index=0), assets=assets, provenance=Provenance(task_text="", task_hash=""))
     return Planned(scene=scene, layouts=(layout(width=WIDTH, height=HEIGHT),), trajectory=trajectory())
 

@@ -2,7 +2,7 @@ import numpy as np
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.render.newton import NewtonRenderer
 from nimbus.datagen.stages import Planned, Request, Scene, TimedObservations
@@ -17,7 +17,7 @@ def planned(*, success=True, variants=1) -> Planned[VisibleAssets]:
     stage, robot = stage_and_robot()
     scene = Scene(
         request=Request(index=0),
-        assets=RenderAssets(stage=stage, robot=robot, libraries={"trash": ObjectLibrary.open("trash")}),
+        assets=RenderAssets(stage=stage, robot=robot, libraries={"trash": open_library("trash")}),
         provenance=Provenance(task_text="", task_hash=""),
     )
     return Planned(

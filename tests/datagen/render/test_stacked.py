@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.stacked import StackedRenderer
 from tests.support.render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
@@ -78,7 +78,7 @@ def test_an_objects_mask_is_its_projected_mesh():
     frames, renderer = render(layout(width=320, height=240), stack=1, steps=slice(0, 1))
     seen = frames["front"]
     for item in layout().physical.objects:
-        model = ObjectLibrary.open("trash").model(item.kind, 0)
+        model = open_library("trash").model(item.kind, 0)
         world = model.vertices @ body_pose(item.name, 0)[:3, :3].T + body_pose(item.name, 0)[:3, 3]
         in_camera = (world - seen.world_T_camera[0, :3, 3]) @ seen.world_T_camera[0, :3, :3]
         pixels = (in_camera / in_camera[:, 2:]) @ seen.intrinsics.T

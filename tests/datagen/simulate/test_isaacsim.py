@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.isaacsim import STEP_RATE, IsaacSimSimulation
 from nimbus.datagen.usd.stage import read_stage
@@ -31,7 +31,7 @@ def isaac() -> Iterator[IsaacPhysics]:
 
 def placed(name: str, library: str, kind: str, **values: Any) -> PlacedObject:
     """The first variant of a kind, at rest on the table."""
-    model = ObjectLibrary.open(library).model(kind, 0)
+    model = open_library(library).model(kind, 0)
     rest = model.rest_poses[0]
     return PlacedObject(
         name=name,
@@ -157,7 +157,7 @@ def test_a_state_is_restored_whole(isaac: IsaacPhysics, simulation: IsaacSimSimu
 def test_parts_of_objects_start_and_come_back_where_the_layout_has_them(isaac: IsaacPhysics):
     place = "/World/objects/oven"
     simulation = IsaacSimSimulation(read_stage("tabletop"), load_robot("panda"), rate=20.0)
-    door = ObjectLibrary.open("furniture").model("microwave", 0).parts[0]
+    door = open_library("furniture").model("microwave", 0).parts[0]
     ajar = placed("oven", "furniture", "microwave", mass=8.0, joints={door.name: 0.4}, anchored=True)
     simulation.load(PhysicalLayout(objects=(ajar,)))
     parts, at = isaac.joints[place]["positions"], dofs(isaac.stage, place).index(door.name)

@@ -15,7 +15,7 @@ from nimbus.datagen.execute.contact_queries import WORLD, is_resting_on, measure
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.success.articulation import Closed, OpenBy
 from nimbus.datagen.success.coverage import PouredFraction, Wiped
@@ -198,7 +198,7 @@ def test_at_a_point_counts_the_axes_that_are_named(cell: SimulatedWorkcell):
 
 
 def test_a_drawer_is_open_and_closed_by_its_joint_and_contains_things():
-    model = ObjectLibrary.open("furniture").model("drawer_cabinet", 0)
+    model = open_library("furniture").model("drawer_cabinet", 0)
     rest = model.rest_poses[0]
     cabinet = replace(
         thing("cabinet", kind="can"),

@@ -11,7 +11,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.execute.articulation import FurthestParts, JointedPart, cavity
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.usd.stage import Fixture, StageInfo
 
@@ -56,7 +56,7 @@ class SimulatedScene:
     def model(self, name: str) -> ObjectModel:
         """Shape and metadata of an object."""
         item = self.objects[name]
-        return ObjectLibrary.open(item.library).model(item.kind, item.variant, item.scale)
+        return open_library(item.library).model(item.kind, item.variant, item.scale)
 
     def fixture(self, name: str) -> Fixture:
         """A fixture of the scene."""

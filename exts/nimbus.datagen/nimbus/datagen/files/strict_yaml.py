@@ -10,10 +10,10 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.validation_errors import FieldError, field_errors
@@ -21,6 +21,9 @@ from nimbus.datagen.files.validation_errors import FieldError, field_errors
 Model = TypeVar("Model", bound=BaseModel)
 Keys = tuple[str | int, ...]
 """Where a value is: keys and list indices from the top of the file."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+"""An identifier in a file."""
 
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
 _KEY_LIMIT, _DIGIT_LIMIT = 100, 40

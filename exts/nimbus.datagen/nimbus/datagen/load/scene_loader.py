@@ -12,6 +12,7 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.load.fingerprint import asset_fingerprints
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.plan.ik import solve_ik
@@ -93,7 +94,7 @@ def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
     for name, settings in task.randomize.items():
         named += [(("randomize", name, "library"), library) for library in getattr(settings, "libraries", ())]
     for keys, name in named:
-        library = libraries[name] = ObjectLibrary.open(name, where=task.where(*keys))
+        library = libraries[name] = open_library(name, where=task.where(*keys))
         if any(other.name == library.name and other is not library for other in libraries.values()):
             what = f"two object libraries of the name '{library.name}'"
             raise task.error(keys, what, instead="give one of the files another name")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from nimbus.datagen.files.quantities import Kilograms, Metres, Range, Ratio
-from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.files.strict_yaml import Name, StrictModel
 from nimbus.datagen.objects.articulated import AnyArticulated
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
@@ -21,7 +21,6 @@ from nimbus.datagen.objects.shapes.ring import Ring
 from nimbus.datagen.objects.textures.canvas import Color
 from nimbus.datagen.objects.textures.texture import Layer
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 AnyShape = Annotated[
     Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Compound | AnyArticulated,
     Field(discriminator="family"),

@@ -9,23 +9,17 @@ from typing import Protocol, cast
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.cache import cache_folder
-from nimbus.datagen.files.scene_files import is_path, scene_file, scene_names
-from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.build import build_object
-from nimbus.datagen.objects.declaration import LibraryFile, ObjectKind
+from nimbus.datagen.objects.declaration import ObjectKind
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.scale import scale_object
-from nimbus.datagen.version import versioned_hash
 
 GENERATOR_VERSION = 1
 """Version of the code that makes objects and their files: raise it when any variant comes out otherwise."""
 
-_ROOM = "objects"
 _MODELS_KEPT = 512
 """Models kept by a library: 0.2 MB each, and 40 ms to make again."""
 _SCALED_KEPT = 64
-_opened: dict[str, Path] = {}
-"""Libraries of people's own, by name: layouts name a library, so that they read the same on every machine."""
 
 
 class Kind(Protocol):
@@ -55,7 +49,7 @@ class Kind(Protocol):
 class ObjectLibrary:
     """Kinds of objects by name, and their variants by number.
 
-    Open one with :meth:`open`; equal files share one instance in a process.
+    Open one with :func:`~nimbus.datagen.objects.libraries.open_library`; equal files share one instance in a process.
     """
 
     def __init__(self, name: str, kinds: Mapping[str, Kind], classes: tuple[str, ...], content_hash: str) -> None:
@@ -65,30 +59,6 @@ class ObjectLibrary:
         self._kinds, self._classes = kinds, classes
         self._model = lru_cache(maxsize=_MODELS_KEPT)(self._build)
         self._scaled = lru_cache(maxsize=_SCALED_KEPT)(self._build_scaled)
-
-    @classmethod
-    def open(cls, name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
-        """The library of that name in ``scenes/objects``, of that file or folder; its name opens it from then on.
-
-        Args:
-            name_or_path: A name, the path of a file, or that of a folder of meshes, with a slash at its end.
-            where: Where the name was given, for the error.
-
-        Raises:
-            InputError: No such library, or a mistake in its file.
-        """
-        path = _opened.get(str(name_or_path))
-        if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():
-            path = Path(name_or_path)
-        path = (path or scene_file(_ROOM, name_or_path, kind="object library", where=where)).resolve()
-        if is_path(name_or_path) and path.stem in scene_names(_ROOM):
-            if path.is_dir() or path != scene_file(_ROOM, path.stem, kind="object library").resolve():
-                what = f"an object library '{path.stem}' comes with Nimbus"
-                raise InputError(what, where=where or str(path), instead="give yours another name")
-        library = _open(path)
-        if is_path(name_or_path):
-            _opened.setdefault(library.name, path)
-        return library
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -152,14 +122,3 @@ class ObjectLibrary:
         except InputError as error:
             where = f"object library '{self.name}': kinds.{kind}"
             raise InputError(error.what, where=where, instead=error.instead) from None
-
-
-@lru_cache(maxsize=32)
-def _open(path: Path) -> ObjectLibrary:
-    if path.is_dir():
-        from nimbus.datagen.objects.imported.library import AssetLibrary
-
-        return AssetLibrary(path)
-    file = load(path, LibraryFile)
-    content_hash = versioned_hash(path.read_bytes(), GENERATOR_VERSION)
-    return ObjectLibrary(path.stem, file.expanded(), file.classes, content_hash)

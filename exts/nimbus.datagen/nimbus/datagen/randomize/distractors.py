@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.objects.articulated.pose import swept_vertices
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plugin import Field, Range, Streams, quat_from_axis_angle, quat_multiply, register, suggest
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
@@ -59,7 +60,7 @@ class DistractorRandomization(LayoutRandomization):
         return drawn | {"count": len(drawn) - 1}
 
     def _draw(self, name: str, draft: Draft, streams: Streams) -> PlacedObject | None:
-        library = ObjectLibrary.open(self.library)
+        library = open_library(self.library)
         kinds = library.kinds if self.kinds == "all" else self.kinds
         rng = streams(name)
         kind = str(rng.choice(kinds))
@@ -106,5 +107,5 @@ class DistractorRandomization(LayoutRandomization):
 
 
 def _outline(item: PlacedObject) -> FloatArray:
-    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    model = open_library(item.library).model(item.kind, item.variant)
     return moved(footprint(swept_vertices(model), item.wxyz), PlacementPose(item.position[0], item.position[1], 0.0))

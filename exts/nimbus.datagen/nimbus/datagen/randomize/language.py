@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Ratio, Streams, register
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.wording import wording_fields
@@ -53,6 +53,6 @@ class LanguageRandomization(LayoutRandomization):
         drawn: Draws = {"frame": frame}
         for item in draft.objects:
             if by_category := bool(streams(item.name).uniform() < self.categories):
-                draft.names[item.name] = ObjectLibrary.open(item.library).kind(item.kind).category
+                draft.names[item.name] = open_library(item.library).kind(item.kind).category
             drawn[item.name] = {"by_category": by_category}
         return drawn

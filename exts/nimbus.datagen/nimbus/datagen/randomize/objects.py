@@ -14,6 +14,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_multiply
 from nimbus.datagen.objects.articulated.pose import swept_vertices
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel, RestPose
 from nimbus.datagen.random_streams import Streams, generator
@@ -104,9 +105,7 @@ class _GroupDrawing:
     def draw_inside(self, placed: list[PlacedObject]) -> tuple[list[PlacedObject], Draws]:
         """As many objects as were asked for, in the cavity of the first object of the group that the region names."""
         container = next(item for item in placed if item.group == self.group.region)
-        cavities = (
-            ObjectLibrary.open(container.library).model(container.kind, container.variant, container.scale).cavities
-        )
+        cavities = open_library(container.library).model(container.kind, container.variant, container.scale).cavities
         if not cavities:
             what = f"a {container.kind} has no room inside"
             raise self.task.error(("objects", self.name, "region"), what, instead="name a region, or an open object")
@@ -114,7 +113,7 @@ class _GroupDrawing:
         names = [
             f"{self.name}_{place}" for place in range(int(self.streams(self.name, "count").integers(low, high + 1)))
         ]
-        choices = self._choices(ObjectLibrary.open(self.group.library), names)
+        choices = self._choices(open_library(self.group.library), names)
         cavity = cavities.get("opening", next(iter(cavities.values())))
         try:
             points = fill(cavity, [model for model, _ in choices], self.streams(self.name, "filling"))
@@ -134,7 +133,7 @@ class _GroupDrawing:
         return objects, values
 
     def _place(self, count: int) -> tuple[list[PlacedObject], Draws]:
-        library, region = ObjectLibrary.open(self.group.library), self.task.regions[self.group.region]
+        library, region = open_library(self.group.library), self.task.regions[self.group.region]
         names = [f"{self.name}_{place}" for place in range(count)]
         choices = self._choices(library, names)
         models = [model for model, _ in choices]

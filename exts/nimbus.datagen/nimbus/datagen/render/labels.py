@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def make_labels(
     instances = [BACKGROUND, *moving, ROBOT, *still]
     kinds = whole | {name: whole[name.partition(".")[0]] for name in parts_of}
     groups = {name: fixture.group or name for name, fixture in stage.fixtures.items()}
-    known = [kind for name in libraries for kind in ObjectLibrary.open(name).kinds]
+    known = [kind for name in libraries for kind in open_library(name).kinds]
     semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *still, *groups.values(), *known]))
     if max(len(instances), len(semantics)) > 255:
         raise InputError(f"{len(instances)} things of {len(semantics)} kinds in one scene", instead="use at most 255")

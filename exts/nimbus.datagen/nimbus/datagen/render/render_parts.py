@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import PlacedObject, part_label
 from nimbus.datagen.meshes.simplify import simplify
 from nimbus.datagen.meshes.triangles import Triangles
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.labels import ROBOT
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
@@ -89,7 +89,7 @@ def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder
 
 @lru_cache(maxsize=64)
 def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[RenderPart, ...]:
-    builder = parse_usd(ObjectLibrary.open(library).usd_path(kind, variant, scale), visuals=True)
+    builder = parse_usd(open_library(library).usd_path(kind, variant, scale), visuals=True)
     names = ["", *(label.rsplit("/", 1)[-1] for label in builder.body_label[1:])]
     return tuple(_merge(builder, lambda shape: (kind, names[builder.shape_body[shape]])))
 

@@ -15,7 +15,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.robot import base_pose, robot_usd
@@ -117,7 +117,7 @@ class SceneBuilder:
                 builder.set_joint_mimic(joints[name], joints[leader], coeffs=(0.0, ratio))
 
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
-        library = ObjectLibrary.open(item.library)
+        library = open_library(item.library)
         first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz
         place = wp.transform(wp.vec3(*item.position), wp.quat(x, y, z, w))

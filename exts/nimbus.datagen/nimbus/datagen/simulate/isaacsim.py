@@ -216,9 +216,9 @@ class IsaacSimSimulation:
 
 def _parts(item: PlacedObject) -> dict[str, float]:
     """Where the parts of an object start, by the names of their joints [rad, m]."""
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
 
-    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    model = open_library(item.library).model(item.kind, item.variant)
     return {part.name: item.joints.get(part.name, 0.0) for part in model.parts}
 
 

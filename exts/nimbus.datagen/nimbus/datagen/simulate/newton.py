@@ -13,7 +13,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
@@ -114,7 +114,7 @@ class NewtonSimulation:
         moving = {
             f"{item.name}.{part.name}": part.joint.speed
             for item in layout.objects
-            for part in ObjectLibrary.open(item.library).model(item.kind, item.variant).parts
+            for part in open_library(item.library).model(item.kind, item.variant).parts
             if part.joint.speed
         }
         joints = [self.model.joint(name).id for name in moving]

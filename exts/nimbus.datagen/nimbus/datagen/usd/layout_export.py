@@ -104,7 +104,7 @@ def _body_name(path: str) -> str:
 def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, objects: Sequence[PlacedObject]) -> None:
     from pxr import UsdGeom
 
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.usd.robot import base_pose, robot_usd
 
     refer(written, SCENE, stage.path, path)
@@ -112,7 +112,7 @@ def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, object
     set_pose(refer(written, ROBOT, usd, path), *base_pose(stage, robot))
     UsdGeom.Scope.Define(written, OBJECTS)
     for item in objects:
-        usd = ObjectLibrary.open(item.library).usd_path(item.kind, item.variant, item.scale)
+        usd = open_library(item.library).usd_path(item.kind, item.variant, item.scale)
         prim = refer(written, f"{OBJECTS}/{item.name}", usd, path)
         set_pose(prim, item.position, item.wxyz)
         _set_physics(prim, item)
@@ -151,9 +151,9 @@ def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
     """Parts where this episode has them at the start, and what is anchored fixed to the world."""
     from pxr import Gf, UsdPhysics
 
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
 
-    model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+    model = open_library(item.library).model(item.kind, item.variant)
     for part in model.parts:
         place = object_T_part(part, item.joints.get(part.name, 0.0))
         set_pose(written.GetPrimAtPath(f"{prim.GetPath()}/{part.name}"), place[:3, 3], quat_from_matrix(place[:3, :3]))

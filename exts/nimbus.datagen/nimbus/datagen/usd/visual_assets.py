@@ -52,7 +52,7 @@ def write_visual_assets(
         surfaces: How things look, by name; without, each file is as its asset, and shared by objects that are alike.
         roles: Prim paths of the scene's parts of the room, by the name that surfaces have for them.
     """
-    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.libraries import open_library
 
     folder.mkdir(parents=True, exist_ok=True)
     scene, arm = _flat(stage), _flat(robot)
@@ -60,12 +60,12 @@ def write_visual_assets(
     bodies |= {name: (scene, path) for name, path in fixtures.items()}
     files = {name: _write(layer, path, folder / f"{name}.usda") for name, (layer, path) in bodies.items()}
     for item in objects:
-        model = ObjectLibrary.open(item.library).model(item.kind, item.variant)
+        model = open_library(item.library).model(item.kind, item.variant)
         for part in ("", *(part.name for part in model.parts)):
             stem = f"{item.library}_{item.kind}_{item.variant:03d}{_size(item)}" if surfaces is None else item.name
             target = folder / f"{stem}{part and f'_{part}'}.usda"
             if not target.is_file():
-                layer = _flat(ObjectLibrary.open(item.library).usd_path(item.kind, item.variant, item.scale))
+                layer = _flat(open_library(item.library).usd_path(item.kind, item.variant, item.scale))
                 below = f"/{part or BASE}" if model.parts else ""
                 _write(layer, f"/{layer.defaultPrim}{below}", target)
             files[part_label(item.name, part) if part else item.name] = target

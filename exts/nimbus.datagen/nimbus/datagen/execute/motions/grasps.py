@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from nimbus.datagen.episode.layout import PlacedObject
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
 from nimbus.datagen.random_streams import generator
 
@@ -21,7 +21,7 @@ def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
 @lru_cache(maxsize=512)
 def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, scale: float = 1.0) -> GraspAxes:
     """The same, of a variant of a library that is open."""
-    model = ObjectLibrary.open(library).model(kind, variant, scale)
+    model = open_library(library).model(kind, variant, scale)
     rng = generator(0, "grasps", kind, variant)
     if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)

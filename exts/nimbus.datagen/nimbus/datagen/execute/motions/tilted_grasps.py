@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes, rank_grasps
 from nimbus.datagen.random_streams import generator
 
@@ -57,7 +57,7 @@ def _has_room(cell: Workcell, grasp: Grasp) -> bool:
 @lru_cache(maxsize=128)
 def _axes_around(library: str, kind: str, variant: int, scale: float, gripper: GripperShape) -> GraspAxes:
     """Axes through the whole body, hollow or not."""
-    model = ObjectLibrary.open(library).model(kind, variant, scale)
+    model = open_library(library).model(kind, variant, scale)
     rng = generator(0, "side grasps", kind, variant)
     return find_axes(
         model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass, min_width=_THICK

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from nimbus.datagen.files.quantities import Kilograms, Metres, Range
-from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.objects.declaration import Name
+from nimbus.datagen.files.strict_yaml import Name, StrictModel
 
 Unit = Literal["m", "cm", "mm", "in"]
 METRES: dict[Unit, float] = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254}

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Radians
-from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.files.strict_yaml import Name, StrictModel
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
 from nimbus.datagen.objects.shapes.contact import Piece
@@ -26,7 +26,6 @@ _LEAST = 0.35
 """Of the window that a part would have if all were equally wide."""
 
 PartShape = Annotated[Loft | Block | Hollow | Ring | Ball | HoleBoard, Field(discriminator="family")]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
 class CompoundPart(StrictModel):

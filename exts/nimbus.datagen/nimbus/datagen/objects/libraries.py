@@ -1,0 +1,52 @@
+"""Object libraries by name or path: files of kinds, and folders of meshes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import is_path, scene_file, scene_names
+from nimbus.datagen.files.strict_yaml import load
+from nimbus.datagen.objects.declaration import LibraryFile
+from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary
+from nimbus.datagen.version import versioned_hash
+
+_ROOM = "objects"
+_opened: dict[str, Path] = {}
+"""Libraries of people's own, by name: layouts name a library, so that they read the same on every machine."""
+
+
+def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
+    """The library of that name in ``scenes/objects``, of that file or folder; its name opens it from then on.
+
+    Args:
+        name_or_path: A name, the path of a file, or that of a folder of meshes, with a slash at its end.
+        where: Where the name was given, for the error.
+
+    Raises:
+        InputError: No such library, or a mistake in its file.
+    """
+    path = _opened.get(str(name_or_path))
+    if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():
+        path = Path(name_or_path)
+    path = (path or scene_file(_ROOM, name_or_path, kind="object library", where=where)).resolve()
+    if is_path(name_or_path) and path.stem in scene_names(_ROOM):
+        if path.is_dir() or path != scene_file(_ROOM, path.stem, kind="object library").resolve():
+            what = f"an object library '{path.stem}' comes with Nimbus"
+            raise InputError(what, where=where or str(path), instead="give yours another name")
+    library = _open(path)
+    if is_path(name_or_path):
+        _opened.setdefault(library.name, path)
+    return library
+
+
+@lru_cache(maxsize=32)
+def _open(path: Path) -> ObjectLibrary:
+    if path.is_dir():
+        from nimbus.datagen.objects.imported.library import AssetLibrary
+
+        return AssetLibrary(path)
+    file = load(path, LibraryFile)
+    content_hash = versioned_hash(path.read_bytes(), GENERATOR_VERSION)
+    return ObjectLibrary(path.stem, file.expanded(), file.classes, content_hash)
