@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Grasp, Tracker, track_object, velocity
-from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import (
+    Field,
+    FloatArray,
+    Metres,
+    ObjectReference,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _DOWN, _CLOSE, _UP = 15, 6, 10
 """Record periods for the way down, for the fingers to close, and for the lift."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import (
     Grasp,
     ObjectModel,
@@ -21,6 +20,7 @@ from nimbus.datagen.execute.toolkit import (
 )
 from nimbus.datagen.plugin import (
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     Reason,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import MotionPlan, make_handover_grasps, retreat
 from nimbus.datagen.plugin import (
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     Reason,

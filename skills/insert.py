@@ -6,9 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Alignment, find_frame, make_facing_pose, retreat, shift_pose
-from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import (
+    Field,
+    FloatArray,
+    Metres,
+    ObjectReference,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _ABOVE, _NEAR = 0.06, 0.003
 """[m] Above the mouth: where the straight way down begins, and where the search does."""

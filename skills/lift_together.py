@@ -7,9 +7,18 @@ from functools import partial
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import Grasp, GraspPlan, trace_line
-from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import (
+    Field,
+    FloatArray,
+    Metres,
+    ObjectReference,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _SPEED = 0.10
 """[m/s] Mean speed of the lift."""

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import (
     FIRST_OPENING,
     SIDES,
@@ -29,6 +28,7 @@ from nimbus.datagen.execute.toolkit import (
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     PydanticCustomError,

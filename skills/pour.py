@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, PlanningScene
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     Radians,

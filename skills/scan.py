@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
+    FloatArray,
     Metres,
     Radians,
     Reason,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import object_center, push_object
 from nimbus.datagen.plugin import (
     Field,
+    FloatArray,
     ObjectsReference,
     Ratio,
     Reason,

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import is_resting_on, plan_straight
-from nimbus.datagen.plugin import Field, Metres, Ratio, Reason, RegionReference, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import (
+    Field,
+    FloatArray,
+    Metres,
+    Ratio,
+    Reason,
+    RegionReference,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _ABOVE = 0.04
 """[m] Height at which it comes to the region."""

@@ -13,9 +13,15 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 # USD would start threads of its own, and with them a process cannot be forked; it tells of every setting it obeys.
 os.environ |= {"PXR_WORK_THREAD_LIMIT": "1", "TF_ENV_SETTING_ALERTS_ENABLED": "0"}
 
-_RENDERER = "nimbus.datagen.render"
-KERNELS = ("boxes", "culling", "raster", "raytrace", "simplify")
-"""Modules of the renderer that have kernels."""
+_LIBRARY = "nimbus.datagen"
+KERNELS = (
+    "meshes.simplify",
+    "render.boxes",
+    "render.raytracer.culling",
+    "render.raytracer.raster",
+    "render.raytracer.raytrace",
+)
+"""Modules of the library that have kernels."""
 
 
 def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
@@ -56,12 +62,12 @@ def kernels_are_compiled(device: str) -> bool:
 
     Call :func:`prepare_libraries` before; without it, there is nothing to compile.
     """
-    if f"{_RENDERER}.{KERNELS[0]}" not in sys.modules:
+    if f"{_LIBRARY}.{KERNELS[0]}" not in sys.modules:
         return True
     import warp
 
     block = 1 if warp.get_device(device).is_cpu else None
-    names = (warp.get_module(f"{_RENDERER}.{name}").get_module_identifier(block) for name in KERNELS)
+    names = (warp.get_module(f"{_LIBRARY}.{name}").get_module_identifier(block) for name in KERNELS)
     return all(Path(str(warp.config.kernel_cache_dir), name).is_dir() for name in names)
 
 
@@ -71,12 +77,12 @@ def load_kernels(device: str) -> None:
     Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
     them.
     """
-    if f"{_RENDERER}.{KERNELS[0]}" not in sys.modules:
+    if f"{_LIBRARY}.{KERNELS[0]}" not in sys.modules:
         return
     import warp
 
     for name in KERNELS:
-        warp.load_module(sys.modules[f"{_RENDERER}.{name}"], device=device)
+        warp.load_module(sys.modules[f"{_LIBRARY}.{name}"], device=device)
 
 
 @contextmanager

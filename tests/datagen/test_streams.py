@@ -41,7 +41,7 @@ def test_draws_elsewhere_move_nothing(seed, sites, extra):
 
 
 def test_another_process_draws_the_same_numbers():
-    code = "from nimbus.datagen.random_streams import stream; print(stream(7, 3, 'pose').random(4).tolist())"
+    code = "from nimbus.datagen.random_streams import generator; print(generator(7, 3, 'pose').random(4).tolist())"
     line = [sys.executable, "-c", code]
     path = {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "5"}
     said = subprocess.run(line, env=path, capture_output=True, text=True, check=True).stdout

@@ -25,7 +25,7 @@ from tests.support.synthetic import write_dataset
 
 discover()
 discover_components()
-SKY = Path(__file__).parents[1] / "datagen" / "randomize" / "sky.hdr"
+SKY = Path(__file__).parents[1] / "support" / "sky.hdr"
 SETTINGS: dict[str, dict[str, Any]] = {
     "distractors": {"region": "start", "count": [1, 3]},
     "dome": {"textures": [str(SKY)]},

@@ -51,7 +51,7 @@ def test_machine_finds_the_named_isaac_sim(tmp_path: Path, monkeypatch: pytest.M
 def test_machine_finds_the_named_curobo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in of cuRobo, as the interpreter that the planner would start."""
     python = tmp_path / "python"
-    stand_in = Path(__file__).parents[1] / "contract/curobo_python.py"
+    stand_in = Path(__file__).parents[2] / "tools/contract/curobo_python.py"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("NIMBUS_CUROBO_PYTHON", str(python))

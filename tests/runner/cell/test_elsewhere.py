@@ -6,7 +6,15 @@ import os
 import subprocess
 import sys
 
-MODULES = ("channel", "incidents", "memfd", "processes", "slab", "stamps", "wire")
+MODULES = (
+    "cell.incidents",
+    "cell.transport.channel",
+    "cell.transport.memfd",
+    "cell.transport.plan_codec",
+    "cell.transport.shared_slots",
+    "cell.worker.heartbeat",
+    "system.processes",
+)
 
 ELSEWHERE = """
 import importlib, os, select, signal, socket, sys, threading
@@ -22,7 +30,7 @@ for module, names in {
         if hasattr(module, name):
             delattr(module, name)
 for name in sys.argv[1:]:
-    importlib.import_module(f"nimbus.runner.cell.{name}")
+    importlib.import_module(f"nimbus.runner.{name}")
 assert threading.active_count() == 1
 """
 

@@ -72,7 +72,7 @@ def packed(*values: object) -> bytes:
 
 IDLE = {"type": "Idle", "done": 1}
 ATTEMPT = {"episode_id": "e", "task": "t", "seed": 0, "idx": 0, "variant": 0, "attempt": 0, "final": True}
-WRITTEN = {"type": "Written", "index": 0, "lease": 1, "path": "stage/a", "attempt": ATTEMPT}
+WRITTEN = {"type": "EpisodeWritten", "index": 0, "lease": 1, "path": "stage/a", "attempt": ATTEMPT}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from nimbus.runner.system.processes import ALIVE, TAG
 
 IMPORTS = """
 import os, signal, subprocess, sys, time
-from nimbus.runner.cell import processes
+from nimbus.runner.system import processes
 """
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
+    FloatArray,
     ObjectReference,
     ObjectsReference,
     Outcome,

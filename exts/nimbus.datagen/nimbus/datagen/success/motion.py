@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plugin import (
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     ObjectsReference,

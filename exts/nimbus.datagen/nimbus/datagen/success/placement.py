@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import WORLD, find_frame, is_resting_on, measure_gap
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     ObjectsReference,
