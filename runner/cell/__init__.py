@@ -1,8 +1,8 @@
 """The cell: the processes of a run on one machine.
 
-The launcher starts the supervisor and restarts it after a crash. The supervisor, one thread that runs none of the user's
-code, owns the queue, the worker pool and the ledger. The fork server loads the job once and forks the workers, which
-plan or render.
+The launcher starts the supervisor and restarts it after a crash. The supervisor, one thread that runs none of the
+user's code, owns the queue, the worker pool and the ledger. The fork server loads the job once and forks the workers,
+which plan or render.
 
 ```
 launcher, supervisor, run_loop        process tree and the loop of a run

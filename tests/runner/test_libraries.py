@@ -17,7 +17,7 @@ SILENT = ("", f"{LOADING}\n")
 """What a run says before it finds a mistake; the line only where the machine is slow."""
 
 
-@pytest.mark.parametrize("module", ["run", "replay"])
+@pytest.mark.parametrize("module", ["cell.run", "checks.replay"])
 def test_the_shell_does_not_decide_on_threads(module: str):
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     code = f"import os, sys, nimbus.runner.{module}; assert 'numpy' not in sys.modules; print(*map(os.getenv, {names}))"

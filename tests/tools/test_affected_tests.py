@@ -30,9 +30,9 @@ def test_nearest_test_runs_however_long():
 @pytest.mark.parametrize(
     "text",
     [
-        "from nimbus.runner import run",
+        "from nimbus.runner.cell import run",
         "def load():\n    import nimbus.runner.cell.run",
-        "CODE = 'from nimbus.runner import run'",
+        "CODE = 'from nimbus.runner.cell import run'",
         "CODE = 'import sys\\nimport nimbus.runner.cell.run'",
     ],
 )

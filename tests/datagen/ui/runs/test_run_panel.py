@@ -31,9 +31,9 @@ sys.meta_path.insert(0, Blocker())
 """
 LOADED_IN_KIT = (
     "errors",
-    "layout",
-    "trajectory",
-    "observation",
+    "episode.layout",
+    "episode.trajectory",
+    "episode.observation",
     "ui.runs.launch",
     "ui.runs.run_panel",
     "ui.runs.run_status",
