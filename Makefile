@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: run quick test test-all test-tasks lint format bench extension chaos clean
+.PHONY: run quick test test-all short-chaos test-tasks lint format bench extension chaos clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -20,9 +20,13 @@ quick: format
 test: lint
 	$(PYTEST) -m "not slow" tests
 
-# With the slow tests: real physics, browsers, processes that are killed; then a short chaos, whose times need the machine.
-test-all: lint
+# With the slow tests: real physics, browsers, processes that are killed. The short chaos, which measures times, runs
+# beside the linters, for which one core is enough.
+test-all: .venv/installed-dev
+	$(MAKE) --jobs 2 --output-sync lint short-chaos
 	$(PYTEST) --ignore tests/chaos tests
+
+short-chaos: .venv/installed-dev
 	$(BIN)/python -m pytest -q tests/chaos
 
 # Every task for real, two good first attempts of four layouts each: some minutes.

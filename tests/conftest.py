@@ -21,7 +21,9 @@ _seconds: defaultdict[str, float] = defaultdict(float)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the time of a test file; under xdist the reports of all workers come here."""
+    """Add up the time of a test file without its slow tests; under xdist the reports of all workers come here."""
+    if "slow" in report.keywords:
+        return
     _seconds[report.nodeid.partition("::")[0]] += report.duration
 
 
