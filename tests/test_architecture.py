@@ -57,7 +57,7 @@ HEAVY = {
 }
 """Packages that take long to import: what imports one of them may be imported inside a function."""
 LAZY = ("nimbus.runner.cli", "nimbus.runner.commands", "nimbus.runner.system.threads")
-LAZY += ("nimbus.runner.cell.transport.spec", "nimbus.datagen.plan.curobo.server")
+LAZY += ("nimbus.runner.checks", "nimbus.runner.cell.transport.spec", "nimbus.datagen.plan.curobo.server")
 """Modules that import anything inside functions: help and tables start fast, an instance adds its libraries first."""
 LOOSE_FILES = {"nimbus.datagen": 12, "nimbus.runner": 3}
 """Largest number of modules beside the packages."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.store.dataset_origin import refuse_source_hashes
 from nimbus.runner.system import threads as threads  # one thread each, before numpy is imported
 
 
@@ -100,6 +99,7 @@ def check_assets(task: Any, episode: Any) -> None:
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.store.dataset_origin import refuse_source_hashes
     from nimbus.datagen.usd.stage import read_stage
 
     with noting_where_paths_begin():

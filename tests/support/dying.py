@@ -21,7 +21,8 @@ import av, h5py, numpy, pyarrow, pyarrow.parquet
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.datasets.convert import convert
 from nimbus.datagen.datasets.export import aloha, export, lerobot, lerobot_v21, robomimic, tar_shards
-from nimbus.runner import cli, made as _
+from nimbus.runner import cli
+from nimbus.runner.monitor import output_summary as _
 from nimbus.runner.cell import run
 from nimbus.runner.commands import convert as _, export as _, parser as _
 from nimbus.runner.cell.transport.spec import CellSpec

@@ -266,7 +266,7 @@ def test_a_mesh_is_cut_once_and_the_same_in_another_process(folder: Path, cache:
     (kept,) = cache.iterdir()
     written = kept.stat().st_mtime_ns
     code = (
-        "import sys; from nimbus.datagen.objects.library import ObjectLibrary\n"
+        "import sys; from nimbus.datagen.objects.libraries import open_library\n"
         "m = open_library(sys.argv[1]).model('tube', 0)\n"
         "sys.stdout.write(str([v.sum().hex() for v, _ in m.convex_pieces]))\n"
     )
@@ -289,7 +289,7 @@ def environment() -> dict[str, str]:
 
 def test_a_cut_that_is_killed_leaves_nothing(folder: Path, cache: Path) -> None:
     trimesh.creation.torus(major_radius=0.03, minor_radius=0.008).export(folder / "ring.ply")
-    code = "import sys; from nimbus.datagen.objects.library import ObjectLibrary; open_library(sys.argv[1])"
+    code = "import sys; from nimbus.datagen.objects.libraries import open_library; open_library(sys.argv[1])"
     process = subprocess.Popen([sys.executable, "-c", code, f"{folder}/"], env=environment())
     deadline = time.monotonic() + 60
     while not cache.is_dir() and time.monotonic() < deadline and process.poll() is None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import is_path, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import load
+from nimbus.datagen.objects import library as generated
 from nimbus.datagen.objects.declaration import LibraryFile
-from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary
+from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.version import versioned_hash
 
 _ROOM = "objects"
@@ -48,5 +49,5 @@ def _open(path: Path) -> ObjectLibrary:
 
         return AssetLibrary(path)
     file = load(path, LibraryFile)
-    content_hash = versioned_hash(path.read_bytes(), GENERATOR_VERSION)
+    content_hash = versioned_hash(path.read_bytes(), generated.GENERATOR_VERSION)
     return ObjectLibrary(path.stem, file.expanded(), file.classes, content_hash)
