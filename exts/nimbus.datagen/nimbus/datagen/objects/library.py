@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.objects.build import build_object
-from nimbus.datagen.objects.declaration import ObjectKind
-from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.scale import scale_object
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.declaration import ObjectKind
+    from nimbus.datagen.objects.model import ObjectModel
 
 GENERATOR_VERSION = 1
 """Version of the code that makes objects and their files: raise it when any variant comes out otherwise."""
@@ -118,7 +120,7 @@ class ObjectLibrary:
 
     def _build(self, kind: str, variant: int) -> ObjectModel:
         try:
-            return build_object(self.name, kind, cast(ObjectKind, self.kind(kind)), variant)
+            return build_object(self.name, kind, cast("ObjectKind", self.kind(kind)), variant)
         except InputError as error:
             where = f"object library '{self.name}': kinds.{kind}"
             raise InputError(error.what, where=where, instead=error.instead) from None

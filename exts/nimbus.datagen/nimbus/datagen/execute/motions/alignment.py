@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.motions.pushing import plan_straight
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
     from nimbus.datagen.tasks.workcell_interface import SceneState, Workcell
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
     from nimbus.datagen.execute.motions.release import Release
     from nimbus.datagen.tasks.workcell_interface import Workcell
 

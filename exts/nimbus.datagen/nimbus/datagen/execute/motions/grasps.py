@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
 from nimbus.datagen.random_streams import generator
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import PlacedObject
 
 _THINNEST_WALL = 0.002
 """[m] Of a container that is held by its wall."""

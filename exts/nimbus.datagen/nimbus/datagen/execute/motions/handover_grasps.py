@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.motions.grasps import grasp_axes
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.plan.grasp import GraspAxes
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.plan.grasp import GraspAxes
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 

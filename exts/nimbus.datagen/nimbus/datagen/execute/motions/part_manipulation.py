@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.articulation import JointedPart, PartGrasp
 from nimbus.datagen.plan.curve import trace_curve
 from nimbus.datagen.plan.ik import solve_ik, trace_line
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
-from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.execute.articulation import JointedPart, PartGrasp
+    from nimbus.datagen.plan.scene import PlanningScene
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 

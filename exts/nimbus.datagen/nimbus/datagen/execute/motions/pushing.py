@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.support_heights import measure_support_heights
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.objects.model import ObjectModel, RestPose
 
 if TYPE_CHECKING:
+    from nimbus.datagen.objects.model import ObjectModel, RestPose
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 Release = tuple[FloatArray, FloatArray]

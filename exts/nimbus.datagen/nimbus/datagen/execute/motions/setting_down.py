@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.motions.release import FIRST_OPENING, Release
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.objects.model import RestPose
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 

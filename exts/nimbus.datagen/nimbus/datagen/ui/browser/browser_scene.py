@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.episode.layout import PhysicalLayout
-from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.browser.player import Player, outcome_line
-from nimbus.datagen.ui.browser.scene_view import SceneView
-from nimbus.datagen.ui.document.problem import Problem
 from nimbus.datagen.ui.layout_section import SAMPLE_COUNT
-from nimbus.datagen.ui.preview import Preview
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import PhysicalLayout
+    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.ui.browser.scene_view import SceneView
+    from nimbus.datagen.ui.document.problem import Problem
+    from nimbus.datagen.ui.preview import Preview
 
 
 class BrowserScene:

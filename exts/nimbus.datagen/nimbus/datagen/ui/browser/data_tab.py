@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.tasks.task import parse_task
-from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.player import Player, outcome_line
 from nimbus.datagen.ui.preview import SceneLook, look_parts, motion_of
 from nimbus.datagen.ui.runs.dataset_list import ALL, FAILED, STORED, DatasetList, attempt_label
 from nimbus.datagen.usd.stage import read_stage
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.observation import CameraFrames
+    from nimbus.datagen.store.ledger.attempt import Attempt
+    from nimbus.datagen.ui.background_tasks import BackgroundTasks
 
 _MOST_LISTED = 500
 _ANY = "any reason"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import SurfaceLook
-from nimbus.datagen.render.render_parts import RenderPart
 from nimbus.datagen.textures.procedural import surface_image
 from nimbus.datagen.ui.browser.simplify import simplified
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.render_parts import RenderPart
 
 _PERIOD = 1.6
 """[m] after which a procedural texture repeats."""

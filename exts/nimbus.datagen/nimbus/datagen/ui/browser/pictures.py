@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import ImageArray
-from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.media.colormaps import depth_colors, flow_colors, mask_colors, normal_colors
+
+if TYPE_CHECKING:
+    from nimbus.datagen.arrays import ImageArray
+    from nimbus.datagen.episode.observation import CameraFrames
 
 
 def boxed(rgb: ImageArray, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> ImageArray:

@@ -6,17 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
-from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.pictures import MODALITIES, picture_of
-from nimbus.datagen.ui.browser.scene_view import SceneView
 from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import Camera
+    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.ui.background_tasks import BackgroundTasks
+    from nimbus.datagen.ui.browser.scene_view import SceneView
 
 _FRAME_RATE = 30.0
 """[Hz] at which a motion is played."""

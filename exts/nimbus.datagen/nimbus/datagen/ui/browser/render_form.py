@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.ui.form import Control, FormSection
+if TYPE_CHECKING:
+    from nimbus.datagen.ui.form import Control, FormSection
 
 Use = Callable[[str, Any], None]
 """Called with a control's id and its new value."""

@@ -6,11 +6,13 @@ import html
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.ui.document.draft import TaskDraft
-from nimbus.datagen.ui.runs.run_panel import RunPanel
+
+if TYPE_CHECKING:
+    from nimbus.datagen.ui.document.draft import TaskDraft
+    from nimbus.datagen.ui.runs.run_panel import RunPanel
 
 _MOST_REPORT = 30 * 2**20
 """[bytes] A larger page is opened as a file."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook
-from nimbus.datagen.render.render_parts import RenderPart
-from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.ui.browser.baked_lighting import baked_glb
 from nimbus.datagen.ui.browser.lights import add_lights
 from nimbus.datagen.ui.browser.markers import markers_glb
 from nimbus.datagen.ui.browser.meshes import part_mesh
-from nimbus.datagen.ui.preview import PreviewMotion, SceneLook
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.render_parts import RenderPart
+    from nimbus.datagen.tasks.task_file import Region
+    from nimbus.datagen.ui.preview import PreviewMotion, SceneLook
 
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 """Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.arrays import AnyArray
-from nimbus.datagen.meshes.triangles import Triangles
+if TYPE_CHECKING:
+    from nimbus.datagen.arrays import AnyArray
+    from nimbus.datagen.meshes.triangles import Triangles
 
 _KEPT = 0.1
 """Of the triangles of a colour."""

@@ -8,10 +8,9 @@ import socket
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
 from nimbus.datagen.ui.browser.data_tab import DataTab
@@ -24,6 +23,9 @@ from nimbus.datagen.ui.preview import Preview
 from nimbus.datagen.ui.runs.launch import ProcessLauncher
 from nimbus.datagen.ui.runs.run_panel import RunPanel
 from nimbus.datagen.ui.task_editor import TaskEditor
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
 
 INSTALL = "type: pip install 'nimbus-datagen[studio]'"
 _POLL_SECONDS = 0.5
