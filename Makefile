@@ -36,6 +36,7 @@ test-tasks: .venv/installed-dev
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tools.lint_rules
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: .venv/installed-dev
