@@ -56,14 +56,14 @@ def command(
         sys.stdout.write(to_json(diagnosis.to_plain(), indent=2) + "\n")
         return InputError.exit_code if diagnosis.malformed else FOUND if diagnosis.certain else 0
     if diagnosis.malformed:
-        raise diagnosis.malformed.error()
+        raise InputError.from_diagnostic(diagnosis.malformed)
     sys.stdout.write("\n".join(lines(diagnosis)) + "\n")
     return FOUND if diagnosis.certain else 0
 
 
 def lines(diagnosis: Diagnosis) -> list[str]:
     """What was found, for people."""
-    told = [f"{'no episode can succeed: ' if one.certain else ''}{one.line}" for one in diagnosis.findings]
+    told = [f"{'no episode can succeed: ' if one.is_certain else ''}{one}" for one in diagnosis.findings]
     told = told or [f"{diagnosis.task}: nothing to change"]
     for region, found in diagnosis.reach.items():
         told += ["", f"reach over '{region}', the robot below:", *_map(found["reached"])]

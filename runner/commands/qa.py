@@ -13,9 +13,9 @@ from nimbus.runner.commands.options import AsJson, DatasetFolder
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.quality.checks import Examination
-    from nimbus.datagen.datasets.quality.finding import Finding
     from nimbus.datagen.datasets.quality.thresholds import Thresholds
     from nimbus.datagen.datasets.quality.view import View
+    from nimbus.datagen.errors import Diagnostic
 
 
 def command(
@@ -70,22 +70,25 @@ def _plain(view: View, found: Examination, thresholds: Thresholds, *, is_fit: bo
         "frames": found.frame_count,
         "pictures": found.picture_count,
         "pictures_looked_at": found.pictures_looked_at,
-        "findings": [asdict(finding) for finding in found.findings],
+        "findings": [
+            {"check": found.check, "level": found.severity, "where": found.where, "what": found.what}
+            for found in found.findings
+        ],
         "thresholds": asdict(thresholds),
     }
 
 
-def _print(view: View, found: tuple[Finding, ...]) -> None:
+def _print(view: View, found: tuple[Diagnostic, ...]) -> None:
     from rich.console import Console
 
-    from nimbus.datagen.datasets.quality.finding import Level
+    from nimbus.datagen.errors import Severity
 
     console = Console()
     for finding in found:
-        line = f"{finding.level.value}  {finding.check}: {finding.where}: {finding.what}"
-        style = "red" if finding.level is Level.FAIL else "yellow"
+        line = f"{finding.severity.value}  {finding.check}: {finding.where}: {finding.what}"
+        style = "red" if finding.severity is Severity.FAIL else "yellow"
         console.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
-    failed = sum(finding.level is Level.FAIL for finding in found)
+    failed = sum(finding.severity is Severity.FAIL for finding in found)
     verdict = f"{view.format}: {failed} faults" if failed else f"{view.format}: fit to train on"
     console.print(verdict, style="bold red" if failed else "bold green", highlight=False)
 

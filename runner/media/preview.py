@@ -13,9 +13,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nimbus.datagen.arrays import ImageArray
-from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
+from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.media.colormaps import depth_colors, mask_overlay, normal_colors
 from nimbus.datagen.media.contact_sheet import INK, PAPER, SheetRow, draw_contact_sheet, drawable, load_font
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -88,7 +88,7 @@ def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
     Returns:
         False where no picture can be read; nothing is written then.
     """
-    clips = islice((clip for clip in view.clips() if not isinstance(clip, Finding)), episodes)
+    clips = islice((clip for clip in view.clips() if not isinstance(clip, Diagnostic)), episodes)
     rows = [row for clip in clips for camera in clip.images if (row := _view_row(clip, camera)).pictures]
     if rows:
         draw_contact_sheet(rows, tile_height=120).save(path, optimize=True)

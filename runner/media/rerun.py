@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.datasets.quality.finding import Finding, Unreadable
+from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -51,7 +51,7 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
     rerun, wanted, shown = load_rerun(), set(numbers), []
     panels: list[Any] = []
     for clip in view.clips():
-        if isinstance(clip, Finding):
+        if isinstance(clip, Diagnostic):
             continue
         if clip.number not in wanted:
             continue

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.doctor import examine
-from nimbus.datagen.doctor.finding import Finding
 from nimbus.datagen.doctor.machine import MachineItem as MachinePart
 from nimbus.datagen.doctor.machine import examine_machine
+from nimbus.datagen.errors import Diagnostic
 from nimbus.runner.cli import main
 from tests.support.isaac_installation import install
 
@@ -113,7 +113,7 @@ def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(
 def test_what_cannot_succeed_is_said_so_and_ends_with_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Finding(
+    found = Diagnostic(
         check="goals", certain=True, field="success[1]", where="t.yaml:9:5", what="they exclude", instead=""
     )
     diagnosis = examine.Diagnosis(task="t", findings=(found,))

@@ -20,10 +20,9 @@ from nimbus.datagen.datasets.convert.convert import convert
 from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.publication import CARD_MARK
 from nimbus.datagen.datasets.quality.checks import check
-from nimbus.datagen.datasets.quality.finding import Level
 from nimbus.datagen.datasets.quality.tables import wordings_of
 from nimbus.datagen.datasets.quality.view import open_view
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, Severity
 from nimbus.runner.cli import main
 from tests.support.foreign import CAMERAS, FPS, TEXTS, numbers, pictures, write_v21, write_video
 from tests.support.reading import decode, tree
@@ -92,7 +91,7 @@ def test_the_tables_are_complete_and_qa_finds_nothing(out: Path):
     images = np.concatenate([pictures(episode, 1, length) for episode, length in enumerate(LENGTHS)]) / 255
     assert np.allclose(np.ravel(stats[CAMERAS[1]]["std"]), images.reshape(-1, 3).std(0))
     assert np.shape(episodes_of(out)[0][f"stats/{CAMERAS[0]}/mean"]) == (3, 1, 1)
-    assert [finding for finding in check(open_view(out)) if finding.level is Level.FAIL] == []
+    assert [finding for finding in check(open_view(out)) if finding.severity is Severity.FAIL] == []
 
 
 def test_extra_files_come_along(out: Path):
@@ -120,7 +119,7 @@ def test_back_again_the_rows_and_pictures_are_the_same(source: Path, out: Path, 
             assert np.array_equal(images, decode(source / name)[0])
             assert np.allclose(times, np.arange(length) / FPS, atol=1e-6)
     found = check(open_view(tmp_path / "back"))
-    assert [finding for finding in found if finding.level is Level.FAIL] == []
+    assert [finding for finding in found if finding.severity is Severity.FAIL] == []
 
 
 def test_without_out_the_new_dataset_lies_beside_the_source(

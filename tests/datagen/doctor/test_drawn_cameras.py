@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding
 from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.tasks.task import parse_task
 from tests.support.one_can import TEXT, assets
 
 
-def found(ranges: str) -> list[Finding]:
+def found(ranges: str) -> list[Diagnostic]:
     return list(check_randomized_cameras(Case(parse_task(f"{TEXT}randomize: {ranges}\n"), assets())))
 
 

@@ -22,7 +22,7 @@ def found(*conditions: str) -> list[tuple[str, bool]]:
     task = parse_task(HEAD + "".join(f"  - {condition}\n" for condition in conditions) + TAIL)
     bins = {name: SimpleNamespace(name=name, group="bins", object_class=name) for name in ("organic", "recycling")}
     assets: Any = SimpleNamespace(stage=SimpleNamespace(fixtures=bins))
-    return [(one.field, one.certain) for one in check_goals(Case(task, assets)) if "'beside' and" in one.what]
+    return [(one.field, one.is_certain) for one in check_goals(Case(task, assets)) if "'beside' and" in one.what]
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.datasets.filter.lerobot import filter_lerobot
 from nimbus.datagen.datasets.filter.native import filter_native
 from nimbus.datagen.datasets.quality.checks import check
-from nimbus.datagen.datasets.quality.finding import Level
 from nimbus.datagen.datasets.quality.view import open_view
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, Severity
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.verify import dataset_hashes, verify
@@ -76,7 +75,7 @@ def test_episodes_of_a_lerobot_dataset_are_numbered_anew(foreign: dict[str, Path
         parts = [foreign["v2.1"] / f"videos/chunk-{row // 3:03d}/{camera}/episode_{row:06d}.mp4" for row in KEPT]
         assert np.array_equal(found, np.concatenate([decode(path)[0] for path in parts]))
     found = check(open_view(tmp_path / "out"))
-    assert [finding for finding in found if finding.level is Level.FAIL] == []
+    assert [finding for finding in found if finding.severity is Severity.FAIL] == []
 
 
 def test_an_export_of_nimbus_is_filtered_by_its_own_columns(data: Path, tmp_path: Path):

@@ -18,9 +18,8 @@ import pytest
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.checksums import check_sums
-from nimbus.datagen.datasets.quality.finding import Finding, Level
 from nimbus.datagen.datasets.quality.view import open_view
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError, Severity
 from nimbus.runner.cli import main
 from tests.support.synthetic import make_rendered, write_dataset
 
@@ -38,8 +37,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def faults(folder: Path) -> list[Finding]:
-    return [finding for finding in check(open_view(folder)) if finding.level is Level.FAIL]
+def faults(folder: Path) -> list[Diagnostic]:
+    return [finding for finding in check(open_view(folder)) if finding.severity is Severity.FAIL]
 
 
 @pytest.mark.parametrize("kind", ["nimbus", *FIRST_DATA])

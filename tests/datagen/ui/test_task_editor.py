@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.ui.document.declarations import skill_forms, step_rows
-from nimbus.datagen.ui.document.problem import Problem
 from nimbus.datagen.ui.form import Control
 from nimbus.datagen.ui.task_editor import TaskEditor
 from tests.support.desks import TASK, ImmediateTasks, NotedScene
@@ -249,7 +249,7 @@ def test_problem_stands_at_its_field(editor: TaskEditor):
 
 
 def test_findings_of_the_doctor_last_until_a_change(editor: Any):
-    editor._scene.findings = [Problem(field="objects.items.region", what="out of reach")]
+    editor._scene.findings = [Diagnostic(where="task.yaml:1:1: objects.items.region", what="out of reach")]
     act(editor, "changes", "Examine")
     assert "out of reach" in controls(editor)["objects.items.region"].problem
     act(editor, "rate", "30")

@@ -1,15 +1,73 @@
-"""What a user can mend, said in one line: where, what is wrong, what to write instead."""
+"""Errors of users and findings of checks: location, message, and what to write instead."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 
 _LONGEST = 500
 """Letters of a part of a message: what a file holds is quoted, not poured out."""
 _FEW, _SHOWN = 24, 5
 """So many known names are listed; of more than that the closest."""
+
+
+_LOCATION = re.compile(r"^.*?:(?P<line>\d+):\d+(?:: (?P<field>.*))?$")
+"""A location in a file: ``file:line:column: field``."""
+
+
+class Severity(StrEnum):
+    """Severity of a diagnostic."""
+
+    FAIL = "fail"
+    """No episode can succeed, training goes wrong, or a reader fails."""
+    WARN = "warn"
+    """Some episodes fail, or the data are of less use."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    """One mistake, as errors, the doctor, quality checks and the task editor report it."""
+
+    where: str = ""
+    """Location: ``file:line:column: field``, an episode, a flag, or a path."""
+    what: str
+    """Message, with the value that was found."""
+    instead: str = ""
+    """Fix."""
+    check: str = ""
+    """Name of the check that found it; empty for errors."""
+    severity: Severity = Severity.FAIL
+
+    @property
+    def is_certain(self) -> bool:
+        """True where it is more than a warning."""
+        return self.severity is Severity.FAIL
+
+    @property
+    def line(self) -> int:
+        """Line in the file, from 1; 0 where the location is none in a file."""
+        match = _LOCATION.match(self.where)
+        return int(match["line"]) if match else 0
+
+    @property
+    def field(self) -> str:
+        """Field of a file, ``objects.items.kinds``; empty where it is about the file as a whole."""
+        match = _LOCATION.match(self.where)
+        return (match["field"] or "") if match else ""
+
+    @property
+    def in_file(self) -> str:
+        """All of it on one line, for a reader who has the file in view."""
+        parts = (f"line {self.line}" if self.line else "", self.field, self.what)
+        return ": ".join(filter(None, parts)) + (f"; {self.instead}" if self.instead else "")
+
+    def __str__(self) -> str:
+        line = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{line}; {self.instead}" if self.instead else line
 
 
 class InputError(Exception):
@@ -25,9 +83,28 @@ class InputError(Exception):
 
     def __init__(self, what: str, *, where: str = "", instead: str = "") -> None:
         """Build the one line from its three parts."""
-        self.what, self.where, self.instead = _clipped(what), where, _clipped(instead)
-        line = f"{where}: {self.what}" if where else self.what
-        super().__init__(f"{line}; {self.instead}" if instead else line)
+        self.diagnostic = Diagnostic(where=where, what=_clipped(what), instead=_clipped(instead))
+        super().__init__(str(self.diagnostic))
+
+    @classmethod
+    def from_diagnostic(cls, diagnostic: Diagnostic) -> InputError:
+        """Make the error that a diagnostic is."""
+        return cls(diagnostic.what, where=diagnostic.where, instead=diagnostic.instead)
+
+    @property
+    def what(self) -> str:
+        """Message, with the value that was found."""
+        return self.diagnostic.what
+
+    @property
+    def where(self) -> str:
+        """Location."""
+        return self.diagnostic.where
+
+    @property
+    def instead(self) -> str:
+        """Fix."""
+        return self.diagnostic.instead
 
     def __reduce__(self) -> tuple[Callable[[str], InputError], tuple[str]]:
         """Keep the three parts on the way from another process."""

@@ -22,13 +22,12 @@ from nimbus.datagen.datasets.certificates.record import (
 )
 from nimbus.datagen.datasets.export.export import FORMATS, export
 from nimbus.datagen.datasets.quality.checks import check
-from nimbus.datagen.datasets.quality.finding import Level
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.datasets.training.check import check_shards
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, Severity
 from nimbus.runner.cli import main
 from tests.support.reading import decode, psnr, tree
 from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
@@ -95,7 +94,7 @@ def test_lerobot_has_them_behind_the_episodes_with_success_reason_and_phase(data
             begin, end = (row[f"videos/observation.images.front/{name}_timestamp"] for name in ("from", "to"))
             seen = decode(video, begin, end)[0]
             assert psnr(seen, np.asarray(file["observations/images/front"])) > 27
-    assert [finding for finding in check(open_view(tmp_path / "out")) if finding.level is Level.FAIL] == []
+    assert [finding for finding in check(open_view(tmp_path / "out")) if finding.severity is Severity.FAIL] == []
 
 
 def test_v21_labels_them_and_qa_finds_nothing(data: Path, tmp_path: Path):
@@ -103,7 +102,7 @@ def test_v21_labels_them_and_qa_finds_nothing(data: Path, tmp_path: Path):
     rows = [json.loads(line) for line in (tmp_path / "out/meta/episodes.jsonl").read_text().splitlines()]
     assert [row["success"] for row in rows] == [True, True, False, False]
     assert named([row["episode_id"] for row in rows]) == IDS
-    assert [finding for finding in check(open_view(tmp_path / "out")) if finding.level is Level.FAIL] == []
+    assert [finding for finding in check(open_view(tmp_path / "out")) if finding.severity is Severity.FAIL] == []
 
 
 def test_robomimic_has_them_under_a_mask_of_their_own(data: Path, tmp_path: Path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.finding import Finding, finding_from_error, make_finding
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.doctor.finding import finding_from_error, make_finding
+from nimbus.datagen.errors import Diagnostic, InputError
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
@@ -15,7 +15,7 @@ _HEAVY = 3.0
 """[kg] More than the arms that come with Nimbus carry."""
 
 
-def check_assets(case: Case) -> Iterator[Finding]:
+def check_assets(case: Case) -> Iterator[Diagnostic]:
     """Build the first variant of each kind, at each end of its sizes."""
     picked = {group for _, group in case.picks()}
     for group in case.task.objects:

@@ -9,8 +9,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.geometry.transforms import make_transform
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SKIN = 0.02
 """[m]"""
 
 
-def check_cameras(case: Case) -> Iterator[Finding]:
+def check_cameras(case: Case) -> Iterator[Diagnostic]:
     """Look along rays from every camera that stands still to the regions in which objects start."""
     regions = {group.region for group in case.task.objects.values()} & case.task.regions.keys()
     fixed = {name: settings for name, settings in case.task.cameras.items() if not settings.mount}
@@ -62,7 +63,7 @@ def check_cameras(case: Case) -> Iterator[Finding]:
             )
 
 
-def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: FloatArray) -> Finding:
+def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: FloatArray) -> Diagnostic:
     _, inside = _project(camera, points)
     keys: tuple[str, ...] = ("cameras", name, "look_at" if case.task.cameras[name].look_at is not None else "wxyz")
     if inside.any():

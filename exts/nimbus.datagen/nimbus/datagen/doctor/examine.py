@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.doctor.assets import check_assets
 from nimbus.datagen.doctor.cameras import check_cameras
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import Finding, finding_from_error
+from nimbus.datagen.doctor.finding import finding_from_error
 from nimbus.datagen.doctor.fit import check_fit
 from nimbus.datagen.doctor.forecast import Forecast, forecast
 from nimbus.datagen.doctor.goals import check_goals
@@ -20,7 +20,7 @@ from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
 from nimbus.datagen.doctor.reach import check_regions, check_targets
 from nimbus.datagen.doctor.start import check_start
 from nimbus.datagen.doctor.trivial_success import check_trivial_success
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.objects import check_room
 from nimbus.datagen.tasks.task import Task, load_task
@@ -28,7 +28,7 @@ from nimbus.datagen.tasks.task import Task, load_task
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
-Check = Callable[[Case], Iterator[Finding]]
+Check = Callable[[Case], Iterator[Diagnostic]]
 
 CHECKS: dict[str, Check] = {
     "assets": check_assets,
@@ -54,7 +54,7 @@ class Diagnosis:
     """What became of an examination."""
 
     task: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
     reach: dict[str, Any] = field(default_factory=dict)
     """By region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
     grasps: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -67,18 +67,29 @@ class Diagnosis:
     """[s] CPU of each check"""
 
     @property
-    def certain(self) -> tuple[Finding, ...]:
+    def certain(self) -> tuple[Diagnostic, ...]:
         """Findings because of which no episode can succeed."""
-        return tuple(found for found in self.findings if found.certain)
+        return tuple(found for found in self.findings if found.is_certain)
 
     @property
-    def malformed(self) -> Finding | None:
+    def malformed(self) -> Diagnostic | None:
         """Why the file is no task at all, where that is so; nothing else was looked at then."""
         return next((found for found in self.findings if found.check == "schema"), None)
 
     def to_plain(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"ok": not self.findings, "works": not self.certain}
+        findings = [
+            {
+                "check": found.check,
+                "certain": found.is_certain,
+                "field": found.field,
+                "where": found.where,
+                "what": found.what,
+                "instead": found.instead,
+            }
+            for found in self.findings
+        ]
+        return asdict(self) | {"findings": findings, "ok": not self.findings, "works": not self.certain}
 
 
 def examine(
@@ -103,7 +114,7 @@ def examine(
     case = Case(task, assets)
     findings = look_for(case, seconds=seconds)
     begin = time.process_time()
-    told = None if not probe or any(found.certain for found in findings) else forecast(case, planner=planner)
+    told = None if not probe or any(found.is_certain for found in findings) else forecast(case, planner=planner)
     seconds["forecast"] = time.process_time() - begin
     maps = {region: found.to_plain(task.regions[region].size) for region, found in assets.reach.items()}
     return Diagnosis(
@@ -117,14 +128,14 @@ def examine(
     )
 
 
-def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Finding]:
+def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Diagnostic]:
     """What all checks find.
 
     Args:
         case: The task.
         seconds: Filled: [s] CPU of each check.
     """
-    findings: list[Finding] = []
+    findings: list[Diagnostic] = []
     try:
         check_room(case.task, case.assets, seed=case.seed)
     except InputError as error:
@@ -147,5 +158,5 @@ def refuse_hopeless(task: Task, assets: SceneAssets) -> None:
     case = Case(task, assets)
     for check in _AT_ONCE:
         for found in check(case):
-            if found.certain:
-                raise found.error()
+            if found.is_certain:
+                raise InputError.from_diagnostic(found)

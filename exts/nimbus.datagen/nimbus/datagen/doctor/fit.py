@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
 
@@ -18,7 +19,7 @@ _WALL = 0.012
 """[m] Of a fixture, on each side."""
 
 
-def check_fit(case: Case) -> Iterator[Finding]:
+def check_fit(case: Case) -> Iterator[Diagnostic]:
     """Compare the two smaller sides of objects with the room inside of what receives them."""
     for step, loops in walk(case.task.steps):
         statement = step.statement

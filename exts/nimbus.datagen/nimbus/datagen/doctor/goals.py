@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.tasks.checks.references import points_of, references_of
 from nimbus.datagen.tasks.references import names_in, parse_reference
 from nimbus.datagen.tasks.statements import Skill, each
@@ -34,7 +35,7 @@ Place = tuple[str, tuple[Composite, ...]]
 _OPPOSITE = (("held", "gripper_clear"), ("open_by", "closed"), ("moved_by", "not_moved"))
 
 
-def check_goals(case: Case) -> Iterator[Finding]:
+def check_goals(case: Case) -> Iterator[Diagnostic]:
     """Conditions on things that no step touches, that exclude each other, or that steps make impossible."""
     plain = [(step, loops) for step, loops in walk(case.task.success) if _stands_alone(case, step)]
     yield from _untouched(case, plain)
@@ -50,7 +51,7 @@ def _stands_alone(case: Case, step: Step) -> bool:
     return not words & {"any", "not", "all"}
 
 
-def _untouched(case: Case, conditions: list) -> Iterator[Finding]:
+def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
     touched |= {name for name, group in case.task.objects.items() if group.region in touched}  # what is inside
     for step, loops in conditions:
@@ -75,7 +76,7 @@ def _groups(case: Case, step: Step, loops: tuple[Composite, ...]) -> set[str]:
     return {named[name] for name in names if name in named}
 
 
-def _exclusive(case: Case, conditions: list) -> Iterator[Finding]:
+def _exclusive(case: Case, conditions: list) -> Iterator[Diagnostic]:
     for (one, _), (other, _) in combinations(conditions, 2):
         names = {one.name, other.name}
         for pair in _OPPOSITE:
@@ -91,7 +92,7 @@ def _exclusive(case: Case, conditions: list) -> Iterator[Finding]:
                 yield make_finding("goals", case.task, keys, what, instead=f"write {first}", certain=True)
 
 
-def _beside_and_on(case: Case, conditions: list) -> Iterator[Finding]:
+def _beside_and_on(case: Case, conditions: list) -> Iterator[Diagnostic]:
     """What is beside a thing does not rest on it, nor that on it; in it, it would have to rest on something else."""
     beside = [entry for entry in conditions if entry[0].name == "beside"]
     lying = [entry for entry in conditions if entry[0].name in _BELOW]
@@ -128,7 +129,7 @@ def _variables(text: str, loops: tuple[Composite, ...]) -> dict[str, str]:
     return {loop.variable: loop.group for loop in loops if loop.variable in names}
 
 
-def _still_holding(case: Case, conditions: list) -> Iterator[Finding]:
+def _still_holding(case: Case, conditions: list) -> Iterator[Diagnostic]:
     """A gripper that must be clear at the end though the last thing it took was never put down."""
     clear = next((step for step, _ in conditions if step.name == "gripper_clear"), None)
     skills = [step.statement for step, _ in walk(case.task.steps) if isinstance(step.statement, Skill)]
@@ -140,7 +141,7 @@ def _still_holding(case: Case, conditions: list) -> Iterator[Finding]:
         yield make_finding("goals", case.task, clear.keys, what, instead=instead, certain=True)
 
 
-def _elsewhere(case: Case, conditions: list) -> Iterator[Finding]:
+def _elsewhere(case: Case, conditions: list) -> Iterator[Diagnostic]:
     """Something that must end in one fixture and is only ever put into others."""
     puts: dict[str, set[str]] = {}
     free: set[str] = set()

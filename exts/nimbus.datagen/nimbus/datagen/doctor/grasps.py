@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.plan.grasp import GripperShape, rank_grasps
@@ -22,7 +23,7 @@ ENOUGH = 5
 """Grasps of a variant; more are not counted."""
 
 
-def check_grasps(case: Case) -> Iterator[Finding]:
+def check_grasps(case: Case) -> Iterator[Diagnostic]:
     """Count the grasps of each variant that a group may draw."""
     for step, group in _once(case):
         shapes = _grippers(case)
@@ -43,7 +44,7 @@ def check_grasps(case: Case) -> Iterator[Finding]:
         yield from _tell(case, step.keys, group, counts, shapes)
 
 
-def check_graspable(case: Case) -> Iterator[Finding]:
+def check_graspable(case: Case) -> Iterator[Diagnostic]:
     """The same for a run that begins: only whether anything at all can be picked, which is quick to see."""
     for _, group in _once(case):
         shapes = _grippers(case)
@@ -88,7 +89,7 @@ def _count(case: Case, group: str, kind: str, variant: int, scale: float, shapes
     return most
 
 
-def _tell(case: Case, keys: tuple, group: str, counts: dict, shapes: list[GripperShape]) -> Iterator[Finding]:
+def _tell(case: Case, keys: tuple, group: str, counts: dict, shapes: list[GripperShape]) -> Iterator[Diagnostic]:
     bad = {kind: [row for row in rows if not row[2]] for kind, rows in counts.items()}
     lost = [kind for kind, rows in counts.items() if len(bad[kind]) == len(rows)]
     if len(lost) == len(counts):
@@ -104,12 +105,12 @@ def _tell(case: Case, keys: tuple, group: str, counts: dict, shapes: list[Grippe
         yield _about_kinds(case, group, f"no grasp of '{kind}' {names}: its episodes will be missing", good)
 
 
-def _about_kinds(case: Case, group: str, what: str, good: list[str]) -> Finding:
+def _about_kinds(case: Case, group: str, what: str, good: list[str]) -> Diagnostic:
     instead = f"write kinds: [{', '.join(good[:12])}{', …' if len(good) > 12 else ''}]" if good else "choose others"
     return make_finding("grasps", case.task, ("objects", group, "kinds"), what, instead=instead)
 
 
-def _hopeless(case: Case, group: str, shapes: list[GripperShape]) -> Finding:
+def _hopeless(case: Case, group: str, shapes: list[GripperShape]) -> Diagnostic:
     kind, scales = case.kinds(group)[0], case.scales(group)
     model = case.library(group).model(kind, 0, scales[0])
     what = f"the gripper can hold nothing of '{group}': {_size(model, shapes)}"

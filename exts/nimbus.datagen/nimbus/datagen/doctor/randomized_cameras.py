@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nimbus.datagen.doctor.cameras import grid, sees_any
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.base import Draft
 from nimbus.datagen.randomize.camera import CameraRandomization
@@ -28,7 +29,7 @@ _SHIFTS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 """[m]"""
 
 
-def check_randomized_cameras(case: Case) -> Iterator[Finding]:
+def check_randomized_cameras(case: Case) -> Iterator[Diagnostic]:
     """Draw poses of every camera that stands still, and look from each to where objects start."""
     settings = case.task.randomize.get("camera")
     regions = {group.region for group in case.task.objects.values()} & case.task.regions.keys()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
 from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.plan.ik import solve_ik
@@ -30,7 +31,7 @@ _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _PLACES = ("into", "on", "beside")
 
 
-def check_regions(case: Case) -> Iterator[Finding]:
+def check_regions(case: Case) -> Iterator[Diagnostic]:
     """Regions of which a good part is out of reach: objects will crowd in the rest of them."""
     for name, found in case.assets.reach.items():
         share = float(found.cells.mean())
@@ -66,7 +67,7 @@ def _largest(cells: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
     return best
 
 
-def check_targets(case: Case) -> Iterator[Finding]:
+def check_targets(case: Case) -> Iterator[Diagnostic]:
     """Fixtures that something is put into, though no posture brings the tool above them."""
     wanted: dict[str, tuple[str | int, ...]] = {}
     for step, loops in walk(case.task.steps):

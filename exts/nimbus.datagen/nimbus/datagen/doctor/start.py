@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.execute.planning_scenes import planning_scene
 
@@ -23,7 +24,7 @@ _INSIDE = 0.002
 """[m] So deep in a link, it does not just touch it."""
 
 
-def check_start(case: Case) -> Iterator[Finding]:
+def check_start(case: Case) -> Iterator[Diagnostic]:
     """Load layouts, look for contacts of the robot, and let objects come to rest."""
     touched: dict[str, str] = {}
     inside: dict[str, str] = {}
@@ -63,7 +64,7 @@ def check_start(case: Case) -> Iterator[Finding]:
         yield make_finding("start", case.task, keys, what, instead=instead)
 
 
-def _touching(case: Case, group: str, contact: str) -> Finding:
+def _touching(case: Case, group: str, contact: str) -> Diagnostic:
     task = case.task
     if group:
         what = f"at the start {contact} touch: the arm's home posture is above the region"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.finding import Finding, make_finding
+from nimbus.datagen.doctor.finding import make_finding
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planner import begin_attempt
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.steps import walk
@@ -20,7 +21,7 @@ _LAYOUTS = 4
 """Where it holds in all of them, that is no accident."""
 
 
-def check_trivial_success(case: Case) -> Iterator[Finding]:
+def check_trivial_success(case: Case) -> Iterator[Diagnostic]:
     """Judge layouts as they are when everything has come to rest."""
     if {step.name for step, _ in walk(case.task.success)} <= _KEPT:
         return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.ui.document.problem import Problem
 from nimbus.datagen.ui.form import Control, FormSection, buttons
 
 SAMPLE_COUNT = 50
@@ -49,7 +49,7 @@ class TaskScene(Protocol):
         """Show the pictures of the task's cameras."""
         ...
 
-    def examine(self, task: Task) -> list[Problem]:
+    def examine(self, task: Task) -> list[Diagnostic]:
         """Find with the doctor what cannot work."""
         ...
 

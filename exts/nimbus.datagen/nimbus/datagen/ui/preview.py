@@ -15,6 +15,7 @@ from nimbus.datagen.doctor.examine import look_for
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, PhysicalLayout
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planner import run_attempt, settle
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.random_streams import generator
@@ -25,7 +26,6 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.ui.document.draft import Problem
 from nimbus.datagen.usd.stage import read_stage
 
 _PLANNER = "ompl"
@@ -123,10 +123,9 @@ class Preview:
         surfaces = read_stage(task.scene, where=task.where("scene")).surfaces
         return {name: surface.upper[2] for name, surface in surfaces.items()}
 
-    def examine(self, task: Task) -> list[Problem]:
+    def examine(self, task: Task) -> list[Diagnostic]:
         """What the doctor finds: what cannot work, and what may not; without its forecast."""
-        findings = look_for(Case(task, self.assets(task)))
-        return [Problem(field=found.field, what=found.what, instead=found.instead) for found in findings]
+        return look_for(Case(task, self.assets(task)))
 
     def layout(self, task: Task, *, seed: int, index: int, settled: bool = True) -> SceneLook:
         """The layout of one episode, at rest or as it is drawn."""

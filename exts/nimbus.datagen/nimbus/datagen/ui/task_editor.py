@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.tasks.task import Task, task_names
 from nimbus.datagen.ui.document.draft import TaskDraft
-from nimbus.datagen.ui.document.problem import Problem, problem_of
 from nimbus.datagen.ui.form import Control, FormSection, buttons
 from nimbus.datagen.ui.layout_section import LayoutSection, TaskScene
 from nimbus.datagen.ui.step_list import StepList
@@ -56,7 +55,7 @@ class TaskEditor:
         self._fields, self._layouts = TaskSections(), LayoutSection(scene, self._start)
         self._steps = StepList(kind="skill", key="steps", title="Steps")
         self._conditions = StepList(kind="predicate", key="success", title="Success")
-        self._findings: Sequence[Problem] = ()
+        self._findings: Sequence[Diagnostic] = ()
         self._typed_path: str | None = None
         self._shown = ""
         """Text that the scene was last asked to show."""
@@ -67,14 +66,14 @@ class TaskEditor:
     # State
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[Diagnostic]:
         """Errors in the text, and findings of the doctor."""
         if self.draft is None:
             return []
         try:
             self.task()
         except InputError as error:
-            return [problem_of(error), *self._findings]
+            return [error.diagnostic, *self._findings]
         return list(self._findings)
 
     def task(self) -> Task:
@@ -215,7 +214,7 @@ class TaskEditor:
             act=lambda name: self.open(name) if name else None,
         )
 
-    def _task_controls(self, draft: TaskDraft, problems: Sequence[Problem]) -> tuple[Control, ...]:
+    def _task_controls(self, draft: TaskDraft, problems: Sequence[Diagnostic]) -> tuple[Control, ...]:
         lines = [] if problems else ["No mistake found."]
         lines.append("Not saved." if draft.is_changed else "Nothing to save.")
         if draft.is_changed_on_disk and draft.path.exists():
@@ -238,7 +237,12 @@ class TaskEditor:
             Control(id="file", kind="text", label="file", value=path, hint=_PATH_HINT, act=self._set_path),
             buttons("disk", "on disk", disk, hint="Reload takes over the file as it is on disk"),
             buttons("changes", "changes", changes, hint="Save over replaces the file on disk; Examine asks the doctor"),
-            Control(id="status", kind="note", label="\n".join(lines), problem="\n".join(map(str, problems))),
+            Control(
+                id="status",
+                kind="note",
+                label="\n".join(lines),
+                problem="\n".join(problem.in_file for problem in problems),
+            ),
         )
 
     def _set_path(self, typed: Any) -> None:
@@ -269,7 +273,7 @@ class TaskEditor:
         self._tasks.submit("examining the task", examine)
 
 
-def _with_problems(sections: list[FormSection], problems: Sequence[Problem]) -> list[FormSection]:
+def _with_problems(sections: list[FormSection], problems: Sequence[Diagnostic]) -> list[FormSection]:
     """Add each problem to the control of its field."""
     names = [control.id for section in sections for control in section.controls]
     texts: dict[str, str] = {}
@@ -277,7 +281,7 @@ def _with_problems(sections: list[FormSection], problems: Sequence[Problem]) -> 
         field = problem.field.replace("[", ".").replace("]", "").replace("'", "")
         fitting = [name for name in names if field == name or field.startswith(f"{name}.")]
         if fitting:
-            texts.setdefault(max(fitting, key=len), str(problem))
+            texts.setdefault(max(fitting, key=len), problem.in_file)
     return [
         replace(
             section, controls=tuple(replace(one, problem=texts.get(one.id, one.problem)) for one in section.controls)

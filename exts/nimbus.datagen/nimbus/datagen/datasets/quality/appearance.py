@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.quality.finding import Finding, fail
+from nimbus.datagen.datasets.quality.finding import fail
 from nimbus.datagen.datasets.quality.pictures import CameraStatistics
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
+from nimbus.datagen.errors import Diagnostic
 
 _NEARER = 0.5
 """Of the way to what an episode should look like: how near it is to what it should not."""
@@ -28,7 +29,7 @@ def check_looks(
     stats: Mapping[str, Mapping[str, Any]],
     motions: Mapping[int, NDArray[np.float32]],
     thresholds: Thresholds,
-) -> Iterator[Finding]:
+) -> Iterator[Diagnostic]:
     """What is wrong.
 
     Args:
@@ -62,7 +63,7 @@ def _by_camera(looks: Sequence[CameraStatistics]) -> dict[str, list[CameraStatis
     return {camera: [look for look in seen if look.mean.shape == sizes[camera]] for camera, seen in cameras.items()}
 
 
-def _exchanged(look: CameraStatistics, usual: Mapping[str, Any], spread: float) -> Iterator[Finding]:
+def _exchanged(look: CameraStatistics, usual: Mapping[str, Any], spread: float) -> Iterator[Diagnostic]:
     own = _distance(look.mean, usual[look.camera])
     for other, theirs in usual.items():
         if other == look.camera or theirs.shape != look.mean.shape:
@@ -73,7 +74,7 @@ def _exchanged(look: CameraStatistics, usual: Mapping[str, Any], spread: float) 
             )
 
 
-def _colors(look: CameraStatistics, usual: Any, spread: float) -> Iterator[Finding]:
+def _colors(look: CameraStatistics, usual: Any, spread: float) -> Iterator[Diagnostic]:
     own = _distance(look.mean, usual)
     if own > _USUAL * spread + _LEVELS and _distance(look.mean[..., ::-1], usual) < _NEARER * own:
         where = f"episode {look.number}, {look.camera}"
@@ -82,7 +83,7 @@ def _colors(look: CameraStatistics, usual: Any, spread: float) -> Iterator[Findi
 
 def _image_stats(
     camera: str, seen: Sequence[CameraStatistics], stats: Mapping[str, Mapping[str, Any]], thresholds: Thresholds
-) -> Iterator[Finding]:
+) -> Iterator[Diagnostic]:
     stored = stats.get(f"observation.images.{camera}", stats.get(camera, {})).get("mean")
     if stored is None or not seen:
         return
@@ -96,7 +97,7 @@ def _image_stats(
         yield fail("stats", f"observation.images.{camera}", "stored mean is not that of the pictures")
 
 
-def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Finding]:
+def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Diagnostic]:
     """The same pictures to other motions: a video under the wrong number."""
     known: dict[bytes, CameraStatistics] = {}
     for look in seen:

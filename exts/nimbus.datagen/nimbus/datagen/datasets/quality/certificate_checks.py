@@ -7,11 +7,11 @@ from pathlib import Path
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME, read_certificates, summary_of
 from nimbus.datagen.datasets.certificates.subject import certificates_of
-from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.datasets.quality.finding import fail, warn
+from nimbus.datagen.errors import Diagnostic, InputError
 
 
-def check_certificates(folder: Path) -> Iterator[Finding]:
+def check_certificates(folder: Path) -> Iterator[Diagnostic]:
     """What is wrong with the certificates of a dataset or an export; nothing where it has none."""
     try:
         if not read_certificates(folder):

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.appearance import check_looks
 from nimbus.datagen.datasets.quality.cross_episode import CrossEpisodeChecks, spread_of
-from nimbus.datagen.datasets.quality.finding import Finding, Level, Unreadable, fail
+from nimbus.datagen.datasets.quality.finding import Unreadable, fail
 from nimbus.datagen.datasets.quality.limits import find_joint_limits
 from nimbus.datagen.datasets.quality.pictures import CameraStatistics, PictureChecks
 from nimbus.datagen.datasets.quality.row_checks import check_rows
 from nimbus.datagen.datasets.quality.signals import SignalChecks
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import View
+from nimbus.datagen.errors import Diagnostic, Severity
 
 _STRIPS = 6
 """Episodes whose pictures a page shows."""
@@ -27,7 +28,7 @@ _STRIPS = 6
 class Examination:
     """What came of reading a dataset once."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Diagnostic, ...]
     episode_count: int
     frame_count: int
     picture_count: int
@@ -47,10 +48,10 @@ class Examination:
     @property
     def is_fit(self) -> bool:
         """Whether nothing fails the dataset."""
-        return not any(finding.level is Level.FAIL for finding in self.findings)
+        return not any(finding.severity is Severity.FAIL for finding in self.findings)
 
 
-def check(view: View, thresholds: Thresholds | None = None) -> list[Finding]:
+def check(view: View, thresholds: Thresholds | None = None) -> list[Diagnostic]:
     """Everything that is wrong with a dataset."""
     return list(examine(view, thresholds).findings)
 
@@ -80,7 +81,7 @@ def examine(
     camera_count = 0
     for done, clip in enumerate(view.clips(), start=1):
         tell(view.episode_count - done)
-        if isinstance(clip, Finding):
+        if isinstance(clip, Diagnostic):
             found.append(clip)
             continue
         camera_count = max(camera_count, len(clip.images))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from nimbus.datagen.datasets.export.publication import NAME, read_manifest
 from nimbus.datagen.datasets.quality.certificate_checks import check_certificates
-from nimbus.datagen.datasets.quality.finding import Finding, fail
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.datasets.quality.finding import fail
+from nimbus.datagen.errors import Diagnostic, InputError
 
 
-def check_sums(folder: Path) -> Iterator[Finding]:
+def check_sums(folder: Path) -> Iterator[Diagnostic]:
     """Every file that is missing or changed since Nimbus exported it; none where somebody else wrote the dataset."""
     if not (folder / NAME).exists():
         return

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
+from nimbus.datagen.datasets.quality.finding import fail, warn
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
+from nimbus.datagen.errors import Diagnostic
 
 _PLACES = 16
 """Moments of an episode that its motion is compared at."""
@@ -43,7 +44,7 @@ class CrossEpisodeChecks:
         for name, value in clip.drawn.items():
             self.drawn.setdefault(name, []).append((clip.plan, value))
 
-    def end(self, view: View, thresholds: Thresholds) -> Iterator[Finding]:
+    def end(self, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
         """What is wrong with the whole."""
         twins = list(self._twins(thresholds))
         yield from self._leaks(view, twins)
@@ -76,7 +77,7 @@ class CrossEpisodeChecks:
                 if self.lengths[numbers[one]] == self.lengths[numbers[other]]:
                     yield numbers[one], numbers[other]
 
-    def _leaks(self, view: View, twins: list[tuple[int, int]]) -> Iterator[Finding]:
+    def _leaks(self, view: View, twins: list[tuple[int, int]]) -> Iterator[Diagnostic]:
         split_of = {number: name for name, numbers in view.splits.items() for number in numbers}
         firsts: dict[str, int] = {}
         pairs = list(twins)
@@ -89,7 +90,7 @@ class CrossEpisodeChecks:
                 what = f"in split '{there}', its motion is that of episode {one} in '{here}'"
                 yield fail("leakage", f"episode {other}", what)
 
-    def _lengths(self, thresholds: Thresholds) -> Iterator[Finding]:
+    def _lengths(self, thresholds: Thresholds) -> Iterator[Diagnostic]:
         if len(self.lengths) < thresholds.few:
             return
         median = float(np.median([*self.lengths.values()]))
@@ -97,7 +98,7 @@ class CrossEpisodeChecks:
             if not median / thresholds.length <= length <= median * thresholds.length:
                 yield warn("lengths", f"episode {number}", f"{length} rows, the median is {median:.0f}")
 
-    def _balance(self, view: View, thresholds: Thresholds) -> Iterator[Finding]:
+    def _balance(self, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
         counts = {number: self.tasks.get(number, 0) for number in {*self.tasks, *view.wordings}}
         if len(self.lengths) < thresholds.few or len(counts) < 2 or not self.tasks:
             return
@@ -106,7 +107,7 @@ class CrossEpisodeChecks:
             if count < thresholds.balance * most:
                 yield warn("balance", f"task {number}", f"{count} episodes, {most} of the most frequent task")
 
-    def _coverage(self, thresholds: Thresholds) -> Iterator[Finding]:
+    def _coverage(self, thresholds: Thresholds) -> Iterator[Diagnostic]:
         spread = spread_of(self.drawn)
         plans = len(set(self.plans.values()))
         if plans < thresholds.few or not spread:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from nimbus.datagen.errors import Diagnostic, Severity
 
 CHECKS = {
     "checksums": "files of an export of Nimbus are those that were written",
@@ -39,30 +38,6 @@ CHECKS = {
 """Every check, and what holds where it finds nothing."""
 
 
-class Level(StrEnum):
-    """How bad it is."""
-
-    FAIL = "fail"
-    """Training on it goes wrong, or a reader fails."""
-    WARN = "warn"
-    """Worth a look."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One fault in one place."""
-
-    check: str
-    """Name of the check, of :data:`CHECKS`."""
-    level: Level
-    where: str
-    """Episode, file or feature."""
-    what: str
-
-    def __post_init__(self) -> None:
-        assert self.check in CHECKS, self.check
-
-
 class Unreadable(Exception):
     """A file of the dataset that is missing or damaged, or lacks something."""
 
@@ -71,11 +46,16 @@ class Unreadable(Exception):
         self.where, self.what = where, what.split("\n")[0]
 
 
-def fail(check: str, where: str, what: str) -> Finding:
+def fail(check: str, where: str, what: str) -> Diagnostic:
     """A finding that fails the dataset."""
-    return Finding(check=check, level=Level.FAIL, where=where, what=what)
+    return _make(check, Severity.FAIL, where, what)
 
 
-def warn(check: str, where: str, what: str) -> Finding:
+def warn(check: str, where: str, what: str) -> Diagnostic:
     """A finding worth a look."""
-    return Finding(check=check, level=Level.WARN, where=where, what=what)
+    return _make(check, Severity.WARN, where, what)
+
+
+def _make(check: str, severity: Severity, where: str, what: str) -> Diagnostic:
+    assert check in CHECKS, check
+    return Diagnostic(check=check, severity=severity, where=where, what=what)

@@ -10,11 +10,11 @@ from typing import Any
 
 from nimbus.datagen.datasets.convert.meta_files import INFO, read_info
 from nimbus.datagen.datasets.quality.checksums import check_sums
-from nimbus.datagen.datasets.quality.finding import Finding, Unreadable, fail
+from nimbus.datagen.datasets.quality.finding import Unreadable, fail
 from nimbus.datagen.datasets.quality.tables import column, read_rows, read_table, wordings_of
 from nimbus.datagen.datasets.quality.video import VideoPictures
 from nimbus.datagen.datasets.quality.view import EpisodeView
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths, files_under, fill_template
 
 _NO_NUMBERS = ("video", "image", "string")
@@ -32,7 +32,7 @@ class LeRobotView:
         self.fps = float(info["fps"])
         self.cameras = tuple(key for key, told in info["features"].items() if told.get("dtype") == "video")
         self._inside = DatasetPaths(folder)
-        self._faults: list[Finding] = []
+        self._faults: list[Diagnostic] = []
         self.robot = str(info.get("robot_type") or "")
         self.episodes: list[dict[str, Any]] = self._read(self._read_episodes, [])
         self.episode_count = len(self.episodes)
@@ -45,7 +45,7 @@ class LeRobotView:
         self.splits = dict(self._read_splits())
         self._table = lru_cache(maxsize=2)(read_table)
 
-    def structure(self) -> Iterator[Finding]:
+    def structure(self) -> Iterator[Diagnostic]:
         """Files, counts, and whether row ``i`` is episode ``i``."""
         yield from self._faults
         yield from check_sums(self._folder)
@@ -72,7 +72,7 @@ class LeRobotView:
             if not isinstance(wording, str):
                 yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, not a text")
 
-    def clips(self) -> Iterator[EpisodeView | Finding]:
+    def clips(self) -> Iterator[EpisodeView | Diagnostic]:
         """Every episode in the order of its rows."""
         start = 0
         for row in self.episodes:

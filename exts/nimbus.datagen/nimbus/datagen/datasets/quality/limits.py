@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.quality.finding import Finding, fail
+from nimbus.datagen.datasets.quality.finding import fail
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,9 @@ class JointLimits:
     speed: NDArray[np.float64]
     """[rad/s, m/s]"""
 
-    def check(self, where: str, state: NDArray[np.float64], *, fps: float, thresholds: Thresholds) -> Iterator[Finding]:
+    def check(
+        self, where: str, state: NDArray[np.float64], *, fps: float, thresholds: Thresholds
+    ) -> Iterator[Diagnostic]:
         """Where an episode leaves them; the first joint that does is told."""
         if state.shape[1] != len(self.names):
             return

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.certificate_checks import check_certificates
-from nimbus.datagen.datasets.quality.finding import Finding, Unreadable, fail
+from nimbus.datagen.datasets.quality.finding import Unreadable, fail
 from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.episode.layout import Layout
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
@@ -55,7 +55,7 @@ class NativeView:
         self.episode_count = len(self._stored)
         self.frame_count = sum(attempt.step_count for attempt in self._stored)
 
-    def structure(self) -> Iterator[Finding]:
+    def structure(self) -> Iterator[Diagnostic]:
         """Counts and files; ``nimbus verify`` checks contents too."""
         if self._info.episode_count != len(self._stored):
             what = f"episode_count {self._info.episode_count}, the ledger says {len(self._stored)}"
@@ -71,7 +71,7 @@ class NativeView:
                 yield fail("files", attempt.path, error.what)
         yield from check_certificates(self._folder)
 
-    def clips(self) -> Iterator[EpisodeView | Finding]:
+    def clips(self) -> Iterator[EpisodeView | Diagnostic]:
         """Every episode in order."""
         for number, attempt in enumerate(self._stored):
             try:

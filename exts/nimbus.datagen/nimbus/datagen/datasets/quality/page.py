@@ -12,9 +12,10 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.checks import Examination
-from nimbus.datagen.datasets.quality.finding import CHECKS, Level
+from nimbus.datagen.datasets.quality.finding import CHECKS
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.view import View
+from nimbus.datagen.errors import Severity
 from nimbus.datagen.media.pages import jpeg_uri, render_html
 
 _TEMPLATE = Path(__file__).parent / "templates" / "qa.html.j2"
@@ -43,14 +44,14 @@ def render_page(name: str, view: View, found: Examination, *, certificates: Mark
         found: Result of the examination.
         certificates: Table of the dataset's certificates; none when left out.
     """
-    fails = sum(finding.level is Level.FAIL for finding in found.findings)
+    fails = sum(finding.severity is Severity.FAIL for finding in found.findings)
     return render_html(
         _TEMPLATE,
         title=name,
         subtitle=_subtitle(view, found),
         fails=fails,
         warns=len(found.findings) - fails,
-        findings=sorted(found.findings, key=lambda finding: finding.level is not Level.FAIL),
+        findings=sorted(found.findings, key=lambda finding: finding.severity is not Severity.FAIL),
         max_rows=_LISTED,
         certificates=certificates or Markup(),
         checks=list(_check_rows(found)),
@@ -78,10 +79,10 @@ def _subtitle(view: View, found: Examination) -> str:
 
 
 def _check_rows(found: Examination) -> Iterator[CheckRow]:
-    counts = Counter((finding.check, finding.level) for finding in found.findings)
+    counts = Counter((finding.check, finding.severity) for finding in found.findings)
     for name, meaning in CHECKS.items():
-        texts = [f"{counts[name, level]} {level.value}" for level in Level if counts[name, level]]
-        level = "fail" if counts[name, Level.FAIL] else "warn" if texts else "ok"
+        texts = [f"{counts[name, level]} {level.value}" for level in Severity if counts[name, level]]
+        level = "fail" if counts[name, Severity.FAIL] else "warn" if texts else "ok"
         yield CheckRow(name, meaning, level, ", ".join(texts) or "nothing")
 
 

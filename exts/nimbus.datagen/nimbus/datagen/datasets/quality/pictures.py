@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import Float32Array
-from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
+from nimbus.datagen.datasets.quality.finding import fail, warn
 from nimbus.datagen.datasets.quality.signals import STATE
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import EpisodeView, Pictures, View
+from nimbus.datagen.errors import Diagnostic
 
 _SMALL = 24
 """Rows of a small picture."""
@@ -56,7 +57,7 @@ class PictureChecks:
         self.looks: list[CameraStatistics] = []
         self.looked_at = 0
 
-    def add(self, clip: EpisodeView, *, strips: bool) -> Iterator[Finding]:
+    def add(self, clip: EpisodeView, *, strips: bool) -> Iterator[Diagnostic]:
         """What is wrong with the pictures of one episode.
 
         Args:
@@ -69,7 +70,7 @@ class PictureChecks:
         for camera, pictures in clip.images.items():
             yield from self._camera(clip, camera, pictures, strips=strips)
 
-    def _camera(self, clip: EpisodeView, camera: str, pictures: Pictures, *, strips: bool) -> Iterator[Finding]:
+    def _camera(self, clip: EpisodeView, camera: str, pictures: Pictures, *, strips: bool) -> Iterator[Diagnostic]:
         where = f"{clip.name}, {camera}"
         count = pictures.count()
         if count != clip.length:
@@ -128,7 +129,7 @@ class _FrameWindow:
             self.same.append(bool(alike))
         self.small.append(small)
 
-    def findings(self, where: str, state: NDArray[Any] | None, thresholds: Thresholds) -> Iterator[Finding]:
+    def findings(self, where: str, state: NDArray[Any] | None, thresholds: Thresholds) -> Iterator[Diagnostic]:
         if self.black:
             yield fail("black", where, f"{len(self.black)} black pictures, the first is {self.black[0]}")
         if state is not None and len(state) >= self.start + len(self.small):
@@ -153,7 +154,7 @@ class _FrameWindow:
                     yield self.start + since, self.start + place - 1, moved
             since = place
 
-    def _repeated(self, where: str, rows: NDArray[Any], thresholds: Thresholds) -> Iterator[Finding]:
+    def _repeated(self, where: str, rows: NDArray[Any], thresholds: Thresholds) -> Iterator[Diagnostic]:
         moving = np.abs(np.diff(rows, axis=0)).max(axis=1, initial=0.0) > thresholds.repeat_motion
         if moving.sum() < thresholds.frozen_frames:
             return
@@ -161,7 +162,7 @@ class _FrameWindow:
         if share > thresholds.repeat_share:
             yield fail("repeated", where, f"{share:.0%} of the pictures are those before them, while joints move")
 
-    def _order(self, where: str, thresholds: Thresholds) -> Iterator[Finding]:
+    def _order(self, where: str, thresholds: Thresholds) -> Iterator[Diagnostic]:
         """Two pictures that are unlike their neighbours, and each like those of the other.
 
         One alone may be right: something passes close to a camera.

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nimbus.datagen.datasets.quality.finding import Finding, fail
+from nimbus.datagen.datasets.quality.finding import fail
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
+from nimbus.datagen.errors import Diagnostic
 
 
-def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Finding]:
+def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
     """What is wrong with the rows of one episode."""
     columns = clip.columns
     count = len(columns["timestamp"]) if "timestamp" in columns else clip.length

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.datasets.quality.finding import Finding, fail, warn
+from nimbus.datagen.datasets.quality.finding import fail, warn
 from nimbus.datagen.datasets.quality.limits import JointLimits
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import EpisodeView
+from nimbus.datagen.errors import Diagnostic
 
 STATE, ACTION = "observation.state", "action"
 COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
@@ -54,7 +55,7 @@ class SignalChecks:
         self.totals: dict[str, dict[str, Any]] = {}
         """By feature: count, sum, low and high of all rows."""
 
-    def add(self, clip: EpisodeView) -> Iterator[Finding]:
+    def add(self, clip: EpisodeView) -> Iterator[Diagnostic]:
         """What is wrong with one episode on its own."""
         good: dict[str, FloatArray] = {}
         for name, values in clip.columns.items():
@@ -85,7 +86,7 @@ class SignalChecks:
         if state is not None and action is not None and (lag := lag_of(state, action)) is not None:
             self._lags[clip.name] = lag
 
-    def end(self) -> list[Finding]:
+    def end(self) -> list[Diagnostic]:
         """What shows in all episodes together."""
         return [*self._find_jumps(), *self._constants(), *self._statistics(), *self._find_lags()]
 
@@ -102,7 +103,7 @@ class SignalChecks:
             self._jumps.append((clip.name, row + 1, int(column), float(size[row, column]), moved))
         self._steps.append(np.abs(step[clip.number % self._every :: self._every]))
 
-    def _find_jumps(self) -> Iterator[Finding]:
+    def _find_jumps(self) -> Iterator[Diagnostic]:
         if not self._jumps:
             return
         known = self.totals[STATE]
@@ -113,28 +114,28 @@ class SignalChecks:
             if size > far[column]:
                 yield fail("jumps", name, f"{STATE}[{column}] jumps by {abs(moved):.3g} in row {row} and back")
 
-    def _still(self, clip: EpisodeView, rows: FloatArray) -> Iterator[Finding]:
+    def _still(self, clip: EpisodeView, rows: FloatArray) -> Iterator[Diagnostic]:
         share = float((np.abs(np.diff(rows, axis=0)).max(axis=1) < self._thresholds.still_step).mean())
         if share > self._thresholds.still_share:
             yield warn("still", clip.name, f"nothing moves in {share:.0%} of it")
 
-    def _constants(self) -> Iterator[Finding]:
+    def _constants(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():
             still = np.flatnonzero(known["high"] == known["low"])
             if len(still):
                 yield warn("constant", name, f"column {still[0]} never changes: normalizing divides by zero")
 
-    def _statistics(self) -> Iterator[Finding]:
+    def _statistics(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():
             right = {"min": known["low"], "max": known["high"], "mean": known["sum"] / known["count"]}
             yield from self._wrong(right, self._stats.get(name, {}), name)
 
-    def _compare(self, rows: FloatArray, stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
+    def _compare(self, rows: FloatArray, stored: Mapping[str, Any], where: str) -> Iterator[Diagnostic]:
         if stored:
             right = {"min": rows.min(axis=0), "max": rows.max(axis=0), "mean": rows.mean(axis=0)}
             yield from self._wrong(right, stored, where)
 
-    def _wrong(self, right: Mapping[str, FloatArray], stored: Mapping[str, Any], where: str) -> Iterator[Finding]:
+    def _wrong(self, right: Mapping[str, FloatArray], stored: Mapping[str, Any], where: str) -> Iterator[Diagnostic]:
         scale = np.maximum(right["max"] - right["min"], 1e-9)
         for key, value in right.items():
             found = stored.get(key)
@@ -150,7 +151,7 @@ class SignalChecks:
                 yield fail("stats", where, f"stored {key} is not that of the rows")
                 return
 
-    def _find_lags(self) -> Iterator[Finding]:
+    def _find_lags(self) -> Iterator[Diagnostic]:
         if len(self._lags) < 3:
             return
         usual = int(np.median([*self._lags.values()]))

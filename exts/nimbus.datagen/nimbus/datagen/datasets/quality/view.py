@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.quality.finding import Finding
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 
 
 class Pictures(Protocol):
@@ -94,11 +93,11 @@ class View(Protocol):
         """Statistics by feature as stored; empty where there are none."""
         ...
 
-    def structure(self) -> Iterator[Finding]:
+    def structure(self) -> Iterator[Diagnostic]:
         """Faults of files, counts and indices; asked for first."""
         ...
 
-    def clips(self) -> Iterator[EpisodeView | Finding]:
+    def clips(self) -> Iterator[EpisodeView | Diagnostic]:
         """Every episode in order, or why it cannot be read."""
         ...
 

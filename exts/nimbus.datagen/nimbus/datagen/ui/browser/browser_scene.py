@@ -11,9 +11,9 @@ from nimbus.datagen.ui.layout_section import SAMPLE_COUNT
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import PhysicalLayout
+    from nimbus.datagen.errors import Diagnostic
     from nimbus.datagen.tasks.task import Task
     from nimbus.datagen.ui.browser.scene_view import SceneView
-    from nimbus.datagen.ui.document.problem import Problem
     from nimbus.datagen.ui.preview import Preview
 
 
@@ -88,7 +88,7 @@ class BrowserScene:
         self._player.take_pictures()
         return ""
 
-    def examine(self, task: Task) -> list[Problem]:
+    def examine(self, task: Task) -> list[Diagnostic]:
         """Find with the doctor what cannot work."""
         return self._preview.examine(task)
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.scene_files import is_path, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse
 from nimbus.datagen.tasks.presets import expand_cameras
 from nimbus.datagen.tasks.task import Task, parse_task
 from nimbus.datagen.ui.document import yaml_edit
 from nimbus.datagen.ui.document.declarations import RangeField, named_cameras, written_out
-from nimbus.datagen.ui.document.problem import Problem, problem_of
 from nimbus.datagen.ui.document.safe_file import alone_in, decoded, digest, read_content, replace_content
 from nimbus.datagen.ui.document.task_template import with_template
 
@@ -198,12 +197,12 @@ class TaskDraft:
         """
         return parse_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[Diagnostic]:
         """What can be said to be wrong without robot, scene and libraries; empty when nothing is."""
         try:
             self.task()
         except InputError as error:
-            return [problem_of(error)]
+            return [error.diagnostic]
         return []
 
     # Saving

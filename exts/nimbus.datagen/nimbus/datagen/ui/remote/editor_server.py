@@ -42,7 +42,7 @@ class RemoteEditor(TaskEditor):
                 "unsaved": draft.is_changed if draft else False,
                 "activity": self.activity,
                 "message": self.message,
-                "problems": [str(problem) for problem in self.problems],
+                "problems": [problem.in_file for problem in self.problems],
                 "sections": [section.to_dict() for section in self.sections()],
                 "markers": self._preview.markers.to_dict(),
                 "stage": stage.to_dict() if stage else None,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.geometry.cameras import camera_poses
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.ui.document.problem import Problem
 from nimbus.datagen.ui.layout_section import SAMPLE_COUNT
 from nimbus.datagen.ui.preview import Preview, SceneLook
 from nimbus.datagen.ui.remote.messages import CameraMarker, Marker, RegionMarker, StageView, ViewportMarkers
@@ -39,7 +39,7 @@ class ScenePreview:
         self.pictures: dict[str, str] = {}
         """Files by camera."""
 
-    def examine(self, task: Task) -> list[Problem]:
+    def examine(self, task: Task) -> list[Diagnostic]:
         """Find with the doctor what cannot work."""
         return self._preview.examine(task)
 
