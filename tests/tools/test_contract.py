@@ -15,13 +15,13 @@ from tools.contract.cut import PACKAGE, dependencies, kit_files
 from tools.contract.kit_behaviour import Kit, played_kit
 from tools.contract.names import Contract
 from tools.contract.planted import PLANTED, RIGHT
-from tools.contract.walk import Diagnostic, check
+from tools.contract.walk import Finding, check
 
 CONTRACT = Contract.load()
 COUNT = Path(__file__).resolve().parents[2] / "tools/contract/count.py"
 
 
-def findings(tmp_path: Path, code: str) -> list[Diagnostic]:
+def findings(tmp_path: Path, code: str) -> list[Finding]:
     path = tmp_path / "planted.py"
     path.write_text(code + "\n")
     return check([path], CONTRACT, package=tmp_path)[0]

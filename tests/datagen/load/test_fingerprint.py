@@ -134,5 +134,5 @@ def test_asset_cache_folder_holds_generator_version():
 def test_the_version_of_nimbus_is_known_without_an_installation():
     from nimbus.datagen.episode.provenance import installed_versions
 
-    manifest = Path(__file__).parents[2] / "exts/nimbus.datagen/config/extension.toml"
+    manifest = Path(__file__).parents[3] / "exts/nimbus.datagen/config/extension.toml"
     assert f'version = "{installed_versions()["nimbus-datagen"]}"' in manifest.read_text()

@@ -14,7 +14,7 @@ from nimbus.datagen.tasks.steps import parse_steps, walk
 from nimbus.datagen.tasks.task import parse_task
 from tests.support.one_can import put, thing, workcell
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = (DOCS / "tasks.md").read_text()
 TASK, STEPS, SUCCESS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 

@@ -14,7 +14,7 @@ from tests.support.foreign import CAMERAS, TEXTS, numbers, write_v21
 from tests.support.reading import decode, psnr
 
 PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
-READER = Path(__file__).parents[2] / "support" / "lerobot_reader.py"
+READER = Path(__file__).parents[3] / "support" / "lerobot_reader.py"
 LENGTHS = (20, 13, 27, 16)
 
 
