@@ -11,8 +11,9 @@ import atexit
 import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
+
+import msgspec
 
 from nimbus.runner.cell import launcher
 from nimbus.runner.cell.transport.messages import Ended
@@ -33,7 +34,7 @@ def main() -> int:
         ended = _serial(spec) if args.serial else launcher.run_cell(spec, watch=lambda: _settled(Path(spec.folder)))
     except KeyboardInterrupt:
         ended = Ended(code=130, state="stopped")
-    sys.stdout.write(json.dumps(asdict(ended)) + "\n")
+    sys.stdout.write(json.dumps(msgspec.structs.asdict(ended)) + "\n")
     return ended.code
 
 

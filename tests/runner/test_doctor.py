@@ -113,9 +113,7 @@ def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(
 def test_what_cannot_succeed_is_said_so_and_ends_with_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Diagnostic(
-        check="goals", certain=True, field="success[1]", where="t.yaml:9:5", what="they exclude", instead=""
-    )
+    found = Diagnostic(check="goals", where="t.yaml:9:5", what="they exclude")
     diagnosis = examine.Diagnosis(task="t", findings=(found,))
     monkeypatch.setattr(examine, "examine", lambda *_, **__: diagnosis)
     assert main(["doctor", "t.yaml"]) == 1
