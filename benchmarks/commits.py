@@ -20,7 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec  # noqa: E402
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,9 +118,7 @@ def _copy(dataset: Dataset, model: StagedEpisode, index: int, content: bytes) ->
         os.fsync(file.fileno())
     attempt = replace(model.attempt, episode_id=name, idx=index, path=f"episodes/{name}.hdf5", byte_count=len(content))
     lease = dataset.lease(index, owner="renderer")
-    return msgspec.structs.replace(
-        model, attempt=attempt, path=path, lease=lease, learned=model.learned if index == 0 else None
-    )
+    return replace(model, attempt=attempt, path=path, lease=lease, learned=model.learned if index == 0 else None)
 
 
 if __name__ == "__main__":
