@@ -1,6 +1,6 @@
 """Killed at any file operation, exports, conversions and runs end as if nobody had disturbed them.
 
-``tests/benchmarks/kills.py`` does this a hundred times and more; here are some of each.
+``benchmarks/kills.py`` does this a hundred times and more; here are some of each.
 """
 
 from __future__ import annotations
