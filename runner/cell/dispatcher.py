@@ -47,7 +47,7 @@ class Dispatcher:
     Args:
         spec: The run.
         dataset: Opened by this process, which alone writes it.
-        worker pool: The workers.
+        pool: The workers.
         slots: Of the worker pool's slab.
         evidence: Told of leases that ended well.
         deadlines: Told how long phases took.

@@ -1,4 +1,4 @@
-"""What follows when a worker is gone: its work goes back, and a fault leaves a row, a folder, and evidence."""
+"""The fault handler: a lost worker's leases go back; a fault leaves a ledger row, a folder, and evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FaultHandler:
 
     Args:
         dispatcher: Takes back what they had.
-        worker pool: Where their stamps and logs are.
+        pool: Where their stamps and logs are.
         evidence: Which episodes are poison.
         circuit: Whether starting workers leads anywhere.
         task_text: For the folders of incidents.
@@ -54,7 +54,7 @@ class FaultHandler:
         self.incident = "incidents"
         """Where the last fault is described, below the dataset's folder."""
 
-    def of(self, handle: WorkerHandle, how: str) -> float:
+    def handle_exit(self, handle: WorkerHandle, how: str) -> float:
         """A worker is gone; [s] to wait before its seat is taken again.
 
         Args:

@@ -40,7 +40,7 @@ class PoolSizer:
 
     Args:
         spec: The run.
-        worker pool: The workers.
+        pool: The workers.
         dispatcher: Knows how much work is left.
         split: Planners and renderers to start with.
     """

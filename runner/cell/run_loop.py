@@ -29,7 +29,7 @@ from nimbus.runner.system import processes
 
 _CLOSING = 3.0
 """[s] Workers may take to leave when everything is stored; nothing depends on it."""
-_BIRTH = 15.0
+_SPAWN_LIMIT = 15.0
 """[s] The fork server may take to fork a worker."""
 _FLUSH = 1.0
 """[s] Between two times that what needs no commit of its own is written into the ledger."""
@@ -64,7 +64,7 @@ class RunLoop:
     ) -> None:
         self.spec = spec
         self.fork_server: Channel | None = None
-        """Whom to ask for workers; None while there is none that can make them."""
+        """Channel to the fork server; None while it is loading or dead."""
         self.fork_server_pid = fork_server_pid
         self._drain_fork_server = drain_fork_server
         resources = spec.resources
@@ -93,7 +93,7 @@ class RunLoop:
             load_time=loaded.load_time,
             run=self.run.id,
         )
-        self.exit_handler = FaultHandler(
+        self.fault_handler = FaultHandler(
             self.dispatcher,
             self.pool,
             evidence=evidence,
@@ -102,10 +102,10 @@ class RunLoop:
             run=self.run.id,
         )
         self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
-        self.status = CellStatus(self.progress, self.dispatcher, self.exit_handler, self.watchdog)
+        self.status = CellStatus(self.progress, self.dispatcher, self.fault_handler, self.watchdog)
         self._next_flush = 0.0
         self._vacant = False
-        """Somebody has gone since workers were last hired."""
+        """A worker has ended since workers were last started."""
         self.sizer = PoolSizer(spec, self.pool, self.dispatcher, split=split)
         self._disk_was_full = False
         self._drained_at: float | None = None
@@ -133,7 +133,7 @@ class RunLoop:
             status = self.progress.status
             self.disk.look(now, needed=2 * len(self.pool) * status.byte_count // max(1, status.stored))
             self.sizer.look(now)
-            self._wait_for_births(now)
+            self._check_spawns(now)
             self._tell_of_disk()
             if now >= self._next_flush:
                 self._next_flush = now + _FLUSH
@@ -147,7 +147,7 @@ class RunLoop:
             self._vacant = False
             with self.disk.guard(now):
                 self.sizer.spawn(self.fork_server, now)
-        self._employ()
+        self._give_orders()
         return None
 
     @property
@@ -193,7 +193,7 @@ class RunLoop:
         if line := self.disk.complaint(now):
             return Ended(code=1, state="failed", line=line)
         if self.circuit.is_open:
-            line = f"{self.circuit.reason}; the last fault is in {self.dataset.folder / self.exit_handler.incident}"
+            line = f"{self.circuit.reason}; the last fault is in {self.dataset.folder / self.fault_handler.incident}"
             return Ended(code=1, state="failed", line=line)
         if self.dispatcher.is_done:
             done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target
@@ -218,7 +218,7 @@ class RunLoop:
             return None
         return self._ended
 
-    def _employ(self) -> None:
+    def _give_orders(self) -> None:
         """Give everybody who is free something to do."""
         self.sizer.make_room_for_solo()
         for handle in self.pool:
@@ -249,14 +249,14 @@ class RunLoop:
             handle.log.unlink(missing_ok=True)
             return
         with self.disk.guard(now):
-            self.sizer.rest(handle.seat, now + self.exit_handler.of(handle, how))
+            self.sizer.rest(handle.seat, now + self.fault_handler.handle_exit(handle, how))
         self._kill_orphans()
 
-    def _wait_for_births(self, now: float) -> None:
+    def _check_spawns(self, now: float) -> None:
         """End a fork server that takes too long; it will be replaced."""
         for handle in self.pool:
             waited = 0.0 if handle.pid else now - handle.started
-            if self.fork_server_pid and waited - self.watchdog.amnesty.forgiven(waited) > _BIRTH:
+            if self.fork_server_pid and waited - self.watchdog.amnesty.forgiven(waited) > _SPAWN_LIMIT:
                 processes.kill_group(self.fork_server_pid)
                 return
 

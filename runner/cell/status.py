@@ -20,10 +20,10 @@ class CellStatus:
     """Gathers what is known, a few times a second."""
 
     def __init__(
-        self, progress: Progress, dispatcher: Dispatcher, exit_handler: FaultHandler, watchdog: Watchdog
+        self, progress: Progress, dispatcher: Dispatcher, fault_handler: FaultHandler, watchdog: Watchdog
     ) -> None:
         self._progress, self._dispatcher = progress, dispatcher
-        self._exit_handler, self._watchdog = exit_handler, watchdog
+        self._fault_handler, self._watchdog = fault_handler, watchdog
         self._next = 0.0
 
     def tell(self) -> None:
@@ -49,8 +49,8 @@ class CellStatus:
                 granted=slots[SlotState.GRANTED],
                 spilled=self._dispatcher.places.spilled_count,
             ),
-            faults=dict(self._exit_handler.counts),
-            recycled=self._exit_handler.recycled,
+            faults=dict(self._fault_handler.counts),
+            recycled=self._fault_handler.recycled,
             switches=self._dispatcher.switches,
         )
 

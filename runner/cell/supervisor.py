@@ -127,7 +127,7 @@ class Supervisor:
         if self._run_loop:
             self._run_loop.fork_server_pid = pid
         self._selector.register(self.fork_server, selectors.EVENT_READ, self._read_fork_server)
-        self._selector.register(self._fork_server_pidfd, selectors.EVENT_READ, self._bury_fork_server)
+        self._selector.register(self._fork_server_pidfd, selectors.EVENT_READ, self._replace_fork_server)
 
     def _read_fork_server(self) -> None:
         from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawned, WorkerError, from_bytes
@@ -169,7 +169,7 @@ class Supervisor:
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 
-    def _bury_fork_server(self) -> None:
+    def _replace_fork_server(self) -> None:
         self._read_fork_server()
         how = processes.reap(self._fork_server_pid)
         if self._run_loop:
@@ -181,7 +181,7 @@ class Supervisor:
         log = os.pread(self._fork_server_log, 20_000, max(0, os.fstat(self._fork_server_log).st_size - 20_000))
         os.close(self._fork_server_log)
         if self._run_loop:
-            self._run_loop.exit_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
+            self._run_loop.fault_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
         if self._fork_server_deaths >= _FORK_SERVERS and not (self._run_loop and self._run_loop.dispatcher.results):
             from nimbus.runner.cell.transport.messages import Ended
 

@@ -20,7 +20,7 @@ class Watchdog:
     """Judges every worker of a worker pool, once a tick.
 
     Args:
-        worker pool: Whom to watch.
+        pool: Whom to watch.
         deadlines: How long each phase may take.
         tick: [s] between two looks.
         memory_limit: [bytes] a worker may hold; 0: a share of the machine's memory.

@@ -88,7 +88,7 @@ class WorkerPool:
         selector: The supervisor's; channels and processes are registered here, with what to call.
         slab: Given to every worker.
         seats: How many workers there can be at once.
-        on_message: Called with a member and each of its messages.
+        on_message: Called with a worker's handle and each of its messages.
         on_exit: Called with a member whose process was reaped and how it ended.
     """
 

@@ -1,4 +1,4 @@
-"""The fork_server: loads a job once, in one thread, and forks workers that have everything already.
+"""The fork server: loads a job once, in one thread, and forks workers that have everything already.
 
 A worker is forked through a short-lived process in between, so that it becomes a child of the supervisor, which is the
 subreaper: the supervisor alone reaps it and learns how it ended. Where this process has threads, or a graphics device

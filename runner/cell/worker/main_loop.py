@@ -59,7 +59,7 @@ class Worker:
         job: What components are made from.
         folder: The dataset's folder.
         channel: Orders come from here.
-        result batch: What is said goes there.
+        batch: What is said goes there.
         slab: Where plans lie.
         stamp: Its row of the page of stamps.
     """
@@ -69,8 +69,8 @@ class Worker:
     ) -> None:
         self._folder, self._channel, self._slab, self._stamp = folder, channel, slab, stamp
         self._batch = batch
-        self._shelf = RemoteSink(folder, batch)
-        self._chain = job.chain(self._shelf, overlap=True)
+        self._sink = RemoteSink(folder, batch)
+        self._chain = job.chain(self._sink, overlap=True)
         count = cut(job.pipeline)
         self._head, self._tail = self._chain.stages[:count], self._chain.stages[count:]
         self._load = self._chain.stages[0]
@@ -191,7 +191,7 @@ class Worker:
         scene: Scene = next(iter(self._load.process(self._request(order))))
         item = self._planned(order, scene)
         wanted = tuple(layout for layout in item.layouts if layout.key.variant in order.variants)
-        self._shelf.begin(order.lease)
+        self._sink.begin(order.lease)
         _exhaust(run_one(self._tail, replace(item, layouts=wanted)))
 
     def _planned(self, order: Order, scene: Scene) -> Planned | Randomized:
@@ -205,7 +205,7 @@ class Worker:
     def _all_stages(self, order: Order) -> None:
         self._take_role(Role.RENDERER)
         self._stamp.phase("load", index=order.index, lease=order.lease)
-        self._shelf.begin(order.lease)
+        self._sink.begin(order.lease)
         _exhaust(run_one(self._tail, self._request(order)))
 
     def _request(self, order: Order) -> Request:

@@ -17,7 +17,7 @@ class RemoteSink:
 
     Args:
         folder: The dataset's folder.
-        result batch: To the supervisor; the I/O thread may commit.
+        batch: To the supervisor; the I/O thread may commit.
     """
 
     def __init__(self, folder: Path, batch: ResultBatch) -> None:

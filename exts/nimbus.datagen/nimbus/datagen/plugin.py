@@ -1,11 +1,11 @@
-"""All that the author of a skill, a condition or a randomizer imports.
+"""Names that authors of skills, predicates and randomizers import.
 
 ```python
 from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
 ```
 
-Building blocks of motions are in ``nimbus.datagen.execute.toolkit``; the draft of a layout, which randomizers change,
-is in ``nimbus.datagen.randomize.base``.
+Building blocks of motions are in ``nimbus.datagen.execute.toolkit``; the draft of a layout and ``LayoutRandomization``,
+the base class of a randomizer, are in ``nimbus.datagen.randomize.base``.
 """
 
 from __future__ import annotations

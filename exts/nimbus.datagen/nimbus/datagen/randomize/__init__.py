@@ -1,1 +1,1 @@
-"""Randomizers: one kind of variation per file, each drawing from streams of its own."""
+"""Randomizers by theme: objects, placement, lighting, camera, appearance, physics, robot, language."""
