@@ -114,7 +114,7 @@ def _seen(case: Case, camera: Camera, points: FloatArray) -> NDArray[np.bool_]:
 
 
 def sees_any(case: Case, camera: Camera, points: FloatArray) -> bool:
-    """Whether one of the points is in the picture, and nothing stands before it."""
+    """Check if one of the points (n, 3) in the world frame [m] is in the picture, and nothing stands before it."""
     _, inside = _project(camera, points)
     return any(_blocker(case, np.array(camera.position), point) is None for point in points[inside])
 

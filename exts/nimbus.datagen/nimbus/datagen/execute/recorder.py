@@ -35,7 +35,14 @@ class Recorder:
         return len(self._labels)
 
     def record(self, action: FloatArray, *, skill: str, target: str, phase: str) -> None:
-        """Take down the present state and the action that is commanded from it."""
+        """Take down the present state and the action that is commanded from it.
+
+        Args:
+            action: (A,) commanded joint positions [rad or m].
+            skill: Name of the skill of this step.
+            target: Name of the object that the skill works on.
+            phase: Part of the skill.
+        """
         simulation, rows = self._simulation, self._rows
         rows["joint_positions"].append(simulation.joint_positions())
         rows["joint_velocities"].append(simulation.joint_velocities())

@@ -102,7 +102,11 @@ class SimulatedScene:
         return self.part(name, part).pose
 
     def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """The room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`."""
+        """Find the room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`.
+
+        Returns:
+            Frame (4, 4) of the room in the world, and its lower and upper corner (2, 3) in that frame [m].
+        """
         return cavity(self, name)
 
     def contents(self, name: str) -> list[str]:

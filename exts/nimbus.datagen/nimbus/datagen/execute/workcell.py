@@ -206,7 +206,7 @@ class SimulatedWorkcell(SimulatedScene):
         return self.follow(self.planner.plan_pose(self.look(), self.arm_command, goals, rng=self.rng()))
 
     def move_joints(self, posture: ArrayLike) -> MotionPlan:
-        """Move freely to a posture.
+        """Move freely to a posture (J,) [rad or m].
 
         Raises:
             SkillFailure: There is no motion.
@@ -257,7 +257,12 @@ class SimulatedWorkcell(SimulatedScene):
         return self.follow(self.planner.join(self.look(), plans))
 
     def command(self, posture: ArrayLike | None = None, *, opening: float | None = None) -> None:
-        """One record period: command a posture of the arm, a gripper position, or hold what was commanded."""
+        """Advance one record period with a new command, or hold what was commanded.
+
+        Args:
+            posture: (J,) joint positions of the arm [rad or m].
+            opening: Gripper position [m or rad].
+        """
         if posture is not None:
             self._command[:-1] = posture
         if opening is not None:
@@ -268,7 +273,10 @@ class SimulatedWorkcell(SimulatedScene):
             self._together.pause(self.name)
 
     def repeat(self, action: ArrayLike) -> None:
-        """One record period with what was once recorded: the postures and grippers of all arms, one after the other.
+        """Advance one record period with what was once recorded.
+
+        Args:
+            action: (A,) postures and grippers of all arms, one after the other [rad or m].
 
         Raises:
             SkillFailure: An arm did not follow, or dropped what it held.

@@ -99,6 +99,9 @@ def flatten(item: object, *, skip: frozenset[str] = frozenset()) -> tuple[dict[s
         item: The dataclass.
         skip: Fields that are left out.
 
+    Returns:
+        The plain values, and the arrays in order, of any shape and unit, as the fields have them.
+
     Raises:
         TypeError: A value is not of its field's type.
     """
@@ -127,7 +130,7 @@ def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given
     Args:
         kind: The dataclass.
         plain: Its plain values.
-        arrays: Its arrays, in order.
+        arrays: Its arrays, in order, of any shape and unit, as the fields have them.
         given: Values of the fields that were left out.
 
     Raises:

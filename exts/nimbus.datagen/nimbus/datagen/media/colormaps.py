@@ -41,7 +41,10 @@ def mask_colors(mask: NDArray[np.uint8]) -> ImageArray:
     """Color each number of a mask; the background, 0, is black.
 
     Args:
-        mask: (...) numbers of instances or classes.
+        mask: (...) numbers of instances or classes [no unit].
+
+    Returns:
+        (..., 3) sRGB colors [levels, 0 to 255].
     """
     return np.where(mask[..., None] > 0, _INSTANCES[mask], 0).astype(np.uint8)
 

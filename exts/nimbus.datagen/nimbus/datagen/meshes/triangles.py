@@ -36,7 +36,13 @@ class Triangles:
 
     @classmethod
     def of_mesh(cls, mesh: newton.Mesh, frame_T_mesh: NDArray[np.float64], scale: NDArray[np.float64]) -> Triangles:
-        """Take a mesh into another frame."""
+        """Take a mesh into another frame.
+
+        Args:
+            mesh: Its vertices (n, 3) are in its own frame [m], before ``scale``.
+            frame_T_mesh: (4, 4) pose of the mesh in that frame [m].
+            scale: (3,) factors along the axes of the mesh [no unit].
+        """
         rotation, offset = frame_T_mesh[:3, :3], frame_T_mesh[:3, 3]
         vertices = np.asarray(mesh.vertices, dtype=float) * scale @ rotation.T + offset
         faces = np.asarray(mesh.indices, dtype=np.int32).reshape(-1, 3)
@@ -131,12 +137,12 @@ class Triangles:
 
     @cached_property
     def corner_normals(self) -> Float32Array:
-        """(3 m, 3) normals of the corners of all faces in a row."""
+        """Unit normals (3 m, 3) of the corners of all faces in a row [no unit]."""
         return self.normals[self.faces.ravel()]
 
     @cached_property
     def corner_uvs(self) -> Float32Array:
-        """(3 m, 2) of the same."""
+        """Texture coordinates (3 m, 2) of the corners of all faces in a row [no unit]."""
         return self.uvs[self.faces.ravel()]
 
 

@@ -106,6 +106,12 @@ def arm_model(
 ) -> mujoco.MjModel:
     """Copy the chain of bodies from the world to the tool; joints that are not the arm's stay as in ``qpos0``.
 
+    Args:
+        model: The whole robot, or more.
+        arm_joints: Names of the arm's joints, base first.
+        tool_body: Name of the body that carries the tool.
+        body_T_tool: (4, 4) pose of the tool in that body's frame [m].
+
     Returns:
         A model whose generalized positions are the arm's joints, base first, and whose last body is named ``tool``.
     """

@@ -24,7 +24,15 @@ _MOST_STEP = 0.15
 def plan_curve(
     planner: TimedPlanner, scene: PlanningScene, start: FloatArray, poses: Sequence[ArrayLike], *, speed: float
 ) -> MotionPlan:
-    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    """Plan a motion of the tool through poses that follow each other closely.
+
+    Args:
+        planner: Checks and times the motion.
+        scene: Bodies around the arm, and the arm itself.
+        start: (J,) first posture [rad or m].
+        poses: (4, 4) ``world_T_tool`` each, in their order [m].
+        speed: Highest speed of the tool [m/s].
+    """
     begin = time.process_time()
     path = trace_curve(scene, start, poses)
     ik_time = time.process_time() - begin

@@ -144,19 +144,40 @@ class MotionPlanner(Protocol):
     def plan_joints(
         self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
     ) -> MotionPlan:
-        """A free motion to a posture."""
+        """Plan a free motion to a posture.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            goal_q: (J,) last posture [rad or m].
+            rng: Stream of the planner's random draws.
+        """
         ...
 
     def plan_line(
         self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
     ) -> MotionPlan:
-        """A straight motion of the tool at most at ``speed`` [m/s]; what touches at the start may touch no deeper."""
+        """Plan a straight motion of the tool; bodies that touch at the start may touch no deeper.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            world_T_goal: (4, 4) ``world_T_tool`` at the end [m].
+            speed: Highest speed of the tool [m/s].
+        """
         ...
 
     def plan_curve(
         self, scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike], *, speed: float = 0.15
     ) -> MotionPlan:
-        """A motion of the tool through poses that follow each other closely, checked like a straight one."""
+        """Plan a motion of the tool through poses that follow each other closely, checked like a straight one.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            poses: (4, 4) ``world_T_tool`` each, in their order [m].
+            speed: Highest speed of the tool [m/s].
+        """
         ...
 
     def plan_grasp(

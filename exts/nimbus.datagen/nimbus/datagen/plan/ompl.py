@@ -65,7 +65,14 @@ class OmplPlanner(TimedPlanner):
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`.
+
+        Args:
+            scene: The scene to plan in.
+            start_q: (J,) posture to start from [rad or m].
+            goals: Poses of the tool, each ``world_T_tool`` (4, 4), translation in [m].
+            rng: Random stream of the query.
+        """
         start, begin = np.asarray(start_q, dtype=float), time.process_time()
         postures = self._postures(scene, start, goals, rng)
         ik_time = time.process_time() - begin
@@ -76,7 +83,14 @@ class OmplPlanner(TimedPlanner):
     def plan_joints(
         self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`.
+
+        Args:
+            scene: The scene to plan in.
+            start_q: (J,) posture to start from [rad or m].
+            goal_q: (J,) posture to reach [rad or m].
+            rng: Random stream of the query.
+        """
         return self._plan(scene, np.asarray(start_q, dtype=float), [(0, np.asarray(goal_q, dtype=float))], rng)
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
@@ -142,6 +156,7 @@ class OmplPlanner(TimedPlanner):
         """The straight edge to a goal or else a sampled path, to the near goals first; corners cut where it is free."""
 
         def is_free(q: FloatArray) -> bool:
+            """Return whether a posture (J,) [rad or m] is free of collision."""
             return not scene.in_collision(q)
 
         least = min(float(np.linalg.norm(goal - start)) for goal in goals)

@@ -27,7 +27,14 @@ def _bisection_order(count: int) -> FloatArray:
 
 
 def edge_is_free(start: FloatArray, end: FloatArray, is_free: IsFree, *, step: float = 0.03) -> bool:
-    """Check the inside of a straight edge every ``step`` [rad]; its two ends are known to be free."""
+    """Check the inside of a straight edge; its two ends are known to be free.
+
+    Args:
+        start: (J,) posture at one end [rad or m].
+        end: (J,) posture at the other end [rad or m].
+        is_free: Tells of a posture (J,) [rad or m] if the arm may be in it.
+        step: Largest distance between the postures that are checked [rad].
+    """
     count = int(np.ceil(np.linalg.norm(end - start) / step))
     return all(map(is_free, start + _bisection_order(count) * (end - start)))
 
@@ -40,12 +47,20 @@ def path_is_free(path: FloatArray, is_free: IsFree, *, step: float = 0.02) -> bo
 
 
 def path_length(path: FloatArray) -> float:
-    """Sum of the lengths of the edges [rad]."""
+    """Sum up the lengths of the edges [rad] of a path (P, J) [rad or m]."""
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 
 def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
-    """Leave out points of a dense path that lie within ``tolerance`` [rad] of the edge that replaces them."""
+    """Leave out points of a dense path that lie near the edge that replaces them.
+
+    Args:
+        path: (P, J) postures [rad or m].
+        tolerance: Largest distance of a point from that edge [rad].
+
+    Returns:
+        (Q, J) postures, Q <= P, the first and the last ones among them [rad or m].
+    """
     if len(path) < 3:
         return path
     edge = path[-1] - path[0]
@@ -60,7 +75,16 @@ def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
 
 
 def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> FloatArray:
-    """Leave out points that a free straight edge can jump over, the longest jumps first."""
+    """Leave out points that a free straight edge can jump over, the longest jumps first.
+
+    Args:
+        path: (P, J) postures [rad or m].
+        is_free: Tells of a posture (J,) [rad or m] if the arm may be in it.
+        step: Largest distance between the postures of an edge that are checked [rad].
+
+    Returns:
+        (Q, J) postures, Q <= P, the first and the last ones among them [rad or m].
+    """
     kept = [path[0]]
     index = 0
     while index < len(path) - 1:
@@ -75,7 +99,18 @@ def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> Flo
 def shortcut_path(
     path: FloatArray, is_free: IsFree, *, rng: np.random.Generator, attempts: int = 30, step: float = 0.03
 ) -> FloatArray:
-    """Replace random stretches of a path by straight edges where these are free."""
+    """Replace random stretches of a path by straight edges where these are free.
+
+    Args:
+        path: (P, J) postures [rad or m].
+        is_free: Tells of a posture (J,) [rad or m] if the arm may be in it.
+        rng: Draws the stretches.
+        attempts: Number of stretches that are tried.
+        step: Largest distance between the postures of an edge that are checked [rad].
+
+    Returns:
+        (Q, J) postures, the first and the last ones unchanged [rad or m].
+    """
     for _ in range(attempts):
         if len(path) < 3:
             break

@@ -40,7 +40,19 @@ def plan_grasp(
     lift_height: float,
     speed: float,
 ) -> GraspPlan:
-    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    """Plan the first feasible of some ranked grasps of a body: approach, reach, lift.
+
+    Args:
+        planner: Plans the single motions.
+        scene: Bodies around the arm, and the arm itself.
+        start: (J,) first posture [rad or m].
+        grasps: (4, 4) ``world_T_tool`` each, best first [m].
+        body: Name of the body to pick.
+        rng: Stream of the planner's random draws.
+        approach_distance: Length of the reach along the tool's approach [m].
+        lift_height: Height of the lift [m].
+        speed: Highest speed of the tool [m/s].
+    """
     attempts: Counter[str] = Counter()
     furthest = (-1, MotionStatus.NO_IK, "")
     for candidate in _candidates(scene, start, grasps, rng):
@@ -140,6 +152,7 @@ def _grasp_posture(
     """A posture with the open gripper around the object and clear of everything, or what is in its way."""
 
     def is_clear(q: FloatArray) -> bool:
+        """Check that arm and gripper keep their clearance in a posture (J,) [rad or m]."""
         return min(scene.contacts(q).values(), default=np.inf) > FINGER_CLEARANCE
 
     q = scene.arm.solve(world_T_tool, start)

@@ -92,11 +92,20 @@ class PlanningScene:
     # What is where
 
     def set_world(self, qpos: ArrayLike) -> None:
-        """Take over where everything is: ``qpos`` is the simulator's whole position vector."""
+        """Take over where everything is.
+
+        Args:
+            qpos: (nq,) the simulator's whole position vector [m, rad, unit quaternions wxyz].
+        """
         self._qpos[:] = qpos
 
     def hold(self, body: str | None, tool_T_object: ArrayLike | None = None) -> None:
-        """Let a free body move with the tool and count as robot, or with ``None`` let it go where it was before."""
+        """Let a free body move with the tool and count as robot, or with ``None`` let it go where it was before.
+
+        Args:
+            body: Name of the free body, or None.
+            tool_T_object: (4, 4) the body in the tool frame, translation in [m]; the identity by default.
+        """
         self._release()
         if body is not None:
             held = self._model.body(body).id
@@ -153,7 +162,7 @@ class PlanningScene:
     # Questions about a posture of the arm, (J,) joint positions
 
     def in_collision(self, q: ArrayLike) -> bool:
-        """Whether anything is nearer than the margin; joint limits are not looked at."""
+        """Return whether anything is nearer than the margin at ``q`` (J,) [rad or m]; joint limits are ignored."""
         self.check_count += 1
         self._qpos[self._arm_slot] = q
         mujoco.mj_kinematics(self._model, self._data)
@@ -161,11 +170,11 @@ class PlanningScene:
         return self._data.ncon > 0
 
     def touches(self, q: ArrayLike) -> bool:
-        """Whether anything really touches: the same geometry without a margin."""
+        """Return whether anything really touches at ``q`` (J,) [rad or m]: the same geometry without a margin."""
         return self.in_collision(q) and bool(self._data.contact.dist.min() < 0.0)
 
     def contacts(self, q: ArrayLike) -> dict[BodyPair, float]:
-        """Pairs of bodies nearer than the margin, with their signed distance [m]."""
+        """Find pairs of bodies nearer than the margin at ``q`` (J,) [rad or m], with their signed distance [m]."""
         pairs: dict[BodyPair, float] = {}
         if self.in_collision(q):
             found = self._data.contact
@@ -176,12 +185,17 @@ class PlanningScene:
         return pairs
 
     def first_contact(self, q: ArrayLike) -> BodyPair | None:
-        """The pair of bodies in deepest contact, for messages."""
+        """Find the pair of bodies in deepest contact at ``q`` (J,) [rad or m], for messages."""
         pairs = self.contacts(q)
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def clearance(self, q: ArrayLike, *, reach: float = 0.05) -> float:
-        """Smallest signed distance to what is not the robot [m], negative in contact; never more than ``reach``."""
+        """Find the smallest signed distance to what is not the robot [m], negative in contact.
+
+        Args:
+            q: (J,) joint positions [rad or m].
+            reach: The result is never more than this [m].
+        """
         with self.nearer(reach):
             outside = (pair for pair in self.contacts(q).items() if not self._robot_names.issuperset(pair[0]))
             return min((distance for _, distance in outside), default=reach)
@@ -191,7 +205,12 @@ class PlanningScene:
         return min(self.clearance(q) for q in postures)
 
     def within_limits(self, q: ArrayLike, *, slack: float = 1e-6) -> bool:
-        """Whether all joints are inside their limits."""
+        """Return whether all joints are inside their limits.
+
+        Args:
+            q: (J,) joint positions [rad or m].
+            slack: Joints may be outside by this [rad or m].
+        """
         q = np.asarray(q)
         return bool(np.all(q >= self.limits[:, 0] - slack) and np.all(q <= self.limits[:, 1] + slack))
 

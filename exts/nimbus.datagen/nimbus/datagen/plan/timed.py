@@ -49,13 +49,27 @@ class TimedPlanner(ABC):
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan a free motion to the nearest of some poses of the tool.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            goals: (4, 4) ``world_T_tool`` each [m].
+            rng: Stream of the planner's random draws.
+        """
 
     @abstractmethod
     def plan_joints(
         self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan a free motion to a posture.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            goal_q: (J,) last posture [rad or m].
+            rng: Stream of the planner's random draws.
+        """
 
     @abstractmethod
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
@@ -64,13 +78,27 @@ class TimedPlanner(ABC):
     def plan_line(
         self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan a straight motion of the tool.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            world_T_goal: (4, 4) ``world_T_tool`` at the end [m].
+            speed: Highest speed of the tool [m/s].
+        """
         return line.plan_line(self, scene, np.asarray(start_q, dtype=float), world_T_goal, speed=speed)
 
     def plan_curve(
         self, scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike], *, speed: float = 0.15
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan a motion of the tool through poses that follow each other closely.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            poses: (4, 4) ``world_T_tool`` each, in their order [m].
+            speed: Highest speed of the tool [m/s].
+        """
         return curve.plan_curve(self, scene, np.asarray(start_q, dtype=float), poses, speed=speed)
 
     def plan_grasp(
@@ -85,7 +113,18 @@ class TimedPlanner(ABC):
         lift_height: float = 0.10,
         speed: float = 0.25,
     ) -> GraspPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan the first feasible of some ranked grasps of a body: approach, reach, lift.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            grasps: (4, 4) ``world_T_tool`` each, best first [m].
+            body: Name of the body to pick.
+            rng: Stream of the planner's random draws.
+            approach_distance: Length of the reach along the tool's approach [m].
+            lift_height: Height of the lift [m].
+            speed: Highest speed of the tool [m/s].
+        """
         return pick.plan_grasp(
             self,
             scene,
@@ -111,7 +150,15 @@ class TimedPlanner(ABC):
         min_duration: float = 0.0,
         goal_index: int = 0,
     ) -> MotionPlan:
-        """Time a path whose edges are free, and check what will be commanded."""
+        """Time a path whose edges are free, and check what will be commanded.
+
+        Args:
+            waypoints: (P, J) postures of the path [rad or m].
+            is_free: Tells of a posture (J,) [rad or m] if the arm may be in it.
+            spent: Statistics of the query so far.
+            min_duration: Least duration of the motion [s].
+            goal_index: Number of the goal that the path reaches.
+        """
         begin = time.process_time()
         motion = time_path(
             waypoints, self.velocity, self.acceleration, self.period, is_free=is_free, min_duration=min_duration

@@ -86,11 +86,19 @@ class Timed(Protocol):
     """Anything with samples of a motion."""
 
     @property
-    def time(self) -> FloatArray: ...  # noqa: D102
+    def time(self) -> FloatArray:
+        """Give the times (N,) of the samples, from 0 [s]."""
+        ...
+
     @property
-    def positions(self) -> FloatArray: ...  # noqa: D102
+    def positions(self) -> FloatArray:
+        """Give the joint positions (N, J) [rad or m]."""
+        ...
+
     @property
-    def velocities(self) -> FloatArray: ...  # noqa: D102
+    def velocities(self) -> FloatArray:
+        """Give the joint velocities (N, J) [rad/s or m/s]."""
+        ...
 
 
 def join_motions(motions: Sequence[Timed]) -> TimedPath:

@@ -40,13 +40,26 @@ def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> FloatArray:
 
 
 def rectangle(lower: ArrayLike, upper: ArrayLike) -> FloatArray:
-    """Outline of an axis-aligned rectangle."""
+    """Outline an axis-aligned rectangle, counter-clockwise.
+
+    Args:
+        lower: (2,) or (3,) lowest corner [m]; z does not count.
+        upper: (2,) or (3,) highest corner [m]; z does not count.
+
+    Returns:
+        (4, 2) corners [m].
+    """
     (x0, y0), (x1, y1) = np.asarray(lower)[:2], np.asarray(upper)[:2]
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], dtype=float)
 
 
 def gap(one: FloatArray, other: FloatArray) -> float:
-    """A lower bound of the distance between two convex outlines; negative when they overlap."""
+    """Bound the distance between two convex outlines from below [m]; negative when they overlap.
+
+    Args:
+        one: (n, 2) outline, counter-clockwise [m].
+        other: (m, 2) outline, counter-clockwise [m].
+    """
     return max(_separation(one, other), _separation(other, one))
 
 
@@ -60,7 +73,15 @@ def _separation(one: FloatArray, other: FloatArray) -> float:
 
 
 def moved(outline: FloatArray, place: PlacementPose) -> FloatArray:
-    """The outline at a place."""
+    """Move an outline to a place.
+
+    Args:
+        outline: (n, 2) about the object's origin [m].
+        place: Its pose in the world.
+
+    Returns:
+        (n, 2) in the world frame [m].
+    """
     cos, sin = np.cos(place.yaw), np.sin(place.yaw)
     return outline @ np.array([[cos, sin], [-sin, cos]]) + (place.x, place.y)
 
@@ -96,6 +117,13 @@ def find_places(
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
 
     def try_place(outline: FloatArray, rng: np.random.Generator, taken: list[FloatArray]) -> PlacementPose | None:
+        """Draw places for an outline until one is free, or give up.
+
+        Args:
+            outline: (n, 2) about the object's origin [m].
+            rng: Stream of the object.
+            taken: (m, 2) outlines each, of all that stands there already, in the world frame [m].
+        """
         for _ in range(_TRIES):
             x, y = (float(value) for value in rng.uniform(low, high))
             place = PlacementPose(x, y, float(rng.uniform(*yaw)))

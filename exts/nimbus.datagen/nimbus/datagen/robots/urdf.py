@@ -241,7 +241,7 @@ def origin_of(element: Element) -> FloatArray:
 
 
 def axis_of(joint: Element) -> FloatArray:
-    """The unit axis of a joint in its own frame."""
+    """Read the unit axis (3,) of a joint in its own frame [no unit]."""
     axis = joint.find("axis")
     vector = _numbers(axis.get("xyz", "1 0 0")) if axis is not None else np.array([1.0, 0.0, 0.0])
     return vector / max(float(np.linalg.norm(vector)), 1e-12)

@@ -145,7 +145,7 @@ class SceneBuilder:
 
 
 def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDArray[np.float64]:
-    """MuJoCo's order of the builder's start positions (its quaternions are xyzw)."""
+    """Return the builder's start positions in MuJoCo's order: (nq,) [m, rad, unit quaternions wxyz]."""
     qpos = np.zeros(model.nq)
     joint_of = {label: index for index, label in enumerate(builder.joint_label)}
     body_of = {label: index for index, label in enumerate(builder.body_label)}

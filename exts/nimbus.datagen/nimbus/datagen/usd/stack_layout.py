@@ -69,15 +69,26 @@ def stack_layout(count: int, *, bounds: FloatArray, eyes: FloatArray, cameras: S
 
 
 def far_clip(bounds: FloatArray, eyes: FloatArray) -> float:
-    """[m] Distance from the cameras to the farthest corner of the scene, and a little more."""
+    """Return the distance from the cameras to the farthest corner of the scene, and a little more [m].
+
+    Args:
+        bounds: (2, 3) lower and upper corner of everything that is seen [m].
+        eyes: (N, 3) positions of the cameras [m].
+    """
     corners = np.stack(np.meshgrid(*np.asarray(bounds).T, indexing="ij"), axis=-1).reshape(-1, 3)
     return float(np.linalg.norm(corners[None] - np.asarray(eyes)[:, None], axis=-1).max()) * _MARGIN
 
 
 def region_spacing(bounds: FloatArray, eyes: FloatArray, *, far: float, cameras: Sequence[Camera]) -> float:
-    """[m] Distance at which a neighbour's nearest point is beyond every corner of a view's far plane.
+    """Return the distance at which a neighbour's nearest point is beyond every corner of a view's far plane [m].
 
     The far clip is a plane across the optical axis: the corners of an image see farther than its middle.
+
+    Args:
+        bounds: (2, 3) lower and upper corner of everything that is seen [m].
+        eyes: (N, 3) positions of the cameras [m].
+        far: Far clip of every camera [m].
+        cameras: The cameras of a region.
     """
     stretch = max((_corner_stretch(camera) for camera in cameras), default=1.0)
     lower, upper = np.asarray(bounds)[:, :2]

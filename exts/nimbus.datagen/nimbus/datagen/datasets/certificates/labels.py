@@ -35,6 +35,10 @@ class LabelCheck:
 def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
     """Compare some steps of an episode, every camera.
 
+    Args:
+        episode: The stored episode.
+        steps: (S,) numbers of the steps, from 0.
+
     Raises:
         InputError: The file is damaged.
     """

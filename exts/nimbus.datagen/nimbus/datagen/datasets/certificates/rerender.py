@@ -48,6 +48,11 @@ class FreshRenders:
     def check(self, episode: EpisodeFile, layout: Layout, steps: NDArray[np.int64]) -> RenderCheck:
         """Compare some steps of an episode, every camera.
 
+        Args:
+            episode: The stored states and pictures.
+            layout: Scene of the episode.
+            steps: (S,) numbers of the steps to compare, from 0 [steps].
+
         Raises:
             InputError: The file is damaged.
         """
@@ -75,6 +80,11 @@ class FreshRenders:
 
 
 def psnr(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
-    """[dB] between pictures."""
+    """Compute the peak signal-to-noise ratio between pictures [dB].
+
+    Args:
+        one: (..., H, W, 3) sRGB [levels, 0 to 255].
+        other: (..., H, W, 3) sRGB of the same shape [levels, 0 to 255].
+    """
     error = float(np.mean((one.astype(np.float64) - other) ** 2))
     return EXACT_PSNR if not error else min(EXACT_PSNR, float(10 * np.log10(255.0**2 / error)))

@@ -32,7 +32,13 @@ def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int) -> dict[str, dict[str, Any]]:
-    """What :func:`episode_stats` gave, by feature and name, with the number of rows."""
+    """Split what :func:`episode_stats` gave by feature and name, and add the number of rows.
+
+    Args:
+        stats: (S, D) statistics, in the order of :data:`KEYS` [units of the features].
+        sizes: Columns of each feature, in their order in ``stats``; their sum is D.
+        count: Number of rows.
+    """
     found: dict[str, dict[str, Any]] = {}
     start = 0
     for name, size in sizes.items():
@@ -81,7 +87,7 @@ class RowTotals:
         self._totals: dict[str, VectorTotal] = {}
 
     def add(self, numbers: Mapping[str, NDArray[np.float64]]) -> None:
-        """Take in some rows."""
+        """Take in (T, D) rows by feature, each in its own units."""
         for name, rows in numbers.items():
             self._totals.setdefault(name, VectorTotal(self._row_count)).add(rows)
 

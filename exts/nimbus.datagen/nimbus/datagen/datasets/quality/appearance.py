@@ -30,12 +30,12 @@ def check_looks(
     motions: Mapping[int, NDArray[np.float32]],
     thresholds: Thresholds,
 ) -> Iterator[Diagnostic]:
-    """What is wrong.
+    """Find exchanged cameras or colours, wrong image statistics, and the same pictures twice.
 
     Args:
         looks: What each camera saw in each episode.
         stats: Of the dataset as stored, by feature.
-        motions: What tells the motions of episodes apart, by number.
+        motions: (P, D) states and actions at some moments, by number of the episode [rad or m].
         thresholds: What is judged by.
     """
     cameras = _by_camera(looks)

@@ -28,7 +28,14 @@ class JointLimits:
     def check(
         self, where: str, state: NDArray[np.float64], *, fps: float, thresholds: Thresholds
     ) -> Iterator[Diagnostic]:
-        """Where an episode leaves them; the first joint that does is told."""
+        """Find the joint that is furthest beyond its limits, and the one that is fastest for its limit.
+
+        Args:
+            where: Name of the episode in findings.
+            state: (T, J) joint positions [rad or m].
+            fps: Rows a second [1/s].
+            thresholds: By how much a joint may be beyond its limits.
+        """
         if state.shape[1] != len(self.names):
             return
         beyond = np.maximum(self.low - state, state - self.high)
@@ -69,6 +76,7 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
         return None
 
     def column(key: str, missing: float) -> NDArray[np.float64]:
+        """Read one limit of all joints, (J,) [rad or m, or the same per second]."""
         found = (limits.get(name) for name in joint_names)
         return np.array([missing if one is None else float(one.get(key, missing)) for one in found])
 

@@ -104,7 +104,7 @@ class _Pictures:
             raise Unreadable(self._episode.path.name, error.what) from error
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Some of them."""
+        """Read pictures ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer where there are fewer."""
         try:
             for first in range(start, min(stop, self.count()), _BLOCK):
                 yield from self._episode.rows(self._path, slice(first, min(first + _BLOCK, stop)))

@@ -120,6 +120,12 @@ class _FrameWindow:
         self.black: list[int] = []
 
     def add(self, picture: NDArray[np.uint8], thresholds: Thresholds) -> None:
+        """Take the next picture.
+
+        Args:
+            picture: (H, W, 3) sRGB [levels, 0 to 255].
+            thresholds: Limits that say when it is black, or the same as the one before it.
+        """
         if picture[::2, ::2].max() <= thresholds.black:
             self.black.append(self.start + len(self.small))
         small = _shrink(picture)
@@ -130,6 +136,13 @@ class _FrameWindow:
         self.small.append(small)
 
     def findings(self, where: str, state: NDArray[Any] | None, thresholds: Thresholds) -> Iterator[Diagnostic]:
+        """Report black, frozen, repeated and exchanged pictures of the window.
+
+        Args:
+            where: Episode and camera, for messages.
+            state: (T, D) joint positions of the whole episode [rad or m], or None when it has none.
+            thresholds: Limits of the checks.
+        """
         if self.black:
             yield fail("black", where, f"{len(self.black)} black pictures, the first is {self.black[0]}")
         if state is not None and len(state) >= self.start + len(self.small):

@@ -164,7 +164,15 @@ class SignalChecks:
 
 
 def lag_of(state: FloatArray, action: FloatArray) -> int | None:
-    """Rows by which actions lead the states that they ask for; None where they are no positions, or nothing moves."""
+    """Find the rows by which actions lead the states that they ask for.
+
+    Args:
+        state: (T, D) states of an episode [rad or m].
+        action: (T, A) actions in the same rows [rad or m].
+
+    Returns:
+        A number of rows; None where actions are no positions, or nothing moves.
+    """
     columns = min(state.shape[1], action.shape[1])
     count = min(len(state), len(action))
     state, action = state[:count, :columns], action[:count, :columns]

@@ -48,7 +48,7 @@ class VideoPictures:
             return found
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Some of them."""
+        """Read pictures ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer where there are fewer."""
         stop = stop if self._alone else min(stop, self._length)
         first, last = self._begin + start / self._fps - _LATE, self._begin + stop / self._fps - _LATE
         with self._open() as (container, stream):

@@ -25,7 +25,7 @@ class Frames(Protocol):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Frames of each episode."""
+        """Count the frames of each episode, (E,)."""
         ...
 
     @property
@@ -51,7 +51,10 @@ class Frames(Protocol):
         ...
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Columns with a value an episode: ``success``, ``seed``, …; some formats know more than others."""
+        """Read columns (E,) with a value an episode: ``success``, ``seed``, …, each in its own unit.
+
+        Some formats know more than others.
+        """
         ...
 
     def close(self) -> None:

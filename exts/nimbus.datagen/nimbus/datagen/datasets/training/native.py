@@ -54,7 +54,7 @@ class StoredFrames:
         return self._signals(episode).instruction
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Columns with a value an episode."""
+        """Read columns (E,) by name, a value for each episode [no unit]."""
         return {name: np.array([getattr(item, name) for item in self._source.items]) for name in FACTS}
 
     def close(self) -> None:
@@ -69,5 +69,9 @@ class StoredFrames:
 
 
 def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
-    """An episode's signals, named as LeRobot does."""
+    """Name an episode's signals as LeRobot does.
+
+    Returns:
+        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m].
+    """
     return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action}

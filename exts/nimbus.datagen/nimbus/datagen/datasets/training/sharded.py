@@ -56,7 +56,7 @@ class ShardManifest:
         return self.table.num_rows
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column as an array."""
+        """Read a column (R,), a value for each row of the table [unit of the column]."""
         return self.table.column(name).to_numpy()
 
     def span(self, row: int, part: str) -> ByteRange:
@@ -124,7 +124,7 @@ class ShardFrames:
         return self.manifest.table.column("instruction")[episode].as_py()
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Columns with a value an episode."""
+        """Read columns (R,) by name, a value for each episode [no unit]."""
         return {name: self.manifest.column(name) for name in FACTS}
 
     def close(self) -> None:

@@ -31,7 +31,16 @@ def find_frame(cell: SceneState, name: str, frame: str) -> FloatArray:
 
 
 def make_facing_pose(world_T_frame: FloatArray, *, turns: Iterable[float], against: bool = True) -> list[FloatArray]:
-    """Poses at a frame with z against its z, or along it, turned about it by some angles [rad]."""
+    """Make poses at a frame with z against its z, or along it, turned about it.
+
+    Args:
+        world_T_frame: (4, 4) the frame, translation in [m].
+        turns: Angles about z [rad].
+        against: Whether z of the poses is against z of the frame.
+
+    Returns:
+        A pose (4, 4) in the world for each turn, translation in [m].
+    """
     over = np.diag([1.0, -1.0, -1.0]) if against else np.eye(3)
     poses = []
     for turn in turns:
@@ -89,5 +98,10 @@ class Alignment:
         return reached[plan.goal_index][1]
 
     def line(self, world_T_frame: FloatArray, *, speed: float = 0.1) -> None:
-        """Move the frame straight to a pose; contact with what it joins is expected."""
+        """Move the frame straight to a pose; contact with what it joins is expected.
+
+        Args:
+            world_T_frame: (4, 4) pose to reach, translation in [m].
+            speed: Of the tool at most [m/s].
+        """
         plan_straight(self._cell, self.tool_at(world_T_frame), speed=speed, touching=self._touching)

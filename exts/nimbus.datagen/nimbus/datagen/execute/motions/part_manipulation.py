@@ -195,6 +195,7 @@ class PartManipulator:
         scene = self._cell.look()
 
         def is_clear(q: FloatArray) -> bool:
+            """Return whether the robot is clear of everything at a posture (J,) [rad or m]."""
             return min(scene.contacts(q).values(), default=np.inf) > _FINGER_CLEARANCE
 
         found = solve_ik(

@@ -68,7 +68,11 @@ class Tracker:
         self._cell, self._name, self._speed = cell, name, speed
 
     def step(self, object_T_tool: FloatArray, *, opening: float | None = None) -> None:
-        """One record period towards where the tool should be by then.
+        """Move for one record period towards where the tool should be by then.
+
+        Args:
+            object_T_tool: (4, 4) where the tool is to be, in the frame of the object [m].
+            opening: Gripper position [m or rad]; as it is when not given.
 
         Raises:
             SkillFailure: The arm cannot get there.

@@ -30,7 +30,12 @@ class Link:
     cavities: dict[str, FloatArray] = field(default_factory=dict)
 
     def part(self, origin: FloatArray, mass: float) -> MovingPart:
-        """The part of a model whose own frame has its origin at a point of the assembly."""
+        """Build the part of a model; its own frame has its origin at the joint's.
+
+        Args:
+            origin: (3,) origin of the model's frame, in the frame of the assembly [m].
+            mass: Of the part [kg].
+        """
         here = self.joint.origin
         surface = self.solids.surface
         vertices, faces, normals, uvs = smooth_normals(surface.vertices - here, surface.faces, surface.uvs, CREASE)
@@ -67,14 +72,22 @@ class Assembly:
 
 
 def move_frames(frames: dict[str, FloatArray], shift: FloatArray) -> dict[str, FloatArray]:
-    """Frames with their origins shifted."""
+    """Shift the origins of frames.
+
+    Args:
+        frames: (4, 4) frames by name, translations in [m].
+        shift: (3,) what is added to each origin [m].
+
+    Returns:
+        (4, 4) frames by the same names, translations in [m].
+    """
     step = np.zeros((4, 4))
     step[:3, 3] = shift
     return {name: frame + step for name, frame in frames.items()}
 
 
 def unit(vector: ArrayLike) -> FloatArray:
-    """A direction."""
+    """Scale a vector (3,) of any unit to a direction (3,) of length 1 [no unit]."""
     return np.asarray(vector, dtype=float) / np.linalg.norm(vector)
 
 
@@ -90,7 +103,16 @@ def frame(position: ArrayLike, z: ArrayLike) -> FloatArray:
 def hinge(
     axis: ArrayLike, origin: ArrayLike, *, limit: float, damping: float, friction: float, stiffness: float = 0.0
 ) -> Joint:
-    """A hinge that turns from 0 to a limit [rad]."""
+    """Make a hinge that turns from 0 to a limit.
+
+    Args:
+        axis: (3,) direction of its axis, of any length.
+        origin: (3,) a point of the axis [m].
+        limit: Largest angle [rad].
+        damping: [N m s/rad]
+        friction: Torque that keeps it where it is [N m].
+        stiffness: Of a spring that brings it back to 0 [N m/rad].
+    """
     origin = np.asarray(origin, dtype=float)
     return Joint(
         kind="hinge",
@@ -106,7 +128,16 @@ def hinge(
 def slide(
     axis: ArrayLike, origin: ArrayLike, *, limit: float, damping: float, friction: float, stiffness: float = 0.0
 ) -> Joint:
-    """A slide from 0 to a limit [m]."""
+    """Make a slide from 0 to a limit.
+
+    Args:
+        axis: (3,) direction of its motion, of any length.
+        origin: (3,) a point of the axis [m].
+        limit: Largest distance [m].
+        damping: [N s/m]
+        friction: Force that keeps it where it is [N].
+        stiffness: Of a spring that brings it back to 0 [N/m].
+    """
     return replace(
         hinge(axis, origin, limit=limit, damping=damping, friction=friction, stiffness=stiffness), kind="slide"
     )
@@ -127,9 +158,9 @@ def bar(
 
     Args:
         solids: What it is fixed to.
-        start: One end of the bar, in the surface that it stands on [m].
-        end: The other end.
-        approach: The way a hand comes to it: into the surface.
+        start: (3,) one end of the bar, in the surface that it stands on [m].
+        end: (3,) the other end [m].
+        approach: (3,) the way a hand comes to it: into the surface; of any length.
         standoff: From the surface to the bar's axis [m].
         look: Part of the texture.
         radius: Of the bar [m].

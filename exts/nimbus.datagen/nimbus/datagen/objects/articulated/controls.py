@@ -39,7 +39,12 @@ class Knob(StrictModel):
     range: Annotated[Radians, Field(gt=0.2, le=5.0)] = np.radians(180)
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth and height of the panel [m].
+            rng: Random stream of the variant.
+        """
         looks = TextureMapping(
             {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "knob": (0.05, 0.05), "mark": (0.01, 0.01)}
         )
@@ -78,7 +83,12 @@ class Button(StrictModel):
     travel: Metres = Field(0.008, gt=0.002, le=0.03)
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth and height of the panel [m].
+            rng: Random stream of the variant.
+        """
         looks = TextureMapping(
             {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "button": (0.05, 0.05), "collar": (0.1, 0.01)}
         )
@@ -102,7 +112,12 @@ class Switch(StrictModel):
     range: Annotated[Radians, Field(gt=0.2, le=2.5)] = np.radians(80)
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth and height of the panel [m].
+            rng: Random stream of the variant.
+        """
         looks = TextureMapping(
             {"panel": (size[0], size[1]), "trim": (0.1, 0.01), "lever": (0.02, 0.08), "tip": (0.03, 0.03)}
         )

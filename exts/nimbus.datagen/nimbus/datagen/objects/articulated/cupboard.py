@@ -25,7 +25,12 @@ class Cupboard(StrictModel):
     shelf: bool = True
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth and height [m].
+            rng: Decides on which side the hinge is.
+        """
         width, depth, height = size
         side = 1.0 if self.hinges[rng.integers(len(self.hinges))] == "left" else -1.0
         looks = TextureMapping(

@@ -28,7 +28,12 @@ class DrawerCabinet(StrictModel):
     drawers: Range[Annotated[int, Field(ge=1, le=3)]] = (1, 3)
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth and height [m].
+            rng: Random stream of the variant.
+        """
         width, depth, height = size
         count = int(rng.integers(self.drawers[0], self.drawers[1] + 1))
         sizes = {"case": (depth, height), "front": (width, height / count), "handle": (0.1, 0.02), "tray": (depth, 0.1)}

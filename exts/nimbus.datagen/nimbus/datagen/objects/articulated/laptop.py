@@ -21,7 +21,12 @@ class Laptop(StrictModel):
     family: Literal["laptop"]
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth, and height when closed [m].
+            rng: Not used: all laptops of a size are equal.
+        """
         width, depth, height = size
         half, top = width / 2, height - _LID
         looks = TextureMapping(

@@ -23,7 +23,12 @@ class Microwave(StrictModel):
     family: Literal["microwave"]
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant.
+
+        Args:
+            size: (3,) width, depth and height [m].
+            rng: Not used: all ovens of a size are equal.
+        """
         width, depth, height = size
         half, split = width / 2, -width / 2 + 0.1
         looks = TextureMapping(

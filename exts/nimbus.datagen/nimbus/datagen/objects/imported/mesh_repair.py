@@ -67,9 +67,17 @@ def _length(metres: float) -> str:
 
 
 def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[FloatArray, IndexArray]:
-    """The same surface, closed and facing outwards.
+    """Return the same surface, closed and facing outwards.
 
     Doubled and degenerate faces are left out, faces turned alike, and small holes closed with a fan.
+
+    Args:
+        points: (N, 3) corners of the faces [m].
+        faces: (F, 3) indices of points.
+        path: File of the mesh, for messages.
+
+    Returns:
+        (N + H, 3) points [m], with one more for each hole closed, and (G, 3) faces.
 
     Raises:
         InputError: It stays open, or encloses nothing.

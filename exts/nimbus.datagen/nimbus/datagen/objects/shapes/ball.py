@@ -22,7 +22,12 @@ class Ball(StrictModel):
     segments: Annotated[int, Field(ge=8, le=36, multiple_of=2)] = Field(default=20, description="around its equator")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """A sphere of a given width [m]."""
+        """Build a sphere.
+
+        Args:
+            size: (3,) width, depth and height [m]; only the width counts.
+            rng: Not used: all balls of a size are equal.
+        """
         radius, columns, rows = float(size[0]) / 2, self.segments, self.segments // 2
         u, v = np.meshgrid(np.linspace(0, 1, columns + 1), np.linspace(0, 1, rows + 1))
         turn, polar = 2 * np.pi * u, np.pi * (v - 0.5)

@@ -33,7 +33,12 @@ class Block(StrictModel):
     rounding: Annotated[Metres, Field(ge=0)] = Field(default=0.0015, description="radius of its edges")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """A box of a given width, depth and height [m]."""
+        """Build a box.
+
+        Args:
+            size: (3,) width, depth and height [m].
+            rng: Not used: all boxes of a size are equal.
+        """
         half = np.asarray(size) / 2
         radius = min(self.rounding, 0.49 * float(half.min()))
         meshes = [_side(half, radius, *place) for place in _SIDES.values()]
@@ -49,7 +54,15 @@ class Block(StrictModel):
 
 
 def chamfer(half: FloatArray, radius: float) -> FloatArray:
-    """Corners of a box whose edges are cut off where their rounding begins: 24 of them, or 8 for sharp edges."""
+    """Find the corners of a box whose edges are cut off where their rounding begins.
+
+    Args:
+        half: (3,) half width, half depth and half height [m].
+        radius: Radius of the rounding [m].
+
+    Returns:
+        (24, 3) corners about the middle of the box [m]; (8, 3) for sharp edges.
+    """
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     if radius < 1e-5:
         return signs * half

@@ -49,7 +49,12 @@ class Compound(StrictModel):
     parts: Annotated[dict[Name, CompoundPart], Field(min_length=1, max_length=24)]
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """One variant that fills a box of a given size [m]."""
+        """Build one variant that fills a box.
+
+        Args:
+            size: (3,) width, depth and height of the box [m].
+            rng: Random stream of the variant.
+        """
         made = {name: part.shape.build(np.array(part.size), rng) for name, part in self.parts.items()}
         placed = {name: _placed(shape, self.parts[name]) for name, shape in made.items()}
         every = np.vstack([vertices for vertices, _ in placed.values()])
@@ -57,6 +62,7 @@ class Compound(StrictModel):
         scale, middle = np.asarray(size) / (high - low), (low + high) / 2
 
         def fit(points: FloatArray) -> FloatArray:
+            """Move and stretch points, (N, 3) or (3,), from the parts' own measure into the box [m]."""
             return (points - middle) * scale
 
         windows = _windows([_area(shape) for shape in made.values()])

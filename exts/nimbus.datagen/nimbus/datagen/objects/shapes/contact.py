@@ -28,7 +28,15 @@ def convex_hull(points: FloatArray) -> Piece:
 
 
 def limited_hull(points: FloatArray, *, max_vertices: int = MAX_VERTICES) -> Piece:
-    """Hull of at most ``max_vertices`` points, chosen one by one where the hull so far misses most."""
+    """Build a hull of few points, chosen one by one where the hull so far misses most.
+
+    Args:
+        points: (N, 3) not in one plane [m].
+        max_vertices: Upper bound of the hull's points.
+
+    Returns:
+        (V, 3) points [m] and (F, 3) faces, counter-clockwise from outside.
+    """
     corners = points[np.unique(ConvexHull(points).simplices)]
     if len(corners) <= max_vertices:
         return convex_hull(corners)
@@ -95,7 +103,14 @@ def _best_cuts(cost: FloatArray, pieces: int) -> tuple[list[int], float]:
 
 
 def piece_triangles(pieces: tuple[Piece, ...]) -> tuple[FloatArray, IndexArray]:
-    """All pieces as one mesh."""
+    """Join all pieces into one mesh.
+
+    Args:
+        pieces: (V, 3) points [m] and (F, 3) faces of each.
+
+    Returns:
+        (N, 3) points [m] and (M, 3) faces of all, in the order of the pieces.
+    """
     offsets = np.cumsum([0] + [len(vertices) for vertices, _ in pieces[:-1]])
     faces = [faces + offset for (_, faces), offset in zip(pieces, offsets, strict=True)]
     return np.vstack([vertices for vertices, _ in pieces]), np.vstack(faces).astype(np.int32)

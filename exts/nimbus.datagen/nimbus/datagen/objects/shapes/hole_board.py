@@ -53,7 +53,12 @@ class HoleBoard(StrictModel):
         return self
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """A board of a given width, depth and height [m]."""
+        """Build a board.
+
+        Args:
+            size: (3,) width, depth and height [m].
+            rng: Decides how wide each hole is.
+        """
         size = np.asarray(size, dtype=np.float64)
         low, top = -size[2] / 2, size[2] / 2
         ground = low + min(self.floor, size[2] / 2)

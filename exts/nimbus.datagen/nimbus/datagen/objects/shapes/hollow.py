@@ -52,7 +52,12 @@ class Hollow(StrictModel):
         return self
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """One container of a given outer width, depth and height [m]."""
+        """Build one container.
+
+        Args:
+            size: (3,) outer width, depth and height [m].
+            rng: Random stream of the variant.
+        """
         outer = self._outer(np.asarray(size))
         floor = self.wall if self.base is None else self.base
         inner = _inset(outer, self.wall, floor)

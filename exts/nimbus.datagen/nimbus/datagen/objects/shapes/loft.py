@@ -55,7 +55,12 @@ class Loft(StrictModel):
         return self
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """One variant of a given width, depth and height [m]."""
+        """Build one variant.
+
+        Args:
+            size: (3,) width, depth and height [m].
+            rng: Random stream of the variant.
+        """
         rows = self._rows(size, rng)
         deform = Deformation(self.wear, size, rng)
         if self.smooth:

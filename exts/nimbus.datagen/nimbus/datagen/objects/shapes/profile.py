@@ -45,7 +45,15 @@ def _turn(before: FloatArray, here: FloatArray, after: FloatArray) -> float:
 
 
 def interpolate_spline(rows: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """A smooth curve through the rows: ``count`` points, and the fractional row number of each."""
+    """Lay a smooth curve through the rows.
+
+    Args:
+        rows: (R, D), the first three columns in [m].
+        count: Number of points on the curve.
+
+    Returns:
+        The points (count, D) in the units of the rows, and for each the fractional row number (count,) [rows].
+    """
     from scipy.interpolate import PchipInterpolator
 
     lengths = np.linalg.norm(np.diff(rows[:, :3], axis=0), axis=1)

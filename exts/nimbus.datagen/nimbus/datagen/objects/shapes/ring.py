@@ -33,7 +33,12 @@ class Ring(StrictModel):
     pieces: Annotated[int, Field(ge=2, le=24)] = Field(default=12, description="convex pieces of the whole arc")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """One ring, or part of one."""
+        """Build one ring, or part of one.
+
+        Args:
+            size: (3,) outer width and depth of the whole ring, and height of the tube [m].
+            rng: Random stream of the variant; a ring has nothing random.
+        """
         width, depth, height = (float(extent) for extent in size)
         tube = min(self.thickness, 0.49 * min(width, depth))
         whole = abs(self.arc[1] - self.arc[0]) >= 2 * np.pi - 1e-6

@@ -98,6 +98,14 @@ def smooth_normals(
 
 
 def drop_slivers(vertices: FloatArray, faces: IndexArray) -> IndexArray:
-    """Leave out faces without area, such as those at the pole of a surface of revolution."""
+    """Leave out faces without area, such as those at the pole of a surface of revolution.
+
+    Args:
+        vertices: (N, 3) [m].
+        faces: (M, 3) rows of vertices.
+
+    Returns:
+        (K, 3) faces that are left, K <= M.
+    """
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     return faces[np.linalg.norm(cross, axis=1) > 1e-10]

@@ -62,7 +62,14 @@ class CuroboPlanner(TimedPlanner):
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan a free motion to the nearest of some poses of the tool.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            goals: (4, 4) ``world_T_tool`` each [m].
+            rng: Not used: cuRobo draws its own numbers.
+        """
         start, poses = np.asarray(start_q, dtype=float), [np.asarray(goal, dtype=float) for goal in goals]
         refused = refuse(scene, start)
         if refused is not None:
@@ -72,7 +79,14 @@ class CuroboPlanner(TimedPlanner):
     def plan_joints(
         self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
     ) -> MotionPlan:
-        """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+        """Plan a free motion to a posture.
+
+        Args:
+            scene: Bodies around the arm, and the arm itself.
+            start_q: (J,) first posture [rad or m].
+            goal_q: (J,) last posture [rad or m].
+            rng: Not used: cuRobo draws its own numbers.
+        """
         start, goal = np.asarray(start_q, dtype=float), np.asarray(goal_q, dtype=float)
         for refused in (refuse(scene, start), refuse(scene, goal, is_goal=True)):
             if refused is not None:
@@ -238,7 +252,16 @@ _NEARNESS = (
 
 
 def refuse(scene: PlanningScene, q: FloatArray, *, is_goal: bool = False) -> MotionPlan | None:
-    """Why no motion can begin or end in a posture, found in the simulator's geometry; cuRobo would give no reason."""
+    """Give the reason why no motion can begin or end in a posture; cuRobo would give none.
+
+    Args:
+        scene: Bodies around the arm, and the arm itself, in the simulator's geometry.
+        q: (J,) the posture [rad or m].
+        is_goal: The motion is to end there, not to begin.
+
+    Returns:
+        A plan that failed, or ``None`` when the posture is within its limits and touches nothing.
+    """
     if not scene.within_limits(q):
         return MotionPlan(status=MotionStatus.OUT_OF_LIMITS, detail=np.array2string(q, precision=3))
     with scene.nearer(0.0):

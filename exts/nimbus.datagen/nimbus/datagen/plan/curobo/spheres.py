@@ -32,7 +32,7 @@ class Hull:
 
     @classmethod
     def of(cls, points: FloatArray) -> Hull:
-        """The hull of some points; flat ones are given a thickness of 0.1 mm."""
+        """Make the hull of points (N, 3) [m]; flat ones are given a thickness of 0.1 mm."""
         return _hull(np.ascontiguousarray(points, dtype=float).tobytes())
 
     @classmethod

@@ -26,11 +26,11 @@ class ContentHash:
         self._digests[path] = hashlib.sha256(f"{dtype} {tuple(shape)}".encode())
 
     def extend(self, path: str, rows: NDArray[Any]) -> None:
-        """Add rows to a dataset, in order."""
+        """Add rows (n, ...) to a dataset, in order, in the unit in which it is stored."""
         self._digests[path].update(np.ascontiguousarray(rows).data)
 
     def array(self, path: str, values: NDArray[Any]) -> None:
-        """Add a whole dataset of numbers."""
+        """Add a whole dataset of numbers, of any shape (n, ...), in the unit in which it is stored."""
         self.begin(path, str(values.dtype), values.shape)
         self.extend(path, values)
 

@@ -31,7 +31,7 @@ FAR = np.iinfo(np.uint16).max
 
 
 def millimetres(depth: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Depth [m] as it is stored, rounded to whole millimetres."""
+    """Round depth (..., H, W) [m] to whole millimetres, as it is stored: (..., H, W) [mm]."""
     return np.clip(np.rint(depth * np.float32(1000.0)), 0, FAR).astype(np.uint16)
 
 

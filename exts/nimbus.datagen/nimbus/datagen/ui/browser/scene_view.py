@@ -132,7 +132,8 @@ class SceneView:
 
         Args:
             cameras: As they are before randomization.
-            moved: Called with a camera's name, position [m] and wxyz (OpenGL axes), when it is let go.
+            moved: Called when a camera is let go, with its name, position (3,) in the world frame [m] and unit
+                quaternion wxyz (4,) (OpenGL axes) [no unit].
         """
         self._clear("cameras")
         self._frusta.clear()
@@ -160,7 +161,12 @@ class SceneView:
             self._keep("cameras", frame)
 
     def show_picture(self, camera: str, picture: NDArray[np.uint8]) -> None:
-        """Put what a camera sees into its frustum."""
+        """Put what a camera sees into its frustum.
+
+        Args:
+            camera: Its name.
+            picture: (H, W, 3) sRGB [levels, 0 to 255].
+        """
         if camera in self._frusta:
             self._frusta[camera].image = picture
 
