@@ -32,7 +32,7 @@ def edge_is_free(start: FloatArray, end: FloatArray, is_free: IsFree, *, step: f
     Args:
         start: (J,) posture at one end [rad or m].
         end: (J,) posture at the other end [rad or m].
-        is_free: Reports of a posture (J,) [rad or m] if the arm may be in it.
+        is_free: Predicate of a posture (J,) [rad or m]: true where the arm is free.
         step: Largest distance between the postures that are checked [rad].
     """
     count = int(np.ceil(np.linalg.norm(end - start) / step))
@@ -79,7 +79,7 @@ def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> Flo
 
     Args:
         path: (P, J) postures [rad or m].
-        is_free: Reports of a posture (J,) [rad or m] if the arm may be in it.
+        is_free: Predicate of a posture (J,) [rad or m]: true where the arm is free.
         step: Largest distance between the postures of an edge that are checked [rad].
 
     Returns:
@@ -103,7 +103,7 @@ def shortcut_path(
 
     Args:
         path: (P, J) postures [rad or m].
-        is_free: Reports of a posture (J,) [rad or m] if the arm may be in it.
+        is_free: Predicate of a posture (J,) [rad or m]: true where the arm is free.
         rng: Draws the stretches.
         attempts: Number of stretches that are tried.
         step: Largest distance between the postures of an edge that are checked [rad].

@@ -154,7 +154,7 @@ class TimedPlanner(ABC):
 
         Args:
             waypoints: (P, J) postures of the path [rad or m].
-            is_free: Reports of a posture (J,) [rad or m] if the arm may be in it.
+            is_free: Predicate of a posture (J,) [rad or m]: true where the arm is free.
             spent: Statistics of the query so far.
             min_duration: Least duration of the motion [s].
             goal_index: Number of the goal that the path reaches.
