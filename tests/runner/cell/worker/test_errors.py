@@ -51,7 +51,7 @@ def raised(error: Exception) -> WorkerError:
 
 def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place_first() -> None:
     trouble = raised(RuntimeError("a wheel came off"))
-    assert re.search(r"test_trouble\.py:\d+: RuntimeError: a wheel came off$", trouble.line)
+    assert re.search(r"test_errors\.py:\d+: RuntimeError: a wheel came off$", trouble.line)
     assert trouble.code == 1 and "Traceback" in trouble.traceback
     assert exit_code_of(trouble).line == trouble.line
     assert (
