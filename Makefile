@@ -5,10 +5,13 @@ BIN := .venv/bin
 # Processes of the tests: one more than the cores, for many tests wait for processes of their own.
 WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+# Of `make fuzz`: how many inputs, and from which seed.
+INPUTS ?= 5000
+SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: run quick test test-all short-chaos test-tasks lint format bench extension chaos clean
+.PHONY: short-gpu run quick test test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -24,6 +27,7 @@ test: lint
 # beside the linters, for which one core is enough.
 test-all: .venv/installed-dev
 	$(MAKE) --jobs 2 --output-sync lint short-chaos
+	$(MAKE) --jobs 2 --output-sync short-gpu short-fuzz
 	$(PYTEST) --ignore tests/chaos tests
 
 short-chaos: .venv/installed-dev
@@ -46,9 +50,29 @@ format: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/sort_trash.py
 
+# The renderer and physics on a GPU, or a small form of it with DEVICE=cpu; docs/gpu.md has what ran where.
+DEVICE ?= cuda
+gpu: .venv/installed-dev
+	$(BIN)/python -m benchmarks.gpu --device $(DEVICE) --json out/gpu.json
+
+short-gpu: .venv/installed-dev
+	$(BIN)/python -m benchmarks.gpu --device cpu --json out/gpu.json
+
+# The same for a machine with Python 3.12 and no network: files to carry there, in build/gpu-bundle.
+gpu-bundle: .venv/installed-dev
+	$(BIN)/python -m benchmarks.gpu.bundle
+
+# Damaged and hostile inputs of every sort: each is read, or refused in one line. On two cores
+# with other work (load 10), 2,000 took 24 minutes, so that 5,000 take about an hour there.
+fuzz: .venv/installed-dev
+	$(BIN)/python -m tools.fuzz.run --inputs $(INPUTS) --seed $(SEED)
+
+short-fuzz: .venv/installed-dev
+	$(BIN)/python -m tools.fuzz.run --inputs 2000 --seconds 60 --seed $(SEED)
+
 # A thousand injected faults, in about twenty minutes on two free cores; docs/reliability.md tells of the last one.
 chaos: .venv/installed-dev
-	$(BIN)/python tests/chaos/run.py --json out/chaos.json
+	$(BIN)/python tools/chaos/run.py --json out/chaos.json
 
 extension:
 	$(PYTHON) exts/nimbus.datagen/pack.py

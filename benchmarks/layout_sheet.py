@@ -23,7 +23,7 @@ from nimbus.datagen.execute.planner import settle  # noqa: E402
 from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual  # noqa: E402
-from nimbus.datagen.render.stacked import StackedRenderer  # noqa: E402
+from nimbus.datagen.render.scene_renderer import SceneRenderer  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
 from nimbus.datagen.tasks.plugins import discover_components  # noqa: E402
 from nimbus.datagen.tasks.task import parse_task  # noqa: E402
@@ -36,7 +36,7 @@ def row(text: str, *, columns: int) -> np.ndarray:
     task = parse_task(text)
     assets = load_assets(task)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-    renderer = StackedRenderer(assets.stage, assets.robot, stack=1, extras=False)
+    renderer = SceneRenderer(assets.stage, assets.robot, stack=1, modalities=("rgb",))
     pictures = []
     for index in range(columns):
         physical = draw_physical(task, assets, seed=0, index=index)

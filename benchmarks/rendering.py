@@ -36,7 +36,7 @@ from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
 from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
 from nimbus.datagen.random_streams import generator  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual  # noqa: E402
-from nimbus.datagen.render.stacked import StackedRenderer  # noqa: E402
+from nimbus.datagen.render.scene_renderer import SceneRenderer  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
 from nimbus.datagen.store.episode_file.read import EpisodeFile  # noqa: E402
 from nimbus.datagen.tasks.scene_assets import SceneAssets  # noqa: E402
@@ -87,8 +87,12 @@ def compare(
 ) -> dict[str, Any]:
     """Milliseconds a view by camera, of all renderers in turns, and how often ours is faster."""
     count, cameras = len(states[1]), layout.visual.cameras
-    make = partial(StackedRenderer, assets.stage, assets.robot, stack=count, shadows=shadows)
-    ours = {"nimbus": make(extras=False), "everything": make()}
+    make = partial(SceneRenderer, assets.stage, assets.robot, stack=count, shadows=shadows)
+    ours = {
+        "rgb": make(modalities=("rgb",)),
+        "nimbus": make(modalities=("rgb", "depth", "instance", "semantic")),
+        "everything": make(),
+    }
     opengl = _open_gl(assets, layout, shadows=shadows, simplify=simplify)
     for renderer in ours.values():
         renderer.load(layout)
@@ -110,7 +114,7 @@ def compare(
     return result
 
 
-def _render_cameras(renderer: StackedRenderer, cameras: tuple[Camera, ...], states: States) -> None:
+def _render_cameras(renderer: SceneRenderer, cameras: tuple[Camera, ...], states: States) -> None:
     renderer.cameras = cameras
     renderer.render(*states)
 
@@ -132,7 +136,7 @@ def _open_gl(assets: SceneAssets, layout: Layout, *, shadows: bool, simplify: bo
 
 def set_up_cost(assets: SceneAssets, layout: Layout) -> dict[str, float]:
     """CPU milliseconds to prepare the first, a new and the same episode."""
-    renderer = StackedRenderer(assets.stage, assets.robot)
+    renderer = SceneRenderer(assets.stage, assets.robot)
     first = cpu_ms(lambda: renderer.load(layout), 1)
     looks = layout.visual.surfaces
     fresh = {name: replace(surface, texture_seed=surface.texture_seed + 1) for name, surface in looks.items()}

@@ -29,7 +29,7 @@ from pydantic_core import from_json, to_json  # noqa: E402
 from nimbus.datagen.stages import Planned  # noqa: E402
 from nimbus.runner.cell.transport.channel import Channel, pair  # noqa: E402
 from nimbus.runner.cell.transport.plan_codec import Part, decode, encode  # noqa: E402
-from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable  # noqa: E402
+from nimbus.runner.cell.transport.shared_slots import SharedSlots, SlotTable  # noqa: E402
 from nimbus.runner.cell.worker.heartbeat import HeartbeatPage  # noqa: E402
 from tests.support.synthetic import make_layout, make_rendered, make_trajectory  # noqa: E402
 
@@ -52,20 +52,20 @@ def next_message(channel: Channel, busy: bool) -> dict[str, Any] | None:
     return from_json(content) if content else None
 
 
-def planner(channel: Channel, slab: Slab, parts: list[Part], busy: bool) -> None:
+def planner(channel: Channel, shared_slots: SharedSlots, parts: list[Part], busy: bool) -> None:
     """Writes whenever it is given a slot."""
     while (order := next_message(channel, busy)) is not None:
         begin = time.monotonic_ns()
-        slab.write(order["slot"], order["generation"], parts)
+        shared_slots.write(order["slot"], order["generation"], parts)
         written = time.monotonic_ns() - begin
         channel.send(to_json({"slot": order["slot"], "begin": begin, "write": written}))
 
 
-def renderer(channel: Channel, slab: Slab, busy: bool) -> None:
+def renderer(channel: Channel, shared_slots: SharedSlots, busy: bool) -> None:
     """Reads whatever it is told to."""
     while (order := next_message(channel, busy)) is not None:
         arrived = time.monotonic_ns()
-        content = np.frombuffer(slab.read(order["slot"], order["generation"]), np.uint8)
+        content = np.frombuffer(shared_slots.read(order["slot"], order["generation"]), np.uint8)
         end = time.monotonic_ns()
         assert content[0]
         times = {"hop": end - order["begin"], "write": order["write"], "read": end - arrived}
@@ -85,16 +85,16 @@ def fork(work: Callable[[], None], others: list[Channel]) -> int:
 
 def hops(count: int, *, busy: bool) -> dict[str, np.ndarray]:
     """[us] of each hop, of its write and of its read; this process is the supervisor."""
-    slab, parts = Slab.create(), encode(item())
+    shared_slots, parts = SharedSlots.create(), encode(item())
     to_planner, planner_end = pair()
     to_renderer, renderer_end = pair()
     pids = [
-        fork(lambda: planner(planner_end, slab, parts, busy), [to_planner, to_renderer, renderer_end]),
-        fork(lambda: renderer(renderer_end, slab, busy), [to_planner, to_renderer, planner_end]),
+        fork(lambda: planner(planner_end, shared_slots, parts, busy), [to_planner, to_renderer, renderer_end]),
+        fork(lambda: renderer(renderer_end, shared_slots, busy), [to_planner, to_renderer, planner_end]),
     ]
     planner_end.close()
     renderer_end.close()
-    table, found = SlotTable(slab.slot_count), []
+    table, found = SlotTable(shared_slots.slot_count), []
     cpu = time.process_time()
     for _ in range(count):
         found.append(_hop(table, to_planner, to_renderer, busy))
@@ -108,12 +108,12 @@ def hops(count: int, *, busy: bool) -> dict[str, np.ndarray]:
 
 
 def _hop(table: SlotTable, to_planner: Channel, to_renderer: Channel, busy: bool) -> dict[str, int]:
-    slot = table.grant(1)
+    slot = table.reserve(1)
     assert slot is not None
     to_planner.post(to_json({"slot": slot, "generation": table.generation(slot)}))
     made = next_message(to_planner, busy)
     assert made
-    table.ready(slot)
+    table.mark_ready(slot)
     table.take(slot, 2)
     to_renderer.post(to_json(made | {"generation": table.generation(slot)}))
     done = next_message(to_renderer, busy)
@@ -138,15 +138,15 @@ def pieces() -> dict[str, np.ndarray]:
     made = item()
     parts = encode(made)
     content = b"".join(parts)
-    slab = Slab.create()
-    slab.write(0, 1, parts)
+    shared_slots = SharedSlots.create()
+    shared_slots.write(0, 1, parts)
     page = HeartbeatPage.create(WORKERS)
     stamp = page.writer(5)
     stamp.phase("plan", index=1)
     numbers = iter(range(1 << 40))
     return {
-        "slab write": timed(lambda: slab.write(0, 1, parts), count=100),
-        "slab read": timed(lambda: slab.read(0, 1), count=100),
+        "slot write": timed(lambda: shared_slots.write(0, 1, parts), count=100),
+        "slot read": timed(lambda: shared_slots.read(0, 1), count=100),
         "encode": timed(lambda: encode(made), count=20),
         "decode": timed(lambda: decode(content, made.scene), count=20),
         "stamp": timed(stamp.tick, count=10_000),

@@ -1,7 +1,7 @@
 """K regions of one stage against K separate renders: ``python benchmarks/stacked_stage.py [--sizes 2,8,32]``.
 
 Prints, for each K, how far depth differs, and in how many pixels labels do. The comparison is that of
-``tests/datagen/render/test_stack_layout.py``.
+``tests/datagen/usd/test_stack_layout.py``.
 """
 # What it compares lies in the folder of the renderer's tests.
 # pyright: reportMissingImports=false

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-from tests.chaos import processes  # noqa: E402
+from tools.chaos import processes  # noqa: E402
 
 WORKERS = (2, 2)
 REST_SECONDS = 20.0

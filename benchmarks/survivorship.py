@@ -18,7 +18,7 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 from nimbus.datagen.analysis.yields import find_yields  # noqa: E402
 from nimbus.datagen.store.ledger.ledger import Ledger  # noqa: E402
-from nimbus.runner.cell.serial_run import run_serial  # noqa: E402
+from nimbus.runner.cell.run import run_serial  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
 
 LIBRARY = """\

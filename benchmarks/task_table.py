@@ -96,10 +96,10 @@ def record(item: Planned[SceneAssets], seconds: float) -> Record:
 
 def draw(item: Planned[SceneAssets], path: Path) -> None:
     """One moment of an episode, as the first of its cameras sees it."""
-    from nimbus.datagen.render.stacked import StackedRenderer
+    from nimbus.datagen.render.scene_renderer import SceneRenderer
 
     assets, trajectory = item.scene.assets, item.trajectory
-    renderer = StackedRenderer(assets.stage, assets.robot, stack=1, libraries=tuple(assets.libraries))
+    renderer = SceneRenderer(assets.stage, assets.robot, stack=1, libraries=tuple(assets.libraries))
     renderer.load(item.layouts[0])
     step = int(_MOMENT * trajectory.step_count)
     where = trajectory.body_positions[step : step + 1], trajectory.body_wxyz[step : step + 1]

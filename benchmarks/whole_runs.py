@@ -30,7 +30,7 @@ from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
 from nimbus.datagen.store.ledger.attempt import Attempt  # noqa: E402
 from nimbus.datagen.store.ledger.ledger import Ledger  # noqa: E402
 from nimbus.datagen.tasks.task import task_names  # noqa: E402
-from nimbus.runner.cell.serial_run import run_serial  # noqa: E402
+from nimbus.runner.cell.run import run_serial  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
 from nimbus.runner.checks.replay import replay  # noqa: E402
 from nimbus.runner.commands.estimate import PROBE  # noqa: E402

@@ -16,3 +16,10 @@ checks/      replay, recomputation, certificates
 system/      threads, signals, streams, child processes
 ```
 """
+
+import os
+
+# Threaded BLAS would change the last bits of a plan, whatever the shell says; read when NumPy is first imported.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# USD would start threads of its own, and with them a process cannot be forked; it reports each setting that it obeys.
+os.environ |= {"PXR_WORK_THREAD_LIMIT": "1", "TF_ENV_SETTING_ALERTS_ENABLED": "0"}

@@ -6,20 +6,24 @@ imported.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.errors import InputError, single_line, suggest
+from nimbus.datagen.errors import BUG, InputError, single_line, suggest
+from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.commands import COMMANDS, PANELS
-from nimbus.runner.system.crash import report_crash
-from nimbus.runner.system.standard_streams import drop_output, open_closed_streams, output_complaint
+from nimbus.runner.system.output import write_error, write_out
 
 if TYPE_CHECKING:
     from typer._click.core import Context
 
+OWN = 1
 INTERRUPTED = 130
 _HELP = ("-h", "--help")
 
@@ -38,6 +42,51 @@ exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one lin
 """
 
 
+def open_closed_streams() -> None:
+    """Give what the caller closed (``>&-``) the null device, before a data file takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names in files know more letters than some terminals
+
+
+def drop_output() -> None:
+    """Keep the interpreter from complaining when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def output_complaint(error: Exception) -> str:
+    """Message of a full disk below the output, as writers of files report their own; empty for other errors."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+    return f"{error.filename or 'standard output'}: no space left on device; write it where there is room"
+
+
+def report_crash(error: Exception, *, in_full: bool = False) -> int:
+    """Report an internal error; returns the exit code.
+
+    Args:
+        error: It is being handled.
+        in_full: With the traceback, also where one line names the code that is to blame.
+    """
+    own = user_frame_line(error)
+    if in_full or not own:
+        traceback.print_exception(error)
+    if own:
+        write_error(single_line(own) + "\n")
+    return OWN if own else BUG
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     open_closed_streams()
@@ -48,17 +97,17 @@ def main(words: Sequence[str] | None = None) -> int:
         return code
     except InputError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        sys.stderr.write(single_line(f"{error}{notes}") + "\n")
+        write_error(single_line(f"{error}{notes}") + "\n")
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        write_error("interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away
         drop_output()
         return 1
     except Exception as error:
         if line := output_complaint(error):
-            sys.stderr.write(line + "\n")
+            write_error(line + "\n")
             return 1
         return report_crash(error, in_full="--serial" in words)
 
@@ -95,12 +144,12 @@ def _panels() -> Iterator[str]:
 
 def _obey(words: Sequence[str]) -> int:
     if not words or words[0] in _HELP:
-        sys.stdout.write(help_text())
+        write_out(help_text())
         return 0
     if words[0] == "--version":
         from nimbus.datagen.version import nimbus_version
 
-        sys.stdout.write(f"nimbus {nimbus_version()}\n")
+        write_out(f"nimbus {nimbus_version()}\n")
         return 0
     context = parse_command(words)
     if context is None:

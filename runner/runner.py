@@ -8,10 +8,11 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(CHECKOUT / "exts" / "nimbus.datagen")
 
 from nimbus.runner.cli import main  # noqa: E402
+from nimbus.runner.system.output import write_error  # noqa: E402
 from nimbus.runner.system.requirements_check import requirements_error  # noqa: E402
 
 if __name__ == "__main__":
     if line := requirements_error(sys.argv[1:], checkout=CHECKOUT):
-        sys.stderr.write(line + "\n")
+        write_error(line + "\n")
         sys.exit(2)
     sys.exit(main())

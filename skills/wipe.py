@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import is_resting_on, plan_straight
+from nimbus.datagen.execute.toolkit import find_supports, plan_straight
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -59,7 +59,7 @@ class Wipe(Skill):
         touched = []
         for corner in (corners[0], *corners):
             plan_straight(arm, self._tool(arm, corner, surface - self.press, offset), speed=self.speed, touching=[name])
-            touched.append(bool(is_resting_on(arm, name)))
+            touched.append(bool(find_supports(arm, name)))
         arm.begin("lift")
         plan_straight(arm, self._tool(arm, corners[-1], surface + _ABOVE, offset), touching=[name])
         slid = float(np.linalg.norm((arm.tool_T_held() - held)[:3, 3]))

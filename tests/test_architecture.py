@@ -10,10 +10,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from nimbus.datagen.episode.trajectory import Reason
+from tests.support import ROOT
 from tools.sources import ROOTS, Import, imports, modules, parse
 
 DATAGEN = ROOTS["nimbus.datagen"]
@@ -56,7 +58,7 @@ HEAVY = {
     ),
 }
 """Packages that take long to import: what imports one of them may be imported inside a function."""
-LAZY = ("nimbus.runner.cli", "nimbus.runner.commands", "nimbus.runner.system.threads")
+LAZY = ("nimbus.runner.cli", "nimbus.runner.commands", "nimbus.runner.system.output", "nimbus.runner.system.threads")
 LAZY += ("nimbus.runner.checks", "nimbus.runner.cell.transport.spec", "nimbus.datagen.plan.curobo.server")
 """Modules that import anything inside functions: help and tables start fast, an instance adds its libraries first."""
 LOOSE_FILES = {"nimbus.datagen": 12, "nimbus.runner": 3}
@@ -101,6 +103,14 @@ def test_every_room_has_a_floor():
 def test_few_files_are_loose():
     for prefix, most in LOOSE_FILES.items():
         assert len(list(ROOTS[prefix].glob("*.py"))) <= most, prefix
+
+
+@pytest.mark.parametrize("package", ["datagen", "runner"])
+def test_folders_of_tests_mirror_rooms(package: str):
+    folder, source = ROOT / "tests" / package, ROOTS[f"nimbus.{package}"]
+    rooms = {path.parent.relative_to(folder) for path in folder.rglob("test_*.py")}
+    assert rooms
+    assert not [str(room) for room in rooms if not (source / room / "__init__.py").is_file()]
 
 
 def test_skills_do_not_import_each_other():

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.objects.libraries import open_library
+from tests.support import ROOT
 from tests.support.runs import RUNNER, sound
 
-ROOT = RUNNER.parents[1]
 PAGE = (ROOT / "docs" / "your-own.md").read_text()
 
 
@@ -40,7 +40,7 @@ def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path)
     shell, *_ = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
     bash(shell, project)
     files = re.findall(r"`(own/[\w/.]+)`:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL)
-    assert len(files) == 5
+    assert len(files) == 8
     for name, text in files:
         (project / name).write_text(text)
     printed = [bash(block, project) for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[1:]]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ROOT
 from tests.support.runs import TINY, sound
 
-ROOT = Path(__file__).resolve().parents[1]
 DATAGEN = ROOT / "exts/nimbus.datagen/nimbus/datagen"
 ROOMS = {"datagen", "runner", "skills", "scenes"}
 

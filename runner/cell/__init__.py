@@ -10,7 +10,7 @@ start_run, dispatcher, commit_queue   from the ledger to orders, from results to
 worker_pool, pool_size                workers and their number in each role
 watchdog, fault_handler, disk_guard   hung workers, lost workers, full disks
 incidents, status, plan_slots         folders of faults, status file, plans between workers
-run, serial_run                       a spec in these processes, or in this one
+run                                   a spec in these processes, or in this one
 queue/                                work queue, scheduler, deadlines, poison rule: pure
 transport/                            channel, messages, spec, shared slots, plan codec
 worker/                               fork server, job, main loop, heartbeat

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo
@@ -24,15 +25,15 @@ _GROUP_WAIT = 0.1
 class CommitReceiver(Protocol):
     """Who is told what became of it."""
 
-    def failed(self, handle: WorkerHandle, message: Recorded) -> None:
+    def note_failed(self, handle: WorkerHandle, message: Recorded) -> None:
         """Its attempts are in the ledger."""
         ...
 
-    def stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
+    def note_stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         """It is in the dataset."""
         ...
 
-    def refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
+    def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         """Its file is gone, or the episode was given to somebody else."""
         ...
 
@@ -49,7 +50,7 @@ class CommitQueue:
     def __init__(self, dataset: Dataset, receiver: CommitReceiver, *, load_time: float) -> None:
         self._dataset, self._receiver, self._load_time = dataset, receiver, load_time
         self._failed: deque[tuple[WorkerHandle, Recorded]] = deque()
-        self._written: list[tuple[WorkerHandle, EpisodeWritten]] = []
+        self._written: deque[tuple[WorkerHandle, EpisodeWritten]] = deque()
         self._since = 0.0
         """When the first of those that wait came [s monotonic]."""
 
@@ -84,9 +85,9 @@ class CommitQueue:
             return False
         stored = self._dataset.commit([self._staged(message) for _, message in self._written])
         taken = {attempt.episode_id for attempt in stored}
-        written, self._written = self._written, []
-        for handle, message in written:
-            tell = self._receiver.stored if message.attempt.episode_id in taken else self._receiver.refused
+        while self._written:
+            handle, message = self._written.popleft()
+            tell = self._receiver.note_stored if message.attempt.episode_id in taken else self._receiver.note_refused
             tell(handle, message)
         return True
 
@@ -111,7 +112,7 @@ class CommitQueue:
         waiting = {message.path for _, message in self._written}
         for path in self._dataset.stage.glob(f"*.{handle.pid}.tmp"):
             if path.relative_to(self._dataset.folder).as_posix() not in waiting:
-                path.unlink(missing_ok=True)
+                remove_file(path)
 
     def _wait(self) -> None:
         if self.is_empty:
@@ -121,7 +122,7 @@ class CommitQueue:
         if self._failed:
             self._dataset.record([attempt for _, message in self._failed for attempt in message.attempts])
         while self._failed:
-            self._receiver.failed(*self._failed.popleft())
+            self._receiver.note_failed(*self._failed.popleft())
 
     def _with_load_time(self, attempt: Attempt) -> Attempt:
         load, self._load_time = self._load_time, 0.0

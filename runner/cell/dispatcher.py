@@ -1,4 +1,4 @@
-"""The dispatcher: gives orders to free workers, and follows what they made until it is settled."""
+"""Dispatcher of a run: orders for idle workers, their results, and the leases of lost workers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import TimeSpan
 from nimbus.runner.cell.commit_queue import CommitQueue
 from nimbus.runner.cell.plan_slots import PlanSlots, spill_path
-from nimbus.runner.cell.queue import backlog
 from nimbus.runner.cell.queue.deadlines import Deadlines
 from nimbus.runner.cell.queue.lease import Lease, Role, Settled
 from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Snapshot, choose
 from nimbus.runner.cell.queue.throughput import Throughput
 from nimbus.runner.cell.queue.work_queue import WorkQueue
+from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.messages import (
     EpisodeWritten,
     Idle,
@@ -38,23 +38,23 @@ from nimbus.runner.monitor.progress import Progress, line, stored_of
 from nimbus.runner.monitor.span_sampler import SpanSampler, Stay
 
 _RISK = 0.2
-"""Share of the groups of orders in which a worker may die, by how often leases end so: a part of each is made again."""
+"""Largest probability that the worker dies within a group of orders; the rest of its group is then made again."""
 
 
 class Dispatcher:
-    """Knows what every worker has to do, and puts what they made into the dataset.
+    """Assigns leases to workers and passes their results to the commit queue.
 
     Args:
         spec: The run.
         dataset: Opened by this process, which alone writes it.
         pool: The workers.
-        slots: Of the worker pool's slab.
-        evidence: Told of leases that ended well.
-        deadlines: Told how long phases took.
-        progress: Told what was made.
-        has_planner: Planning is a role of its own.
-        missing: Indices of which something is to be made.
-        load_time: [s] CPU that loading took, for all workers; the first attempt tells of it.
+        slots: Allocation table of the pool's shared slots.
+        evidence: Counts the leases that ended well.
+        deadlines: Learns from the durations of phases.
+        progress: Status and events of the run.
+        has_planner: Planning is a separate role.
+        missing: Number of indices with an unsettled variant.
+        load_time: CPU time of loading [s]; recorded with the first attempt.
         run: Number of the run in the ledger.
     """
 
@@ -76,26 +76,27 @@ class Dispatcher:
         self.spec, self.dataset, self.pool = spec, dataset, pool
         self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
         self.has_planner = has_planner
-        self.work = WorkQueue(backlog.missing(dataset.ledger, spec), total=missing, has_planner=has_planner)
-        self.pace = Throughput()
-        self._run, self._thinner = run, SpanSampler(started=time.time())
-        self.places = PlanSlots(dataset.folder, slots)
+        self.work = WorkQueue(missing_work(dataset.ledger, spec), total=missing, has_planner=has_planner)
+        self.throughput = Throughput()
+        self._run, self._sampler = run, SpanSampler(started=time.time())
+        self.plan_slots = PlanSlots(dataset.folder, slots)
         self.commits = CommitQueue(dataset, self, load_time=load_time)
         self.switches = 0
         self.orders = 0
-        """Given so far."""
+        """Orders given so far."""
         self.results = 0
-        """Plans, rejections and commits so far: the run gets somewhere."""
+        """Plans, rejections and commits so far; the supervisor takes their growth for progress."""
         self._changes = 0
-        """Times that there may have been something new for those who had nothing to do."""
-        self._told: dict[int, set[int]] = {}
-        self._buried: set[int] = set()
-        """Workers that went while something of theirs waited for room on the disk."""
+        """Revision of the available work; an idle worker is considered again when it has grown."""
+        self._reported: dict[int, set[int]] = {}
+        """Attempts that the progress has counted, by index."""
+        self._lost_workers: set[int] = set()
+        """Workers that ended while a result of theirs waited in the commit queue."""
 
     # Orders
 
     def give(self, handle: WorkerHandle) -> bool:
-        """Give an idle worker something to do; False when there is nothing for it now."""
+        """Give an idle worker orders; False when no work fits it now."""
         if handle.idle_at == self._changes:
             return False
         lease = self._lease_for(handle)
@@ -104,6 +105,7 @@ class Dispatcher:
             return False
         leases = [lease, *self._more_like(lease, handle)]
         if not self.orders:
+            self.progress.end_phase("workers")
             self.progress.ready()
             self.progress.activity("making the first episodes")
         self.orders += len(leases)
@@ -112,57 +114,59 @@ class Dispatcher:
             self.switches += 1
             self.progress.tell(f"worker {handle.number}: {handle.role} becomes {lease.role}", kind="role")
             handle.role = lease.role
-        handle.solo = lease.index if handle.is_fresh else None
+        handle.only_index = lease.index if handle.is_fresh else None
         handle.is_idle, handle.orders = False, handle.orders + len(leases)
         handle.ordered, handle.ordered_as = time.monotonic(), lease.role
         orders = tuple(self._order(each, handle) for each in leases)
         plans = lease.role is Role.PLANNER or not self.has_planner
-        self.pool.say(handle, PlanOrder(orders=orders) if plans else RenderOrder(orders=orders))
+        self.pool.send(handle, PlanOrder(orders=orders) if plans else RenderOrder(orders=orders))
         return True
 
     def reconsider(self) -> None:
-        """Ask again who had nothing to do: what there is to do has changed, or who is there to do it.
+        """Make :meth:`give` consider idle workers again, after a change of the work or of the workers.
 
-        Called with each change that matters at once; the run loop's tick calls it for all others.
+        Called at each change that matters at once; the run loop's tick calls it for all others.
         """
         self._changes += 1
 
     def stop_worker(self, handle: WorkerHandle) -> None:
-        """Let an idle worker leave."""
+        """Order an idle worker to exit."""
         handle.stopped, handle.is_idle = True, False
-        self.pool.say(handle, Stop())
+        handle.ordered = time.monotonic()
+        self.pool.send(handle, Stop())
 
     def _lease_for(self, handle: WorkerHandle) -> Lease | None:
-        if handle.is_fresh and (solo := self.work.next_isolated(handle.number)):
-            return solo
+        only = Role(handle.role) if self.has_fixed_roles else None
+        if handle.is_fresh and (isolated := self.work.next_isolated(handle.number, role=only)):
+            return isolated
         if not self.has_planner:
             return self.work.next_render(handle.number)
         plans = handle.role == Role.PLANNER
-        # As choose() says, but the whole cell need not be looked at for it.
+        # The same as choose() gives, without a snapshot of the cell.
         if own := self._next_plan(handle) if plans else self.work.next_render(handle.number):
             return own
-        has_other = self.work.has_plan if plans else self._plan_places > 0 and self.work.has_pending
-        if self.spec.resources.fixed_roles or not has_other:
+        has_other = self.work.has_plan if plans else self._free_plan_slots > 0 and self.work.has_pending
+        if self.has_fixed_roles or not has_other:
             return None
-        switch = 0.0 if len(handle.roles) > 1 else self.pace.switch_seconds
+        switch = 0.0 if len(handle.roles) > 1 else self.throughput.switch_seconds
         choice = choose(FreeWorker(Role(handle.role), switch, switch_once=True), self.snapshot())
         if choice is Choice.PLAN:
             return self._next_plan(handle)
         return self.work.next_render(handle.number) if choice is Choice.RENDER else None
 
     def _more_like(self, lease: Lease, handle: WorkerHandle) -> list[Lease]:
-        """What a worker gets beside a lease, where they are so short that it would mostly wait for the next one.
+        """Add leases to a lease, where work is so short that the worker would mostly wait for the next order.
 
-        No more than its share of what waits, so that its colleagues find some, and the fewer, the more workers die. The
-        first order of a role comes alone, as it builds what the others need.
+        At most the worker's share of the waiting work, and fewer when workers die often. The first order of a role
+        comes alone, because it builds what later orders reuse.
         """
-        most = min(self.pace.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
-        if most <= 1 or lease.solo or lease.role not in handle.roles or self.evidence.deaths(lease.index):
+        most = min(self.throughput.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
+        if most <= 1 or lease.is_isolated or lease.role not in handle.roles or self.evidence.deaths(lease.index):
             return []
         counts = self.work.counts
         colleagues = sum(each.role == lease.role and each is not handle for each in self.pool)
         if lease.role is Role.PLANNER:
-            waiting = min(counts.pending, self._plan_places - 1)  # the first one's place is not taken yet
+            waiting = min(counts.pending, self._free_plan_slots - 1)  # the first lease's slot is not reserved yet
         else:
             waiting = counts.planned if self.has_planner else counts.pending
         draw = self.work.next_plan if lease.role is Role.PLANNER else self.work.next_render
@@ -170,34 +174,39 @@ class Dispatcher:
         return [each for each in more if each]
 
     def _next_plan(self, handle: WorkerHandle) -> Lease | None:
-        return self.work.next_plan(handle.number) if self._plan_places > 0 else None
+        return self.work.next_plan(handle.number) if self._free_plan_slots > 0 else None
 
     @property
-    def _plan_places(self) -> int:
-        """Where further plans can go."""
-        spill = self.spec.resources.spill - self.places.file_count if self.spec.resources.fixed_roles else 0
-        return self.places.free_count + max(0, spill)
+    def _free_plan_slots(self) -> int:
+        """Number of further plans that slots and spill files can hold."""
+        spill = self.spec.resources.spill - self.plan_slots.file_count if self.spec.resources.fixed_roles else 0
+        return self.plan_slots.free_count + max(0, spill)
+
+    @property
+    def has_fixed_roles(self) -> bool:
+        """Workers keep the role that they start with: not where there is only one."""
+        return self.has_planner and self.spec.resources.fixed_roles
 
     def snapshot(self) -> Snapshot:
-        """The cell as the schedule sees it."""
+        """Counts and durations that the scheduler decides by."""
         counts = self.work.counts
         roles = [handle.role for handle in self.pool if not handle.stopped]
         return Snapshot(
             pending=counts.pending,
             planning=counts.planning,
             ready=counts.planned,
-            free_slots=self._plan_places,
-            slots=self.places.slot_count,
+            free_slots=self._free_plan_slots,
+            slots=self.plan_slots.slot_count,
             planners=roles.count(Role.PLANNER),
             renderers=roles.count(Role.RENDERER),
-            plan_seconds=self.pace.seconds(Role.PLANNER),
-            render_seconds=self.pace.seconds(Role.RENDERER),
-            plan_yield=self.pace.plan_yield,
-            fixed=self.spec.resources.fixed_roles,
+            plan_seconds=self.throughput.seconds(Role.PLANNER),
+            render_seconds=self.throughput.seconds(Role.RENDERER),
+            plan_yield=self.throughput.plan_yield,
+            fixed=self.has_fixed_roles,
         )
 
     def _order(self, lease: Lease, handle: WorkerHandle) -> Order:
-        self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(handle.seat))
+        self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(handle.row))
         slot, generation, spill = self._place(lease, handle)
         return Order(
             index=lease.index,
@@ -211,18 +220,18 @@ class Dispatcher:
         )
 
     def _place(self, lease: Lease, handle: WorkerHandle) -> tuple[int, int, str]:
-        """Slot, its generation and file of a plan that is to be made or shown; the file is one slot's substitute."""
+        """Slot, generation and spill file of an order's plan; the file stands in for a slot."""
         if lease.place is None:
-            slot, generation = self.places.grant(handle.number, lease.index) if self.has_planner else (-1, 0)
+            slot, generation = self.plan_slots.reserve(handle.number, lease.index) if self.has_planner else (-1, 0)
             return slot, generation, spill_path(lease.index, lease.number)
         if isinstance(lease.place, str):
             return -1, 0, lease.place
-        return lease.place, self.places.take(lease.place, handle.number), ""
+        return lease.place, self.plan_slots.take(lease.place, handle.number), ""
 
-    # What comes back
+    # Results
 
     def take(self, handle: WorkerHandle, message: Any) -> None:
-        """Take in a worker's message."""
+        """Process a worker's message."""
         match message:
             case Idle():
                 self._take_idle(handle, message)
@@ -239,93 +248,97 @@ class Dispatcher:
         self._take_times(handle, message)
         if handle.ordered_as and (count := message.done - handle.done) > 0:
             role = Role(handle.ordered_as)
-            self.pace.took(role, message.seconds, count=count, is_first=role not in handle.roles)
+            self.throughput.record(role, message.seconds, count=count, is_first=role not in handle.roles)
             handle.done = message.done
         if message.done < handle.orders:
-            return  # said before the last order came
+            return  # sent before the last order arrived
         handle.is_idle, handle.flushing, handle.roles = True, message.flushing, message.roles
         if not message.flushing:
             self._end_without_result(handle)
 
     def _end_without_result(self, handle: WorkerHandle) -> None:
-        """Where components gave nothing for an episode, that is as good as a death."""
+        """End a worker whose components gave no result for an episode; it counts as a death."""
         if not (held := self.work.held_by(handle.number)):
             return
         waiting = self.commits.indices
         for lease in held:
             if lease.index not in waiting:
-                handle.trouble = f"episode {lease.index} came to no result"
-                handle.is_idle = False  # it is to get nothing else before it is gone
-                self.pool.kill(handle, why=handle.trouble)
+                handle.unfinished = lease.index
+                handle.is_idle = False  # no further orders before it ends
+                self.pool.kill(handle, why=f"episode {lease.index} came to no result")
                 return
 
     def _take_written(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
         place = self.work.rendered(message.index, message.attempt.variant, lease=message.lease)
         if place is not None:
-            if not self.places.free_count:
+            if not self.plan_slots.free_count:
                 self.reconsider()
-            self.places.free(place)
+            self.plan_slots.free(place)
         self.commits.store(handle, message)
 
     def _take_plan(self, handle: WorkerHandle, message: PlanMade) -> None:
         self.reconsider()
-        place = self.places.filled(handle.number, message.index, message.lease, in_file=message.spilled)
+        place = self.plan_slots.mark_ready(handle.number, message.index, message.lease, in_file=message.spilled)
         if self.work.planned(message.index, place, lease=message.lease):
             self._ended_well(handle, message.index, Role.PLANNER)
-            self.pace.planned(True)
+            self.throughput.planned(True)
         else:
-            self.places.free(place)
+            self.plan_slots.free(place)
 
     def _take_times(self, handle: WorkerHandle, message: Times) -> None:
         for phase, gap, total in message.gaps:
             self.deadlines.observe(phase, gap, total)
         if message.spans:
-            self._note(handle, self._thinner.take(str(handle.seat), message.spans))
+            self._note(handle, self._sampler.take(str(handle.row), message.spans))
 
     def _note(self, handle: WorkerHandle, spans: Iterable[Stay]) -> None:
-        seat, run = str(handle.seat), self._run
-        self.dataset.spans(TimeSpan(run=run, worker=seat, stage=stage, idx=-1, begin=a, end=b) for stage, a, b in spans)
+        row, run = str(handle.row), self._run
+        self.dataset.spans(TimeSpan(run=run, worker=row, stage=stage, idx=-1, begin=a, end=b) for stage, a, b in spans)
 
-    # What has become of it, as the commit queue tells
+    # Called by the commit queue
 
-    def failed(self, handle: WorkerHandle, message: Recorded) -> None:
-        """Failed attempts are in the ledger."""
+    def note_failed(self, handle: WorkerHandle, message: Recorded) -> None:
+        """Follow up failed attempts that were written into the ledger."""
         self.reconsider()
         held = self.work.held_by(handle.number)
         role = next((lease.role for lease in held if lease.index == message.index), Role.RENDERER)
         for attempt in message.attempts:
-            self._tell(attempt)
+            self._report(attempt)
             if attempt.final and self._settle(attempt, Settled.REJECTED, handle, role) and role is Role.PLANNER:
-                self.places.withdraw(handle.number, attempt.idx)
-                self.pace.planned(False)
-        self._take_rest(handle, message.index)
+                self.plan_slots.withdraw(handle.number, attempt.idx)
+                self.throughput.planned(False)
+        self._return_rest(handle, message.index)
 
-    def stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """An episode is in the dataset."""
+    def note_stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
+        """Follow up an episode that was committed."""
         self.reconsider()
-        self._tell(message.attempt)
+        self._report(message.attempt)
         self._settle(message.attempt, Settled.STORED, handle, Role.RENDERER)
-        self._take_rest(handle, message.index)
+        self._return_rest(handle, message.index)
 
-    def refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """An episode's file is gone, or it was given to somebody else: unless that one has it, it is made again."""
+    def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
+        """Follow up an episode whose file is gone or whose lease another worker has; that lease stays."""
         self.reconsider()
-        self.work.lost(handle.number, index=message.index)
+        self._return_rest(handle, message.index)
 
-    def _take_rest(self, handle: WorkerHandle, index: int) -> None:
-        """What a worker that is gone did not come to, of an episode that waited for room, is for others to make."""
-        if handle.number in self._buried:
+    def _return_rest(self, handle: WorkerHandle, index: int) -> None:
+        """Return what is left of a lease, once nothing more comes of it: lost or refused variants.
+
+        While the worker makes further variants, it reads the slot of their plan.
+        """
+        has_ended = handle.number in self._lost_workers or self.work.is_written(index)
+        if has_ended and index not in self.commits.indices:
             self.work.lost(handle.number, index=index)
 
     @property
     def is_done(self) -> bool:
-        """Everything asked for is settled and committed."""
+        """All requested episodes are settled and committed."""
         return self.work.finished and self.commits.is_empty
 
-    # What is lost
+    # Losses
 
-    def lost(self, handle: WorkerHandle) -> tuple[Lease, ...]:
-        """Take back what a worker had that is gone."""
+    def take_back(self, handle: WorkerHandle) -> tuple[Lease, ...]:
+        """Take back the leases and slots of a worker that ended."""
         self.reconsider()
         with suppress(StorageError):  # tried again later
             self.commits.commit()
@@ -333,37 +346,40 @@ class Dispatcher:
         held = self.work.held_by(handle.number)
         leases = tuple(lease for lease in held if lease.index not in waiting)
         if len(leases) < len(held):
-            self._buried.add(handle.number)
+            self._lost_workers.add(handle.number)
         for lease in leases:
             self.work.lost(handle.number, index=lease.index)
-        self.places.reclaim(handle.number, leases)
+        self.plan_slots.reclaim(handle.number, leases)
         self.commits.forget_begun(handle)
-        self._note(handle, self._thinner.rest(str(handle.seat)))
+        self._note(handle, self._sampler.rest(str(handle.row)))
         return leases
 
     def replan(self, index: int) -> None:
-        """Make a plan anew that cannot be read."""
+        """Queue an episode for planning again, because its plan cannot be read."""
         self.reconsider()
-        self.places.free(self.work.replan(index))
+        self.plan_slots.free(self.work.replan(index))
 
     def quarantine(self, index: int, variants: tuple[int, ...], evidence: dict[str, Any]) -> None:
-        """Give an episode up."""
+        """Give an episode up as poison; it is not tried again.
+
+        Raises:
+            StorageError: The ledger does not take it; nothing has changed.
+        """
         self.reconsider()
         self.dataset.quarantine(index, variants, evidence=evidence)
-        self.places.free(self.work.drop(index))
+        self.evidence.remove(index)
+        self.plan_slots.free(self.work.drop(index))
         self.progress.update(quarantined=self.progress.status.quarantined + len(variants))
         deaths = evidence.get("evidence") or "it killed workers"
         self.progress.tell(f"episode {index} given up: {deaths}", kind="quarantine")
 
-    # Helpers of the above
-
     def _settle(self, attempt: Attempt, kind: Settled, handle: WorkerHandle, role: Role) -> bool:
-        """A variant is done with; whether that was the last one of its episode."""
+        """Settle a variant; True when it was the last of its episode."""
         place = self.work.settled(attempt.idx, attempt.variant, kind)
         if not self.work.is_complete(attempt.idx):
             return False
-        self.places.free(place)
-        self._told.pop(attempt.idx, None)
+        self.plan_slots.free(place)
+        self._reported.pop(attempt.idx, None)
         self._ended_well(handle, attempt.idx, role)
         self.evidence.forget(attempt.idx)
         return True
@@ -374,9 +390,9 @@ class Dispatcher:
         handle.backoff.result()
         self.evidence.record_lease(index, role)
 
-    def _tell(self, attempt: Attempt) -> None:
-        told = self._told.setdefault(attempt.idx, set())
+    def _report(self, attempt: Attempt) -> None:
+        reported = self._reported.setdefault(attempt.idx, set())
         stored = stored_of(attempt)
-        self.progress.add(stored, is_new=attempt.attempt not in told)
+        self.progress.add(stored, is_new=attempt.attempt not in reported)
         self.progress.tell(line(stored, self.progress.status))
-        told.add(attempt.attempt)
+        reported.add(attempt.attempt)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.incidents import write_incident
@@ -26,7 +27,7 @@ class FaultHandler:
 
     Args:
         dispatcher: Takes back what they had.
-        pool: Where their stamps and logs are.
+        pool: Holds their heartbeats and logs.
         evidence: Which episodes are poison.
         circuit: Whether starting workers leads anywhere.
         task_text: For the folders of incidents.
@@ -55,34 +56,35 @@ class FaultHandler:
         """Where the last fault is described, below the dataset's folder."""
 
     def handle_exit(self, handle: WorkerHandle, how: str) -> float:
-        """A worker is gone; [s] to wait before its seat is taken again.
+        """Handle the end of a worker; [s] to wait before its row is taken again.
 
         Args:
             handle: Which.
             how: How its process ended.
         """
-        reading = self._pool.stamps.snapshot(handle.seat)
-        leases = self._dispatcher.lost(handle)
+        reading = self._pool.heartbeats.snapshot(handle.row)
+        leases = self._dispatcher.take_back(handle)
         is_planned = (handle.stopped or handle.retiring) and how == "exit code 0" and not leases
         if is_planned or _is_disk(handle):
             if handle.retiring:
                 self.recycled += 1
                 self._tell(f"worker {handle.number} left: {handle.retiring}", kind="workers")
-            handle.log.unlink(missing_ok=True)
+            remove_file(handle.log)
             return 0.0
         kind, detail = _kind(handle, how)
         phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
-        charged = [lease for lease in leases if lease.index == reading.index] or list(leases[:1])
+        index = reading.index if handle.unfinished is None else handle.unfinished
+        charged = next((lease for lease in leases if lease.index == index), None)
         self._report(handle, kind, detail, phase, charged)
-        handle.log.unlink(missing_ok=True)  # its end is in the incident
+        remove_file(handle.log)  # its end is in the incident
         if self._dispatcher.results > self._results:  # somebody gave one since the last worker ended
             self._results = self._dispatcher.results
             self._circuit.result()
         if not handle.results:
-            suspected = any(self._evidence.deaths(lease.index) for lease in charged)
+            suspected = charged is not None and self._evidence.deaths(charged.index) > 0
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
-        for lease in charged:
-            self._charge(handle, lease, phase)
+        if charged:
+            self._charge(handle, charged, phase)
         return handle.backoff.died()
 
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
@@ -94,18 +96,18 @@ class FaultHandler:
             Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
         )
 
-    def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: list[Lease]) -> None:
+    def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: Lease | None) -> None:
         self.counts[kind] += 1
-        index, number = (charged[0].index, charged[0].number) if charged else (-1, 0)
+        index, number = (charged.index, charged.number) if charged else (-1, 0)
         log = self._pool.tail(handle)
-        trace = handle.trouble.traceback if isinstance(handle.trouble, WorkerError) else ""
+        trace = handle.trouble.traceback if handle.trouble else ""
         path = self._incident(
             kind, detail, worker=handle.number, phase=phase, index=index, lease=number, stack=trace or log, log_tail=log
         )
         fault = Fault(
             time=time.time(),
             run=self._run,
-            worker=str(handle.seat),
+            worker=str(handle.row),
             kind=kind,
             phase=phase,
             idx=index,
@@ -122,15 +124,17 @@ class FaultHandler:
         self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
 
     def _charge(self, handle: WorkerHandle, lease: Lease, phase: str) -> None:
-        trouble = handle.trouble if isinstance(handle.trouble, WorkerError) else WorkerError(sort="", line="")
-        alone = handle.solo == lease.index
-        self._evidence.record_death(lease.index, handle.number, phase, role=lease.role, solo=alone, same=trouble.same)
+        trouble = handle.trouble or WorkerError(sort="", line="")
+        is_alone = handle.only_index == lease.index
+        self._evidence.record_death(
+            lease.index, handle.number, phase, role=lease.role, is_isolated=is_alone, same=trouble.same
+        )
         if trouble.sort == "lost_plan":
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
-        if verdict.action is Action.RETRY_SOLO:
+        if verdict.action is not Action.RETRY:  # also before a quarantine, which a full disk may refuse
             self._dispatcher.work.isolate(lease.index)
-        elif verdict.action is Action.QUARANTINE:
+        if verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
             self._dispatcher.quarantine(lease.index, lease.variants, evidence)
             status = self._dispatcher.progress.status
@@ -148,15 +152,13 @@ class FaultHandler:
 
 
 def _is_disk(handle: WorkerHandle) -> bool:
-    return isinstance(handle.trouble, WorkerError) and handle.trouble.sort == "storage"
+    return handle.trouble is not None and handle.trouble.sort == "storage"
 
 
 def _kind(handle: WorkerHandle, how: str) -> tuple[str, str]:
     """Name of a fault, and one line about it."""
-    if isinstance(handle.trouble, WorkerError):
-        return handle.trouble.sort, handle.trouble.line
     if handle.trouble:
-        return "no_result", str(handle.trouble)
+        return handle.trouble.sort, handle.trouble.line
     if handle.ending:
-        return "hang", handle.ending
+        return "hang" if handle.unfinished is None else "no_result", handle.ending
     return re.sub(r"[^a-z0-9]+", "_", how.removeprefix("killed by ").lower()), how

@@ -6,9 +6,14 @@ import json
 import logging
 import os
 import re
-import shutil
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+
+import nimbus
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import make_subfolder, remove_tree, write_new
 
 _log = logging.getLogger(__name__)
 
@@ -17,6 +22,8 @@ KEPT = 200
 _LONGEST_TEXT = 256 << 10
 """Letters of a file; of a longer text the end is kept."""
 _ATTEMPTS = 100
+PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
+"""Folder that the package lies in."""
 
 
 def write_incident(
@@ -69,18 +76,19 @@ def write_incident(
     try:
         made = _new_folder(folder / "incidents", time.strftime("%Y%m%d-%H%M%S", time.gmtime(now)), kind)
         for name, text in texts.items():
-            (made / name).write_text(text, encoding="utf-8", errors="backslashreplace")
+            write_new(made / name, _portable(text, folder).encode(errors="backslashreplace"))
         _forget_oldest(folder / "incidents")
-    except OSError as error:
+    except (OSError, InputError) as error:
         _log.warning("cannot write an incident (%s of worker %d): %s", kind, worker, error)
         if made:
-            shutil.rmtree(made, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(made)
         return None
     return made
 
 
 def _new_folder(incidents: Path, moment: str, kind: str) -> Path:
-    incidents.mkdir(exist_ok=True)
+    make_subfolder(incidents)
     word = re.sub(r"[^A-Za-z0-9_]+", "_", kind)[:40] or "fault"
     taken = [_order(name)[1] for name in os.listdir(incidents) if name.startswith(f"{moment}-")]
     first = max(taken, default=0) + 1
@@ -104,4 +112,15 @@ def _forget_oldest(incidents: Path) -> None:
     """Remove all but the newest; what has another kind of name is somebody else's."""
     ours = sorted((name for name in os.listdir(incidents) if _order(name)[0]), key=_order)
     for name in ours[:-KEPT]:
-        shutil.rmtree(incidents / name, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(incidents / name)
+
+
+def _portable(text: str, folder: Path) -> str:
+    """Shorten this machine's own folders, which name its users: a dataset is passed on with its incidents."""
+    home = os.path.expanduser("~")
+    places = {str(folder): ".", str(PACKAGE_FOLDER): "<nimbus>", sys.prefix: "<python>", sys.base_prefix: "<python>"}
+    places |= {home: "~"} if len(home) > 1 else {}
+    for place in sorted(places, key=len, reverse=True):
+        text = re.sub(rf"{re.escape(place)}(?=[/\"':\s]|$)", places[place], text)
+    return text

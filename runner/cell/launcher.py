@@ -14,13 +14,18 @@ import nimbus
 from nimbus.runner.cell.transport.channel import pair
 from nimbus.runner.cell.transport.messages import Alive, Ended, from_bytes
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system.processes import LAUNCHER, sweep
-from nimbus.runner.system.signals import Interruption
+from nimbus.runner.system.output import write_error
+from nimbus.runner.system.processes import LAUNCHER, Interruption, is_in_kernel, sweep
 
 _POLL = 0.1
 """[s]"""
-_SILENCE = 120.0
-"""[s] A supervisor whose loop says nothing for so long is ended; a machine that sleeps is no reason."""
+_SILENCE = 8.0
+"""[s] A supervisor whose loop is silent for so long is ended; it sends a beat each second. A machine that sleeps is no
+reason, and neither is what it asked patience for."""
+_STARTING = 120.0
+"""[s] A supervisor may take to its first beat: a busy machine, packages on a network disk."""
+_DISK = 120.0
+"""[s] It may wait for a disk: the kernel does not let it go before, killed or not."""
 _DEATHS = 5
 """A supervisor that dies so often without anything stored in between is not started again."""
 
@@ -42,8 +47,10 @@ class _Supervisor:
         )
         theirs.close()
         self.channel.send(spec.to_text().encode())
-        self.heard = time.monotonic()
+        self.heard = time.monotonic() + _STARTING - _SILENCE
         self.ended: Ended | None = None
+        self.silence = 0.0
+        """[s] For which it was silent when it was ended as hung; 0: it was not."""
 
     def listen(self) -> None:
         """Take what it says, for a moment."""
@@ -58,6 +65,15 @@ class _Supervisor:
                 self.ended = ended
             case Alive(patience=patience):
                 self.heard += patience
+
+    def is_hung(self, now: float) -> bool:
+        """Check whether its loop has been silent for too long.
+
+        Args:
+            now: [s] of the monotonic clock.
+        """
+        silence = now - self.heard
+        return silence > (_DISK if silence > _SILENCE and is_in_kernel(self.process.pid) else _SILENCE)
 
     def kill(self) -> None:
         """End it at once; its workers die with it."""
@@ -100,6 +116,8 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
             if deaths >= _DEATHS:
                 what = f"the supervisor died {deaths} times in a row ({_death(supervisor.process.returncode)})"
                 return Ended(code=1, state="failed", line=what)
+            if supervisor.silence:
+                write_error(f"the supervisor was silent for {supervisor.silence:.0f} s: ended, and replaced\n")
             time.sleep(min(10.0, 0.25 * 2 ** (deaths - 1)) if deaths > 1 else 0.0)
 
 
@@ -117,7 +135,8 @@ def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable
         if interruption.requested and not asked:
             supervisor.process.send_signal(signal.SIGTERM)
             asked = True
-        if now - supervisor.heard > _SILENCE:
+        if supervisor.is_hung(now):
+            supervisor.silence = now - supervisor.heard
             supervisor.kill()
     while supervisor.ended is None and supervisor.channel.poll(0):
         if (received := supervisor.channel.receive()) is None:

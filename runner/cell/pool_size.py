@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from nimbus.datagen.machine import usable_cores
@@ -24,14 +25,17 @@ Split = tuple[int, int]
 
 
 def first_split(spec: CellSpec, *, has_planner: bool) -> Split:
-    """Planners and renderers to start with."""
-    if spec.instances.executable and not spec.resources.workers:
+    """Planners and renderers to start with; renderers only where planning is no separate role."""
+    if workers := spec.resources.workers:
+        return workers if has_planner else (0, sum(workers))
+    return _automatic_split(spec, usable_cores(), has_planner=has_planner)
+
+
+def _automatic_split(spec: CellSpec, cores: int, *, has_planner: bool) -> Split:
+    """Workers for all cores: one instance of Isaac Sim for each GPU, or renderers on the CPU."""
+    if spec.instances.executable:
         gpus = len(spec.instances.gpus)
-        return max(1, usable_cores() - gpus), gpus
-    return spec.resources.workers or _split(usable_cores(), has_planner=has_planner)
-
-
-def _split(cores: int, *, has_planner: bool) -> Split:
+        return max(1, cores - gpus), gpus
     return default_split(cores, *_TYPICAL) if has_planner else (0, cores)
 
 
@@ -51,22 +55,22 @@ class PoolSizer:
         """Number of the last wish that was followed."""
         self._spec, self._pool, self._dispatcher = spec, pool, dispatcher
         self._progress = dispatcher.progress
-        self._seat_free_at: dict[int, float] = {}
-        self._follows_cores = spec.resources.workers is None and not spec.instances.executable
+        self._row_free_at: dict[int, float] = {}
+        self._follows_cores = spec.resources.workers is None
         self._cores = usable_cores()
         self._next_look = 0.0
         self._wishes = Path(spec.folder) / FILE_NAME
         self._seen = 0
         self._tell()
 
-    def rest(self, seat: int, until: float) -> None:
-        """Leave a seat empty for a while.
+    def rest(self, row: int, until: float) -> None:
+        """Leave a row empty for a while.
 
         Args:
-            seat: Which.
+            row: Which.
             until: [s] of the monotonic clock.
         """
-        self._seat_free_at[seat] = until
+        self._row_free_at[row] = until
 
     def look(self, now: float) -> None:
         """See whether another split is wanted, or the cores are others.
@@ -93,28 +97,32 @@ class PoolSizer:
             now: [s] of the monotonic clock.
         """
         lacking = self._lacking()
-        for role, seat in zip(lacking, self._pool.free_seats()[: len(lacking)], strict=False):
+        for role, row in zip(lacking, self._pool.free_rows()[: len(lacking)], strict=False):
             if role == Role.RENDERER and self._pool.instance_starts:
                 continue
-            if now >= self._seat_free_at.get(seat, 0.0):
-                self._pool.start(fork_server, role=role, seat=seat)
+            if now >= self._row_free_at.get(row, 0.0):
+                self._pool.start(fork_server, role=role, row=row)
 
-    def make_room_for_solo(self) -> None:
-        """What was set aside needs a worker that has done nothing: one of the others goes, and a new one comes."""
-        if not self._dispatcher.work.aside_count:
+    def make_room_for_isolated(self) -> None:
+        """Retire a worker where an isolated episode waits for a fresh one, which then takes its row.
+
+        Where roles are fixed it is one of the role that the episode needs.
+        """
+        if not (needed := self._dispatcher.work.isolated_roles):
             return
         staying = [handle for handle in self._pool if not handle.stopped]
-        if any(handle.is_fresh or handle.retiring for handle in staying):
+        if not self._dispatcher.has_fixed_roles:
+            _retire_one(staying)
             return
-        for handle in sorted(staying, key=_is_busy)[:1]:
-            handle.retiring = "makes room for a fresh worker"
+        for role in needed:
+            _retire_one([handle for handle in staying if handle.role == role])
 
     def wanted(self) -> Split:
         """Planners and renderers that there should be, as far as there is work for them."""
         counts = self._dispatcher.work.counts
-        left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.aside
+        left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.isolated
         planners, renderers = self.split
-        if self._spec.resources.fixed_roles:
+        if self._dispatcher.has_fixed_roles:
             return min(planners, left), min(renderers, left)
         total = min(planners + renderers, left)
         return min(planners, total), max(0, total - planners)
@@ -126,12 +134,14 @@ class PoolSizer:
             split: Planners and renderers.
             why: One line.
         """
-        split = split if self._dispatcher.has_planner else (0, sum(split))
+        has_planner, has_instances = self._dispatcher.has_planner, bool(self._spec.instances.executable)
+        split = split if has_planner else (0, sum(split))
         self._progress.tell(f"{why}: {_x(split)} workers instead of {_x(self.split)}", kind="workers")
         self.split = split
         staying = sorted(self._staying(), key=_is_busy)
         count = {role: [handle for handle in staying if handle.role == role] for role in _ROLES}
-        change = resize((len(count[Role.PLANNER]), len(count[Role.RENDERER])), split)
+        current = (len(count[Role.PLANNER]), len(count[Role.RENDERER]))
+        change = resize(current, split, can_switch=not has_instances)  # an instance has an executable of its own
         here, there = _ROLES if change.to_renderer > 0 else _ROLES[::-1]
         for _ in range(abs(change.to_renderer)):
             handle = count[here].pop(0)
@@ -144,19 +154,14 @@ class PoolSizer:
         self._tell()
 
     def _lacking(self) -> list[Role]:
-        staying = self._staying()
-        if len(staying) >= sum(self.split):
-            return []
-        wanted = self.wanted()
-        if self._spec.resources.fixed_roles:
-            return [
-                role
-                for role, count in zip(_ROLES, wanted, strict=True)
-                for _ in range(count - sum(handle.role == role for handle in staying))
-            ]
-        planners = sum(handle.role == Role.PLANNER for handle in staying)
-        missing = sum(wanted) - len(staying)
-        return [Role.PLANNER if planners + row < wanted[0] else Role.RENDERER for row in range(missing)]
+        wanted, roles = self.wanted(), [handle.role for handle in self._staying()]
+        if self._dispatcher.has_fixed_roles:
+            missing = [count - roles.count(role) for role, count in zip(_ROLES, wanted, strict=True)]
+            return [role for role, count in zip(_ROLES, missing, strict=True) for _ in range(count)]
+        planners = roles.count(Role.PLANNER)
+        return [
+            Role.PLANNER if planners + row < wanted[0] else Role.RENDERER for row in range(sum(wanted) - len(roles))
+        ]
 
     def _staying(self) -> list[WorkerHandle]:
         return [handle for handle in self._pool if not handle.stopped and not handle.retiring]
@@ -172,17 +177,27 @@ class PoolSizer:
         self.scaled = wish.number
         self._follows_cores = wish.workers is None
         self._cores = usable_cores()
-        self.rescale(wish.workers or _split(self._cores, has_planner=True), why="as asked")
+        self.rescale(wish.workers or self._automatic_split(), why="as asked")
 
     def _follow_cores(self) -> None:
         cores = usable_cores()
         if not self._follows_cores or cores == self._cores:
             return
         before, self._cores = self._cores, cores
-        self.rescale(_split(cores, has_planner=self._dispatcher.has_planner), why=f"{cores} cores, {before} before")
+        self.rescale(self._automatic_split(), why=f"{cores} cores, {before} before")
+
+    def _automatic_split(self) -> Split:
+        return _automatic_split(self._spec, self._cores, has_planner=self._dispatcher.has_planner)
 
     def _tell(self) -> None:
         self._progress.update(split=self.split, scaled=self.scaled, cores=self._cores)
+
+
+def _retire_one(handles: Sequence[WorkerHandle]) -> None:
+    """Retire one of these workers, unless one is fresh or retires already."""
+    if not any(handle.is_fresh or handle.retiring for handle in handles):
+        for handle in sorted(handles, key=_is_busy)[:1]:
+            handle.retiring = "makes room for a fresh worker"
 
 
 def _is_busy(handle: WorkerHandle) -> bool:

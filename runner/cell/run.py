@@ -3,16 +3,108 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.errors import BUG, InputError, single_line
+from nimbus.datagen.stages import Request
+from nimbus.runner.cell.start_run import completed_before, missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system import threads as threads  # one thread each, also in the processes that this one starts
+from nimbus.runner.cell.worker.job import load_job
+from nimbus.runner.monitor.progress import Progress
+from nimbus.runner.system.output import write_error, write_out
+from nimbus.runner.system.processes import Interruption
+from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
+
+if TYPE_CHECKING:
+    from nimbus.datagen.store.dataset import Dataset
 
 SHORT = 1
-BUG = 70
+"""Exit code of a run that ended before all of its episodes were stored."""
+
+
+class Drained(KeyboardInterrupt):
+    """The run was asked to stop, and what was under way is stored."""
+
+
+def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
+    """Run a spec to its end; how many of its episodes are stored.
+
+    Args:
+        spec: What to do.
+        coupled: As the paper's baseline, in which rendering is not decoupled from planning.
+
+    Raises:
+        InputError: Something that the spec names is wrong.
+        Drained: The run was asked to stop.
+        KeyboardInterrupt: It was asked twice.
+    """
+    from nimbus.runner.monitor.dashboard import Dashboard, loading
+    from nimbus.runner.monitor.output_summary import report_foreign_files
+
+    mode, started = "coupled" if coupled else "serial", time.time()
+    with loading():
+        job = load_job(spec)
+    with job.origin.open(spec.folder) as dataset:
+        report_foreign_files(dataset)
+        settings = {"seed": spec.seed, "reach": job.origin.reach}
+        run = dataset.ledger.start_run(mode=mode, cores=1, settings=settings, started=started)
+        before = completed_before(dataset.ledger, spec)
+        progress = Progress(
+            dataset.folder,
+            task=job.origin.task,
+            target=spec.target,
+            already=before.settled,
+            already_stored=before.stored,
+            started=started,
+            mode=mode,
+        )
+        state = "failed"
+        try:
+            with (
+                Dashboard(progress) as dashboard,
+                Interruption() as interruption,
+                job.chain(dataset, coupled=coupled) as chain,
+            ):
+                progress.end_phase("load")
+                if not kernels_are_compiled(spec.device):
+                    dashboard.note("compiling the renderer's kernels (about half a minute, once)")
+                    load_kernels(spec.device)
+                    progress.end_phase("compile")
+                progress.ready()
+                for stored in chain.run(_requests(dataset, spec, load_time=job.load_time)):
+                    dashboard.add(stored)
+                    if interruption.requested:
+                        raise Drained
+            count = dataset.ledger.stored_count(episodes=spec.episodes, variants=spec.variants)
+            state = "done" if count == spec.target else "short"
+        except KeyboardInterrupt:
+            state = "interrupted"
+            raise
+        finally:
+            progress.finish(state)
+            dataset.ledger.end_run(
+                run,
+                state=state,
+                wall_seconds=progress.status.elapsed,
+                startup_seconds=progress.status.startup_seconds,
+            )
+    return count
+
+
+def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator[Request]:
+    """The episodes that are still to be made, in order; the first tells what loading for all of them took."""
+    from nimbus.datagen.store.episode_file.read import stored_plan
+
+    times = {"load": load_time}
+    for item in missing_work(dataset.ledger, spec):
+        path = dataset.folder / item.stored_plan
+        plan = stored_plan(path, attempt=item.stored_attempt) if item.stored_plan else None
+        yield Request(index=item.index, variants=item.variants, plan=plan, times=times)
+        times = {}
 
 
 def run_spec(
@@ -24,8 +116,6 @@ def run_spec(
 
 
 def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:
-    from nimbus.runner.cell.serial_run import Drained, run_serial
-
     try:
         stored = run_serial(spec, coupled=coupled)
     except Drained:
@@ -47,12 +137,12 @@ def _cell(spec: CellSpec, price: float | None) -> int:
     if ended.state == "interrupted":
         raise KeyboardInterrupt
     if ended.line:  # a traceback, or one line
-        sys.stderr.write((ended.line.rstrip("\n") if ended.code == BUG else single_line(ended.line)) + "\n")
+        write_error((ended.line.rstrip("\n") if ended.code == BUG else single_line(ended.line)) + "\n")
     return _short(watcher.stored, spec) if ended.state == "short" else ended.code
 
 
 def _short(stored: int, spec: CellSpec) -> int:
-    sys.stderr.write(f"ended short: {stored} of {spec.target} episodes stored; the reasons are in the table\n")
+    write_error(f"ended short: {stored} of {spec.target} episodes stored; the reasons are in the table\n")
     return SHORT
 
 
@@ -71,7 +161,7 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
         page = write_report(folder, price_per_hour=price)
     if not quiet:
         print_summary(summarize(folder, price_per_hour=price))
-        sys.stdout.write(f"\ndataset: {folder}\n" + (f"report:  {page}\n" if page else ""))
+        write_out(f"\ndataset: {folder}\n" + (f"report:  {page}\n" if page else ""))
 
 
 @contextmanager
@@ -80,4 +170,4 @@ def reporting_input_errors() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        sys.stderr.write(single_line(str(error)) + "\n")
+        write_error(single_line(str(error)) + "\n")

@@ -1,4 +1,4 @@
-"""The run loop: everything between the loaded job and the end of the run: who works, and when it is over."""
+"""Run loop of the supervisor, from the loaded job to the end of the run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import suppress
 from typing import Any
 
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.files.own_files import remove_file
 from nimbus.runner.cell.disk_guard import DiskWatch
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.fault_handler import FaultHandler
 from nimbus.runner.cell.pool_size import PoolSizer, first_split
-from nimbus.runner.cell.queue.backlog import completed_before
 from nimbus.runner.cell.queue.deadlines import CPU, ISAAC, Bounds, Deadlines
 from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.restart_backoff import Circuit
-from nimbus.runner.cell.start_run import open_dataset, open_progress
+from nimbus.runner.cell.start_run import completed_before, open_dataset, open_progress
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.messages import Ended, Loaded, WorkerError
-from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable
+from nimbus.runner.cell.transport.shared_slots import SharedSlots, SlotTable
 from nimbus.runner.cell.transport.spec import MOST_WORKERS, CellSpec
 from nimbus.runner.cell.watchdog import Watchdog
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
@@ -36,16 +36,16 @@ _FLUSH = 1.0
 
 
 class RunLoop:
-    """The work of a run.
+    """Runs the workers until everything is stored, the run is stopped, or it fails.
 
     Args:
         spec: What to do.
-        loaded: What the fork server says about the job.
+        loaded: The fork server's description of the job.
         selector: The supervisor's.
         fork_server_pid: Process of the fork server.
-        drain_fork_server: Takes in what it has said.
+        drain_fork_server: Processes the messages that the fork server has sent.
         started: [s since 1970] when the run was.
-        tick: [s] between two looks at everything.
+        tick: Interval of the periodic checks [s].
 
     Raises:
         InputError: The folder is not a fit place for this run.
@@ -70,9 +70,11 @@ class RunLoop:
         resources = spec.resources
         split = first_split(spec, has_planner=loaded.has_planner)
         slots = resources.slots or 2 * sum(split) + 2
-        slab = Slab.create(slot_count=slots, slot_bytes=resources.slot_bytes)
+        shared_slots = SharedSlots.create(slot_count=slots, slot_bytes=resources.slot_bytes)
         self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
-        self.pool = WorkerPool(spec, selector, slab=slab, seats=MOST_WORKERS, on_message=self._hear, on_exit=self._gone)
+        self.pool = WorkerPool(
+            spec, selector, shared_slots=shared_slots, rows=MOST_WORKERS, on_message=self._hear, on_exit=self._gone
+        )
         evidence = PoisonDetector()
         self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
         fixed = {phase: Bounds.fixed(*limits) for phase, limits in resources.deadlines.items()}
@@ -80,6 +82,7 @@ class RunLoop:
         self.watchdog = Watchdog(self.pool, deadlines, tick=tick, memory_limit=resources.memory_limit)
         before = completed_before(self.dataset.ledger, spec)
         self.progress = open_progress(spec, loaded, self.dataset, before, started=started)
+        self._compiles = loaded.compiles
         self.dispatcher = Dispatcher(
             spec,
             self.dataset,
@@ -161,6 +164,13 @@ class RunLoop:
             self._drained_at = now
             self.progress.activity("stopping after what is under way")
 
+    def fork_server_ready(self, fork_server: Channel) -> None:
+        """The fork server takes orders: the kernels are compiled."""
+        self.fork_server = fork_server
+        if self._compiles:
+            self._compiles = False
+            self.progress.end_phase("compile", following="starting workers")
+
     def fork_server_gone(self) -> None:
         """The fork server has died: what it was asked for last will not come."""
         self.fork_server, self.fork_server_pid = None, 0
@@ -169,9 +179,9 @@ class RunLoop:
             if not handle.pid:
                 self.pool.forget(handle)
 
-    def born(self, number: int, pid: int) -> None:
-        """The fork server says which process a worker has."""
-        self.pool.born(number, pid)
+    def register_process(self, number: int, pid: int) -> None:
+        """Note the process of a worker that the fork server has forked."""
+        self.pool.register_process(number, pid)
 
     def close(self) -> None:
         """End everybody, and write how the run ended."""
@@ -199,8 +209,8 @@ class RunLoop:
             done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target
             return Ended(code=0, state="done") if done else Ended(code=1, state="short")
         if self._drained_at is not None:
-            busy = any(not handle.is_idle or handle.flushing for handle in self.pool if not handle.stopped)
-            if not busy or now - self._drained_at > self.spec.resources.grace:
+            is_busy = any(handle.is_working for handle in self.pool if not handle.stopped)
+            if not is_busy or now - self._drained_at > self.spec.resources.grace:
                 return Ended(code=130, state="interrupted")
         return None
 
@@ -220,7 +230,7 @@ class RunLoop:
 
     def _give_orders(self) -> None:
         """Give everybody who is free something to do."""
-        self.sizer.make_room_for_solo()
+        self.sizer.make_room_for_isolated()
         for handle in self.pool:
             if not handle.is_idle or handle.stopped:
                 continue
@@ -240,16 +250,16 @@ class RunLoop:
         now = time.monotonic()
         self._vacant = True
         trouble = handle.trouble
-        if isinstance(trouble, WorkerError) and trouble.sort == "storage":
+        if trouble and trouble.sort == "storage":
             self.disk.full(now, trouble.line)
-        if isinstance(trouble, WorkerError) and trouble.sort == "input":
+        if trouble and trouble.sort == "input":
             self._ended = self._ended or Ended(code=trouble.code, state="failed", line=trouble.line)
         if self._ended:
-            self.dispatcher.lost(handle)
-            handle.log.unlink(missing_ok=True)
+            self.dispatcher.take_back(handle)
+            remove_file(handle.log)
             return
         with self.disk.guard(now):
-            self.sizer.rest(handle.seat, now + self.fault_handler.handle_exit(handle, how))
+            self.sizer.rest(handle.row, now + self.fault_handler.handle_exit(handle, how))
         self._kill_orphans()
 
     def _check_spawns(self, now: float) -> None:

@@ -1,23 +1,78 @@
-"""What a run opens before it begins: its dataset, its row in the ledger, and its status."""
+"""Start of a run: its dataset, its row in the ledger, its status, and the work that earlier runs have left."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.ledger.ledger import FILE_NAME
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 from nimbus.datagen.store.ledger.records import Run
-from nimbus.runner.cell.queue.backlog import CompletedWork
+from nimbus.runner.cell.queue.lease import Missing
 from nimbus.runner.cell.transport.messages import Loaded
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.monitor.foreign_files import foreign_file_lines
+from nimbus.runner.monitor.output_summary import foreign_file_lines
 from nimbus.runner.monitor.progress import Progress
 
 _READ_RATE = 1e6
 """[bytes/s] of a ledger that is opened, on a slow disk and a busy machine."""
+_PAGE = 512
+"""Indices that are looked up in the ledger at once."""
 _COMPILING = "compiling the renderer's kernels (about half a minute, once)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletedWork:
+    """Part of a run's work that earlier runs have done."""
+
+    settled: int
+    """Episodes that need no more work, variants counted."""
+    stored: int
+    """Those of them that are stored."""
+    missing: int
+    """Indices with a variant to be made."""
+
+
+def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
+    """Count completed work; the time grows with the ledger, not with the episodes asked for."""
+    variants = tuple(range(spec.variants))
+    finished = [len(ledger.finished(index, variants)) for index in ledger.touched(episodes=spec.episodes)]
+    return CompletedWork(
+        settled=sum(finished),
+        stored=ledger.stored_count(episodes=spec.episodes, variants=spec.variants),
+        missing=spec.episodes - finished.count(spec.variants),
+    )
+
+
+def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
+    """Missing work by index, looked up as it is drawn."""
+    variants = tuple(range(spec.variants))
+    for index, is_known in _indices(ledger, spec.episodes):
+        if not is_known:
+            yield Missing(index=index, variants=variants)
+            continue
+        finished = ledger.finished(index, variants)
+        if left := tuple(variant for variant in variants if variant not in finished):
+            shown = next(iter(ledger.stored(index)), None) if finished else None
+            yield Missing(
+                index=index,
+                variants=left,
+                stored_plan=shown.path if shown else "",
+                stored_attempt=shown.attempt if shown else 0,
+                leases=max((state.lease for item in variants if (state := ledger.episode(index, item))), default=0),
+            )
+
+
+def _indices(ledger: Ledger, episodes: int) -> Iterator[tuple[int, bool]]:
+    """Every index with True where the ledger has a row of it; looked up a page at a time."""
+    for begin in range(0, episodes, _PAGE):
+        end = min(begin + _PAGE, episodes)
+        known = ledger.known(begin, end)
+        for index in range(begin, end):
+            yield index, index in known
 
 
 def opening_seconds(folder: str) -> float:
@@ -67,9 +122,9 @@ def open_progress(
         mode="cell",
         launcher=os.getppid(),
     )
-    progress.activity(_COMPILING if loaded.compiles else "starting workers")
-    if loaded.compiles:
-        progress.tell(_COMPILING, kind="phase")
+    progress.end_phase("load", following=_COMPILING if loaded.compiles else "")
+    if not loaded.compiles:
+        progress.activity("starting workers")
     for text in foreign_file_lines(dataset):
         progress.tell(text, kind="files")
     return progress

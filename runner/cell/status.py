@@ -39,7 +39,7 @@ class CellStatus:
         self._progress.finish(state)
 
     def _gather(self) -> None:
-        slots = self._dispatcher.places.counts
+        slots = self._dispatcher.plan_slots.counts
         self._progress.update(
             workers=tuple(self._workers()),
             ring=RingStatus(
@@ -47,7 +47,7 @@ class CellStatus:
                 ready=slots[SlotState.READY],
                 taken=slots[SlotState.TAKEN],
                 granted=slots[SlotState.GRANTED],
-                spilled=self._dispatcher.places.spilled_count,
+                spilled=self._dispatcher.plan_slots.spilled_count,
             ),
             faults=dict(self._fault_handler.counts),
             recycled=self._fault_handler.recycled,
@@ -57,10 +57,10 @@ class CellStatus:
     def _workers(self) -> Iterator[WorkerStatus]:
         pool = self._dispatcher.pool
         for handle in pool:
-            reading = pool.stamps.snapshot(handle.seat)
+            reading = pool.heartbeats.snapshot(handle.row)
             yield WorkerStatus(
                 number=handle.number,
-                seat=handle.seat,
+                seat=handle.row,
                 pid=handle.pid,
                 role=handle.role,
                 phase=reading.phase,

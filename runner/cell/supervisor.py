@@ -22,7 +22,6 @@ from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.fork_server import main as run_fork_server
 from nimbus.runner.isaac.instance import IsaacInstances
 from nimbus.runner.system import processes
-from nimbus.runner.system import threads as threads  # one thread each, here and in what is forked from here
 
 if TYPE_CHECKING:
     from nimbus.runner.cell.run_loop import RunLoop
@@ -34,6 +33,8 @@ _BEAT = 1.0
 """[s] Between two signs of life to the launcher."""
 _LOADING = 900.0
 """[s] A fork server may take to load, compiling and slow disks included."""
+_OPENING = 60.0
+"""[s] Opening the dataset may take beyond what its ledger's size explains, and as much for the end of a run."""
 _COLLECT = 20_000
 """Objects made beyond those freed, before the collector looks for cycles: messages and rows leave none."""
 _FORK_SERVERS = 5
@@ -136,24 +137,26 @@ class Supervisor:
         while received := self.fork_server.receive_now():
             message = from_bytes(received)
             if isinstance(message, Spawned) and self._run_loop:
-                self._run_loop.born(message.worker, message.pid)
+                self._run_loop.register_process(message.worker, message.pid)
             elif isinstance(message, Loaded):
                 self._loaded(message)
             elif isinstance(message, Ready) and self._run_loop:
-                self._run_loop.fork_server, self._fork_server_due = self.fork_server, None
+                self._fork_server_due = None
+                self._run_loop.fork_server_ready(self.fork_server)
             elif isinstance(message, WorkerError):
                 self._refusal = exit_code_of(message)
         if self.fork_server.closed_by_peer and self.fork_server in self._selector.get_map():
             self._selector.unregister(self.fork_server)
 
     def _loaded(self, loaded: Loaded) -> None:
+        if self._run_loop is not None:
+            return
+        self._beat(patience=_OPENING)
         from nimbus.runner.cell.run_loop import RunLoop
         from nimbus.runner.cell.start_run import opening_seconds
         from nimbus.runner.cell.transport.messages import Ended
 
-        if self._run_loop is not None:
-            return
-        self._beat(patience=opening_seconds(self.spec.folder))
+        self._beat(patience=_OPENING + opening_seconds(self.spec.folder))
         try:
             self._run_loop = RunLoop(
                 self.spec,
@@ -166,6 +169,7 @@ class Supervisor:
             )
             gc.freeze()  # what is loaded stays: nothing in it is to be looked for again and again
             gc.set_threshold(_COLLECT)
+            self._beat()  # the patience asked for is over
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 
@@ -199,6 +203,7 @@ class Supervisor:
         self._fork_server_pid = 0
 
     def _close(self) -> None:
+        self._beat(patience=_OPENING)
         if self._run_loop:
             self._run_loop.close()
         if self._fork_server_pid:

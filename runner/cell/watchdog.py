@@ -1,4 +1,4 @@
-"""The watchdog: looks at the workers' stamps and memory, writes down the stacks of slow ones, and ends hung ones."""
+"""The watchdog: checks heartbeats and memory of workers, records the stacks of slow ones, and ends hung ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Watchdog:
             self._weigh()
 
     def _judge(self, handle: WorkerHandle) -> None:
-        reading, now = self._pool.stamps.snapshot(handle.seat), time.monotonic()
+        reading, now = self._pool.heartbeats.snapshot(handle.row), time.monotonic()
         self.amnesty.late(now)  # after the reading: a pause in the middle of this loop makes ages long as well
         if reading.phase == "wait" and not handle.is_idle and handle.ordered:
             age = min(now - handle.ordered, reading.age_s)

@@ -1,4 +1,4 @@
-"""The workers of a cell: started through the fork server, watched by their stamps, ended and reaped."""
+"""Worker pool: starts workers through the fork server, reads their messages, ends and reaps them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.restart_backoff import Backoff
 from nimbus.runner.cell.transport.channel import Channel, pair
 from nimbus.runner.cell.transport.messages import Message, Spawn, WorkerError, all_from_bytes, to_bytes
-from nimbus.runner.cell.transport.shared_slots import Slab
+from nimbus.runner.cell.transport.shared_slots import SharedSlots
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.heartbeat import HeartbeatPage
 from nimbus.runner.system import processes
@@ -32,8 +33,8 @@ class WorkerHandle:
 
     number: int
     """Counts all workers of a run."""
-    seat: int
-    """Row in the page of stamps and in the report's timeline; a successor takes the seat."""
+    row: int
+    """Row in the heartbeat page, ``seat`` in the status file; a successor takes the row."""
     role: str
     channel: Channel
     log: Path
@@ -41,55 +42,62 @@ class WorkerHandle:
     pid: int = 0
     pidfd: int = -1
     orders: int = 0
-    """Given so far."""
+    """Orders given so far."""
     done: int = 0
-    """Carried out of these, as far as it told."""
+    """Orders that it has reported as carried out."""
     ordered: float = 0.0
-    """When the last ones were given [s monotonic]."""
+    """Time of the last order [s monotonic]."""
     ordered_as: str = ""
-    """Role that those were for; its own may have changed since."""
+    """Role of the last order; the worker's own may have changed since."""
     is_idle: bool = False
     flushing: bool = False
     idle_at: int = -1
-    """State of the work in which there was nothing for it, see :meth:`Dispatcher.reconsider`."""
+    """Revision of the work at which nothing fitted it, see :meth:`Dispatcher.reconsider`."""
     roles: tuple[str, ...] = ()
     results: int = 0
     """Plans, rejections and stored episodes so far."""
     backoff: Backoff
-    """Of its seat."""
+    """Restart delays of its row."""
     instance: int = -1
     """Number of the instance of Isaac Sim that it is; -1: none."""
-    solo: int | None = None
-    """Index of the episode that it was started for alone."""
+    only_index: int | None = None
+    """Index of its first order, as long as it has had no other."""
     retiring: str = ""
-    """Why it is to leave after what it does now."""
+    """Reason to exit after its current orders; empty: none."""
     stopped: bool = False
-    """It was told to leave."""
+    """It was ordered to exit."""
     ending: str = ""
-    """The limit for which it was killed."""
+    """Limit that it was killed for."""
     suspected: bool = False
     """Its stacks were written, because half of a limit is over."""
-    garbled: bool = False
-    """It said what is no message: it is not listened to any more."""
-    trouble: Any = None
-    """What it said before it left."""
+    malformed: bool = False
+    """It sent an invalid message; its channel is not read any more."""
+    trouble: WorkerError | None = None
+    """Error that it reported before it ended."""
+    unfinished: int | None = None
+    """Index of an episode that came to no result with it, for which it was killed."""
 
     @property
     def is_fresh(self) -> bool:
         """It has done nothing yet."""
         return self.orders == 0
 
+    @property
+    def is_working(self) -> bool:
+        """It carries out orders, or writes what they led to; not while it starts."""
+        return self.flushing or not (self.is_idle or self.is_fresh)
+
 
 class WorkerPool:
-    """Starts, watches and ends workers; what they say is for the supervisor.
+    """Starts and ends workers, and passes their messages to the run loop.
 
     Args:
         spec: The run.
-        selector: The supervisor's; channels and processes are registered here, with what to call.
-        slab: Given to every worker.
-        seats: How many workers there can be at once.
+        selector: The supervisor's; channels and processes are registered with their callbacks.
+        shared_slots: Memory for plans, which every worker maps.
+        rows: Number of rows of the heartbeat page, the largest number of workers at once.
         on_message: Called with a worker's handle and each of its messages.
-        on_exit: Called with a member whose process was reaped and how it ended.
+        on_exit: Called with the handle of a reaped worker and how it ended.
     """
 
     def __init__(
@@ -97,18 +105,18 @@ class WorkerPool:
         spec: CellSpec,
         selector: selectors.BaseSelector,
         *,
-        slab: Slab,
-        seats: int,
+        shared_slots: SharedSlots,
+        rows: int,
         on_message: Callable[[WorkerHandle, Any], None],
         on_exit: Callable[[WorkerHandle, str], None],
     ) -> None:
         self.handles: dict[int, WorkerHandle] = {}
-        self.stamps = HeartbeatPage.create(seats)
-        self.seats = seats
-        self._spec, self._selector, self._slab = spec, selector, slab
+        self.heartbeats = HeartbeatPage.create(rows)
+        self.row_count = rows
+        self._spec, self._selector, self._shared_slots = spec, selector, shared_slots
         self._on_message, self._on_exit = on_message, on_exit
         self._count = 0
-        self._backoffs = [Backoff(seat) for seat in range(seats)]
+        self._backoffs = [Backoff(row) for row in range(rows)]
         self._logs = Path(spec.folder) / "stage"
 
     def __iter__(self) -> Iterator[WorkerHandle]:
@@ -117,13 +125,13 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self.handles)
 
-    def free_seats(self) -> list[int]:
-        """Seats that nobody has."""
-        taken = {handle.seat for handle in self}
-        return [seat for seat in range(self.seats) if seat not in taken]
+    def free_rows(self) -> list[int]:
+        """Rows without a worker."""
+        taken = {handle.row for handle in self}
+        return [row for row in range(self.row_count) if row not in taken]
 
-    def start(self, fork_server: Channel, *, role: str, seat: int) -> WorkerHandle:
-        """Ask the fork server for a worker, in a free seat.
+    def start(self, fork_server: Channel, *, role: str, row: int) -> WorkerHandle:
+        """Ask the fork server for a worker, in a free row.
 
         A worker that it cannot make any more is forgotten with the fork server.
 
@@ -133,23 +141,24 @@ class WorkerPool:
         self._count += 1
         log = self._logs / f"worker-{self._count}.log"
         with disk(log):
-            descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            remove_file(log)
+            descriptor = create_file(log, append=True)
         ours, theirs = pair()
         handle = WorkerHandle(
             number=self._count,
-            seat=seat,
+            row=row,
             role=role,
             channel=ours,
             log=log,
             started=time.monotonic(),
-            backoff=self._backoffs[seat],
+            backoff=self._backoffs[row],
             instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
         )
-        self.stamps.reset(seat)
-        fds = (theirs.fileno(), self._slab.descriptor, self.stamps.descriptor, descriptor)
+        self.heartbeats.reset(row)
+        fds = (theirs.fileno(), self._shared_slots.descriptor, self.heartbeats.descriptor, descriptor)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has just died, which its process will tell
-                fork_server.send(to_bytes(Spawn(worker=handle.number, seat=seat, instance=handle.instance)), fds=fds)
+                fork_server.send(to_bytes(Spawn(worker=handle.number, row=row, instance=handle.instance)), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
@@ -161,20 +170,20 @@ class WorkerPool:
     def instance_starts(self) -> bool:
         """Whether an instance of Isaac Sim is on its way: two at once would wait for each other."""
         return any(
-            handle.instance >= 0 and self.stamps.snapshot(handle.seat).phase in ("none", "start") for handle in self
+            handle.instance >= 0 and self.heartbeats.snapshot(handle.row).phase in ("none", "start") for handle in self
         )
 
     def _free_instance(self) -> int:
         taken = {handle.instance for handle in self}
-        return next(number for number in range(self.seats + 1) if number not in taken)
+        return next(number for number in range(self.row_count + 1) if number not in taken)
 
-    def born(self, number: int, pid: int) -> None:
-        """The fork server says which process a worker has."""
+    def register_process(self, number: int, pid: int) -> None:
+        """Note the process of a worker that the fork server has forked."""
         handle = self.handles[number]
         handle.pid, handle.pidfd = pid, processes.open_pidfd(pid)
         self._selector.register(handle.pidfd, selectors.EVENT_READ, lambda: self._reap(handle))
 
-    def say(self, handle: WorkerHandle, message: Message) -> None:
+    def send(self, handle: WorkerHandle, message: Message) -> None:
         """Send an order; a worker that is gone will be noticed by its process."""
         handle.channel.post(to_bytes(message))  # short enough: what has no room goes with the next tick
 
@@ -191,7 +200,7 @@ class WorkerPool:
 
     def forget(self, handle: WorkerHandle) -> None:
         """Give up a worker that never got a process."""
-        handle.log.unlink(missing_ok=True)
+        remove_file(handle.log)
         self._drop(handle)
 
     def tail(self, handle: WorkerHandle) -> str:
@@ -227,12 +236,12 @@ class WorkerPool:
                 signal.pidfd_send_signal(handle.pidfd, number)
 
     def _hear(self, handle: WorkerHandle, *, is_gone: bool = False) -> None:
-        while not handle.garbled and (messages := self._next_messages(handle)):
+        while not handle.malformed and (messages := self._next_messages(handle)):
             for message in messages:
                 self._on_message(handle, message)
             if handle.is_idle and not is_gone:
                 return  # mostly it has said all; what its writer still says, the selector tells of again
-        if handle.garbled or handle.channel.closed_by_peer:
+        if handle.malformed or handle.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(handle.channel)
 
@@ -241,7 +250,7 @@ class WorkerPool:
             content = handle.channel.receive_now()
             return all_from_bytes(content) if content else []
         except ValueError as error:
-            handle.garbled = True
+            handle.malformed = True
             handle.trouble = WorkerError(sort="garbled", line=f"said what is no message: {error}")
             self.kill(handle, why=handle.trouble.line)
             return []
@@ -268,5 +277,5 @@ class WorkerPool:
         for handle in self:
             if handle.pid:
                 processes.reap(handle.pid)
-            handle.log.unlink(missing_ok=True)
+            remove_file(handle.log)
             self._drop(handle)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
-from nimbus.datagen.datasets.certificates.accounting import account
 from nimbus.datagen.datasets.certificates.record import (
+    ACCOUNTING,
     FILE_NAME,
     LABELS,
     REPLAY,
@@ -26,11 +26,53 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
+from nimbus.runner.system.console import TerminalConsole
 from nimbus.runner.system.threads import prepare_libraries
 
+_UNDER_WAY = (EpisodeStatus.LEASED, EpisodeStatus.INTENT, EpisodeStatus.PENDING)
 _STEPS = 6
 """Moments of an episode that are looked at, beside the first and the last."""
 _TOLD = 20
+
+
+def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
+    """The certificate.
+
+    Args:
+        folder: Of the dataset.
+        attempts: Every one.
+        states: Of every episode.
+    """
+    planned = {attempt.idx for attempt in attempts} | {state.idx for state in states}
+    stored = [attempt for attempt in attempts if attempt.path]
+    missing = [attempt.path for attempt in stored if not attempt.is_in(folder)]
+    done = {attempt.idx for attempt in stored}
+    quarantined = {state.idx for state in states if state.state is EpisodeStatus.QUARANTINED} - done
+    last = {attempt.idx: attempt.reason for attempt in attempts if attempt.final and not attempt.success}
+    failed = {index: reason for index, reason in last.items() if index not in done | quarantined}
+    waiting = {state.idx for state in states if state.state in _UNDER_WAY} - done - quarantined - failed.keys()
+    lost = sorted(planned - done - quarantined - failed.keys() - waiting)
+    tried = {(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values()
+    problems = [f"episode {index}: neither stored nor failed" for index in lost]
+    problems += [f"{path}: missing, or not as large as the ledger says" for path in missing]
+    return Certificate(
+        name=ACCOUNTING,
+        holds=not problems,
+        checked=len(planned),
+        of=len(planned),
+        figures={
+            "planned": len(planned),
+            "stored": len(done),
+            "failed": dict(Counter(failed.values()).most_common()),
+            "quarantined": len(quarantined),
+            "under_way": len(waiting),
+            "files": len(stored),
+            "attempts": len(tried),
+            "failed_attempts": dict(Counter(one.reason for one in tried if not one.success).most_common()),
+        },
+        problems=tuple(problems[:20]),
+    )
 
 
 def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None = None) -> Certificates:
@@ -164,11 +206,11 @@ def _moments(step_count: int) -> NDArray[np.int64]:
 
 def print_certificates(found: Certificates) -> None:
     """Print a line for each, and what is wrong below it."""
-    console = Console()
+    console = TerminalConsole()
     styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:
         verdict, style = styles[one.holds]
         line = f"{one.name:10}  {verdict:11}  {summary_of(one)}"
-        console.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
+        console.print(line, style=style, soft_wrap=True)
         for problem in one.problems:
-            console.print(f"  {problem}", soft_wrap=True, markup=False, highlight=False)
+            console.print(f"  {problem}", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder
+from nimbus.runner.system.output import write_out
 
 _PICTURES = 2_000
 """Pictures looked at for the verdict of QA: a card is no replacement for it."""
@@ -43,5 +43,5 @@ def command(
     with disk(path):
         has_picture = write_view_sheet(view, picture)
     replace_text(path, render_card(folder, view, found, license=license, has_picture=has_picture))
-    sys.stdout.write(f"card: {path}\n")
+    write_out(f"card: {path}\n")
     return 0

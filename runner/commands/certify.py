@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, sample
+from nimbus.runner.system.output import write_json
 
 
 def command(
@@ -22,12 +22,11 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Certify; 1 when something is broken."""
-    from nimbus.datagen.files.codec import to_json
     from nimbus.runner.checks.certify import certify, print_certificates
 
     found = certify(folder, sample=count, skills=skills)
     if as_json:
-        sys.stdout.write(to_json(asdict(found), indent=2) + "\n")
+        write_json(asdict(found))
     else:
         print_certificates(found)
     return 0 if found.hold else 1

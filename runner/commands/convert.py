@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import LEROBOT_FORMATS, AsJson, DatasetFolder, EpisodeSize, ShardSize, one_of
+from nimbus.runner.system.output import write_json
 
 
 def command(
@@ -29,8 +29,7 @@ def command(
 ) -> int:
     """Convert and print what the new dataset holds."""
     from nimbus.datagen.datasets.convert.convert import convert
-    from nimbus.datagen.datasets.export.options import Options
-    from nimbus.datagen.files.codec import to_json
+    from nimbus.datagen.datasets.export.shards import Options
     from nimbus.runner.monitor.output_summary import print_converted, report_pending
 
     begin = time.monotonic()
@@ -38,7 +37,7 @@ def command(
     folder = folder.absolute()
     made = convert(folder, out or folder.with_name(f"{folder.name}_{to}"), to=to, options=options, tell=report_pending)
     if as_json:
-        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+        write_json(asdict(made) | {"out": str(made.out)})
     else:
         print_converted(made, time.monotonic() - begin)
     return 0

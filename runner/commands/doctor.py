@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +11,10 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import AsJson, Skills
+from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
-    from nimbus.datagen.doctor.examine import Diagnosis
+    from nimbus.datagen.doctor.diagnosis import Diagnosis
     from nimbus.datagen.doctor.forecast import Forecast
     from nimbus.datagen.doctor.machine import MachineItem
 
@@ -38,9 +38,6 @@ def command(
     Raises:
         InputError: The file is no task that could be run.
     """
-    from nimbus.datagen.files.codec import to_json
-    from nimbus.runner.system.threads import prepare_libraries
-
     if machine:
         if task is not None:
             instead = f"write nimbus doctor {task}, or nimbus doctor --machine"
@@ -48,17 +45,30 @@ def command(
         return _machine(as_json)
     if task is None:
         raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")
-    prepare_libraries()
-    from nimbus.datagen.doctor.examine import examine
-
-    diagnosis = examine(task, skill_folders=skills or [], planner="ompl", probe=not quick)
+    diagnosis = _diagnose(task, skill_folders=skills or [], probe=not quick)
     if as_json:
-        sys.stdout.write(to_json(diagnosis.to_plain(), indent=2) + "\n")
+        write_json(diagnosis.to_plain())
         return InputError.exit_code if diagnosis.malformed else FOUND if diagnosis.certain else 0
     if diagnosis.malformed:
         raise InputError.from_diagnostic(diagnosis.malformed)
-    sys.stdout.write("\n".join(lines(diagnosis)) + "\n")
+    write_out("\n".join(lines(diagnosis)) + "\n")
     return FOUND if diagnosis.certain else 0
+
+
+def _diagnose(task: str, *, skill_folders: list[Path], probe: bool) -> Diagnosis:
+    """Examine a task; simulator and renderer, which take seconds to load, are loaded once its form is right."""
+    from nimbus.datagen.doctor.diagnosis import Diagnosis
+    from nimbus.datagen.tasks.task import load_task
+    from nimbus.runner.system.threads import prepare_libraries
+
+    try:
+        load_task(task, skill_folders=skill_folders)
+    except InputError as error:
+        return Diagnosis.of_malformed(Path(task).stem, error)
+    prepare_libraries()
+    from nimbus.datagen.doctor.examine import examine
+
+    return examine(task, skill_folders=skill_folders, planner="ompl", probe=probe)
 
 
 def lines(diagnosis: Diagnosis) -> list[str]:
@@ -107,13 +117,12 @@ def _forecast(told: Forecast) -> list[str]:
 
 def _machine(as_json: bool) -> int:
     from nimbus.datagen.doctor.machine import examine_machine
-    from nimbus.datagen.files.codec import to_json
 
     parts = examine_machine(Path("out"))
     if as_json:
-        sys.stdout.write(to_json({"parts": [asdict(part) for part in parts]}, indent=2) + "\n")
+        write_json({"parts": [asdict(part) for part in parts]})
     else:
-        sys.stdout.write("\n".join(_row(part) for part in parts) + "\n")
+        write_out("\n".join(_row(part) for part in parts) + "\n")
     return FOUND if any(part.state == "bad" for part in parts) else 0
 
 

@@ -16,6 +16,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.commands.options import AsJson, Images, Price, Seed, Skills, whole
+from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
@@ -39,7 +40,6 @@ def command(
     skills: Skills = None,
 ) -> int:
     """Make the probe's episodes in a folder that is removed again, and print the forecast."""
-    from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.machine import usable_cores
 
     spec = CellSpec(
@@ -53,9 +53,9 @@ def command(
     told = estimate(spec, episodes, cores=cores or usable_cores())
     if as_json:
         figures = {"cost": told.wall_seconds.expected / 3600 * price_per_hour} if price_per_hour else {}
-        sys.stdout.write(to_json(asdict(told) | figures, indent=2) + "\n")
+        write_json(asdict(told) | figures)
     else:
-        sys.stdout.write("\n".join(_lines(told, price_per_hour)) + "\n")
+        write_out("\n".join(_lines(told, price_per_hour)) + "\n")
     return 0
 
 
@@ -72,7 +72,7 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     """
     from nimbus.datagen.analysis.forecast import forecast_run
     from nimbus.datagen.store.ledger.ledger import Ledger
-    from nimbus.runner.cell.serial_run import run_serial
+    from nimbus.runner.cell.run import run_serial
 
     with tempfile.TemporaryDirectory(prefix="nimbus-estimate-") as folder:
         with redirect_stdout(sys.stderr):  # what is said of the probe is not the answer

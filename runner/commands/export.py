@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import FORMATS, AsJson, DatasetFolder, EpisodeSize, NewFolder, ShardSize, one_of
+from nimbus.runner.system.output import write_json
 
 
 def command(
@@ -29,15 +29,14 @@ def command(
 ) -> int:
     """Write the export and print what it holds."""
     from nimbus.datagen.datasets.export.export import export
-    from nimbus.datagen.datasets.export.options import Options
-    from nimbus.datagen.files.codec import to_json
+    from nimbus.datagen.datasets.export.shards import Options
     from nimbus.runner.monitor.output_summary import print_exported, report_pending
 
     begin = time.monotonic()
     options = Options(episode_size=episode_size, shard_bytes=shard_size)
     made = export(folder, out, to=to, options=options, keep_failures=keep_failures, tell=report_pending)
     if as_json:
-        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+        write_json(asdict(made) | {"out": str(made.out)})
     else:
         print_exported(made, time.monotonic() - begin)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import Seed, Skills, whole
+from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import Layout
@@ -54,7 +54,7 @@ def command(
         path = export_episode(Path(episode[0]), episode[1], out)
     else:
         path = export_layout(task or "", out, skills=skills or [], seed=seed, index=index, variant=variant)
-    sys.stdout.write(f"{path}\n")
+    write_out(f"{path}\n")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, NewFolder
+from nimbus.runner.system.output import write_json
 
 
 def command(
@@ -28,13 +28,11 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Filter and print what is left."""
-    from rich.console import Console
-
     from nimbus.datagen.datasets.convert.convert import Converted
     from nimbus.datagen.datasets.filter.expression import Condition
-    from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.store.info import INFO_NAME
     from nimbus.runner.monitor.output_summary import print_converted, print_place, report_pending
+    from nimbus.runner.system.console import TerminalConsole
 
     begin = time.monotonic()
     condition = Condition(where)
@@ -47,13 +45,13 @@ def command(
 
         made = filter_lerobot(folder, out, condition, tell=report_pending)
     if as_json:
-        sys.stdout.write(to_json(asdict(made) | {"out": str(made.out)}, indent=2) + "\n")
+        write_json(asdict(made) | {"out": str(made.out)})
     elif isinstance(made, Converted):
         print_converted(made, time.monotonic() - begin)
     else:
-        console = Console()
+        console = TerminalConsole()
         stood = "" if made.is_new else " (it stood here already)"
         kept = f"{made.episode_count} of {made.of} episodes, {made.step_count} steps, {made.byte_count / 1e6:,.1f} MB"
-        console.print(f"kept: {kept}{stood}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"kept: {kept}{stood}", soft_wrap=True)
         print_place(made.out, console)
     return 0

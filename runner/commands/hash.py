@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
+from nimbus.runner.system.output import write_json, write_out
 
 
 def command(
@@ -25,14 +25,13 @@ def command(
     ] = None,
 ) -> int:
     """Print a line a level: hash, level, what it compares."""
-    from nimbus.datagen.files.codec import to_json
-    from nimbus.datagen.store.episode_file.content_hash import LEVELS
+    from nimbus.datagen.store.episode_file.content_check import LEVELS
     from nimbus.datagen.store.verify import dataset_hashes
 
     hashes = dataset_hashes(folder, fields=fields)
     if as_json:
-        sys.stdout.write(to_json(hashes, indent=2) + "\n")
+        write_json(hashes)
     else:
         for level, digest in hashes.items():
-            sys.stdout.write(f"{digest}  {level}: {LEVELS[level]}\n")
+            write_out(f"{digest}  {level}: {LEVELS[level]}\n")
     return 0

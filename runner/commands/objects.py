@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.table import align, leading_comment
+from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -34,20 +34,20 @@ def command(
     """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
-    from nimbus.runner.media.object_sheet import figures, sheet
+    from nimbus.runner.media.object_sheet import sheet, table_rows
 
     if not library_name:
         if picture:
             instead = "nimbus objects kitchen --sheet OUT.png"
             raise InputError("a sheet shows one library", where="--sheet", instead=instead)
-        sys.stdout.writelines(f"{line}\n" for line in _libraries())
+        write_out("".join(f"{line}\n" for line in _libraries()))
         return 0
     library = open_library(library_name)
     if picture:
         _save(sheet(library), picture)
     rows = [("kind", "class", "variants", "size [mm]", "mass [g]", "pieces", f"grasps ({robot})")]
-    rows += list(figures(library, load_robot(robot, where="--robot").gripper.shape))
-    sys.stdout.writelines(f"{line}\n" for line in align(rows))
+    rows += list(table_rows(library, load_robot(robot, where="--robot").gripper.shape))
+    write_out("".join(f"{line}\n" for line in align(rows)))
     return 0
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,6 +12,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 from typer.main import get_command
 
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
     from typer._click.core import Context, Parameter
@@ -32,8 +33,9 @@ class OneLineCommand(TyperCommand):
             InputError: A word is wrong or missing.
             typer.Exit: The help was asked for, and is printed.
         """
+        args = list(self._with_empty_values(args))
         if self._check_flags(ctx, args):
-            sys.stdout.write(f"{ctx.get_help()}\n")
+            write_out(f"{ctx.get_help()}\n")
             raise typer.Exit
         words, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
         for param in self.params:
@@ -43,6 +45,14 @@ class OneLineCommand(TyperCommand):
         if rest:
             raise InputError(f"unexpected '{rest[0]}'", instead=_see(ctx))
         return []
+
+    def _with_empty_values(self, words: Sequence[str]) -> Iterator[str]:
+        """Yield the words, with an empty one behind each flag whose value may be left out, and is."""
+        optional = {name for param in self.params if _is_option(param) and _is_optional(param) for name in param.opts}
+        for word, after in zip_longest(words, words[1:]):
+            yield word
+            if word in optional and (after is None or _is_flag(after)):
+                yield ""
 
     def _check_flags(self, ctx: Context, words: Sequence[str]) -> bool:
         """Refuse unknown flags, and flags without their value: Typer would take the next flag for it.
@@ -125,6 +135,11 @@ def _is_flag(word: str) -> bool:
 
 def _is_option(param: Parameter) -> bool:
     return isinstance(param, TyperOption)
+
+
+def _is_optional(param: Parameter) -> bool:
+    """Check whether a flag's value may be left out: its name stands in brackets then."""
+    return (param.metavar or "").startswith("[")
 
 
 def _name(param: Parameter) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder
+from nimbus.runner.system.output import write_json, write_progress
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.quality.checks import Examination
     from nimbus.datagen.datasets.quality.thresholds import Thresholds
     from nimbus.datagen.datasets.quality.view import View
-    from nimbus.datagen.errors import Diagnostic
 
 
 def command(
@@ -34,11 +36,10 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="exit code 1 also for warnings")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Print every finding; 1 when one fails the dataset."""
+    """Print what was checked and every finding; 1 when one fails the dataset."""
     from nimbus.datagen.datasets.quality.checks import examine
     from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
     from nimbus.datagen.datasets.quality.view import open_view
-    from nimbus.datagen.files.codec import to_json
 
     thresholds = with_settings(Thresholds(), settings or [])
     view = open_view(folder)
@@ -47,14 +48,14 @@ def command(
         _write_page(html, folder, view, found)
     is_fit = found.is_fit and not (strict and found.findings)
     if as_json:
-        sys.stdout.write(to_json(_plain(view, found, thresholds, is_fit=is_fit), indent=2) + "\n")
+        write_json(_plain(view, found, thresholds, is_fit=is_fit))
     else:
-        _print(view, found.findings)
+        _print(view, found)
     return 0 if is_fit else 1
 
 
 def _write_page(path: Path, folder: Path, view: View, found: Examination) -> None:
-    from nimbus.datagen.datasets.certificates.page import render_certificates
+    from nimbus.datagen.datasets.certificates.subject import render_certificates
     from nimbus.datagen.datasets.quality.page import render_page
     from nimbus.datagen.store.publish import replace_text
 
@@ -74,25 +75,55 @@ def _plain(view: View, found: Examination, thresholds: Thresholds, *, is_fit: bo
             {"check": found.check, "level": found.severity, "where": found.where, "what": found.what}
             for found in found.findings
         ],
+        "unchecked": found.unchecked,
         "thresholds": asdict(thresholds),
     }
 
 
-def _print(view: View, found: tuple[Diagnostic, ...]) -> None:
-    from rich.console import Console
+def _print(view: View, found: Examination) -> None:
+    """Print the figures, what was checked, every finding, and the verdict."""
+    from rich.table import Table
 
     from nimbus.datagen.errors import Severity
+    from nimbus.runner.system.console import TerminalConsole, trim_lines
 
-    console = Console()
-    for finding in found:
+    console = TerminalConsole()
+    table = Table(show_header=False, box=None)
+    for name, text in _figures(view, found):
+        table.add_row(name, text)
+    with trim_lines(console):
+        console.print(table)
+    for finding in found.findings:
         line = f"{finding.severity.value}  {finding.check}: {finding.where}: {finding.what}"
         style = "red" if finding.severity is Severity.FAIL else "yellow"
-        console.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
-    failed = sum(finding.severity is Severity.FAIL for finding in found)
+        console.print(line, style=style, soft_wrap=True)
+    failed = sum(finding.severity is Severity.FAIL for finding in found.findings)
     verdict = f"{view.format}: {failed} faults" if failed else f"{view.format}: fit to train on"
-    console.print(verdict, style="bold red" if failed else "bold green", highlight=False)
+    console.print(verdict, style="bold red" if failed else "bold green")
+
+
+def _figures(view: View, found: Examination) -> Iterator[tuple[str, str]]:
+    """The rows above the findings."""
+    from nimbus.datagen.datasets.quality.finding import CHECKS
+
+    yield "dataset", ", ".join(filter(None, (view.format, view.robot, f"{view.fps:g} Hz")))
+    yield "episodes", f"{found.episode_count:,}"
+    yield "frames", f"{found.frame_count:,}"
+    if found.picture_count:
+        is_whole = found.pictures_looked_at >= found.picture_count
+        looked = "all looked at" if is_whole else f"{found.pictures_looked_at:,} looked at, spread evenly"
+        yield "pictures", f"{found.picture_count:,}, {looked}"
+    yield "columns", ", ".join(f"{name} {len(low)}" for name, (low, _, _) in found.ranges.items())
+    warned = Counter(finding.check for finding in found.findings)
+    lines = {name: f"{name} ({warned[name]} found)" if warned[name] else name for name in CHECKS}
+    yield "checked", ", ".join(line for name, line in lines.items() if name not in found.unchecked)
+    reasons: dict[str, list[str]] = {}
+    for name, why in found.unchecked.items():
+        reasons.setdefault(why, []).append(name)
+    for why, names in reasons.items():
+        yield "not checked", f"{', '.join(names)}: {why}"
 
 
 def _tell(left: int) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{left} episodes left \x1b[K" if left > 0 else "\r\x1b[K")
+        write_progress(f"{left} episodes left" if left > 0 else "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills
+from nimbus.runner.system.output import write_json, write_out
 
 
 def command(
@@ -19,7 +19,6 @@ def command(
     skills: Skills = None,
 ) -> int:
     """Replay episodes; 1 when one ends differently."""
-    from nimbus.datagen.files.codec import to_json
     from nimbus.runner.checks.replay import episode_paths, replay
     from nimbus.runner.system.threads import prepare_libraries
 
@@ -31,13 +30,13 @@ def command(
         results.append(result)
         if not as_json:
             verdict = "same outcome" if result.same_outcome else f"stored {result.stored}, replayed {result.replayed}"
-            sys.stdout.write(
+            write_out(
                 f"{result.episode_id}: {verdict}; joints within {result.joint_error:.2e}, "
                 f"bodies within {result.body_error:.2e} m\n"
             )
     same = sum(result.same_outcome for result in results)
     if as_json:
-        sys.stdout.write(to_json([asdict(result) for result in results], indent=2) + "\n")
+        write_json([asdict(result) for result in results])
     else:
-        sys.stdout.write(f"{same} of {len(results)} with the same outcome\n")
+        write_out(f"{same} of {len(results)} with the same outcome\n")
     return 0 if same == len(results) else 1

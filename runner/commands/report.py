@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, Price
+from nimbus.runner.system.output import write_json
 
 
 def command(
@@ -22,20 +22,18 @@ def command(
     ] = None,
 ) -> int:
     """Print the figures and write the page."""
-    from rich.console import Console
-
-    from nimbus.datagen.files.codec import to_json
     from nimbus.runner.report import print_summary, write_report
     from nimbus.runner.report.summary import summarize
-    from nimbus.runner.report.yield_table import write_yields
+    from nimbus.runner.report.yields import write_yields
+    from nimbus.runner.system.console import TerminalConsole
 
     summary = summarize(folder, price_per_hour=price_per_hour)
     if yields:
         write_yields(yields, summary.yields)
     if as_json:
-        sys.stdout.write(to_json(summary.to_plain(), indent=2) + "\n")
+        write_json(summary.to_plain())
         return 0
     print_summary(summary)
     page = write_report(folder, price_per_hour=price_per_hour)
-    Console().print(f"page: {page}", soft_wrap=True, markup=False, highlight=False)
+    TerminalConsole().print(f"page: {page}", soft_wrap=True)
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills, Stack, whole
+from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.load.scene_loader import SceneAssets
@@ -73,7 +73,7 @@ def command(
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.checks.replay import episode_paths, noting_where_paths_begin, stored_task
     from nimbus.runner.media.preview import write_previews
-    from nimbus.runner.monitor.foreign_files import report_foreign_files
+    from nimbus.runner.monitor.output_summary import report_foreign_files
     from nimbus.runner.report import write_report
     from nimbus.runner.system.threads import prepare_libraries
 
@@ -110,7 +110,7 @@ def command(
         rendered = RerenderSettings(device=device, stack=stack, variant=variant, images=images)
         _render(paths, dataset, task, assets, hashes, rendered)
     write_previews(out)
-    sys.stdout.write(f"dataset: {out}\nreport:  {write_report(out)}\n")
+    write_out(f"dataset: {out}\nreport:  {write_report(out)}\n")
     return 0
 
 
@@ -147,7 +147,7 @@ def _render(
             images=image_settings(settings.images),
         )
         for stored in chain.run(item for item in planned if item.label not in already):
-            sys.stdout.write(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
+            write_out(f"{stored.episode_id}: {stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB\n")
 
 
 def _planned(

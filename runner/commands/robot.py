@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, one_of
+from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
-    from nimbus.datagen.doctor.robot import ArmReport, RobotReport
+    from nimbus.datagen.doctor.robot_report import ArmReport, RobotReport
 
 
 def command(
@@ -28,19 +28,29 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Check the file and print what it describes."""
-    from nimbus.datagen.files.codec import to_json
+    picture = picture or Path(f"{Path(file).stem}.png")
+    report = _report(file, picture)
+    if as_json:
+        write_json(asdict(report) | {"picture": str(picture)})
+    else:
+        write_out("\n".join(_lines(report)) + f"\npicture  {picture}\n")
+    return 0
+
+
+def _report(file: str, picture: Path) -> RobotReport:
+    """Report on a robot; simulator and renderer are loaded for one that is new or was changed."""
+    from nimbus.datagen.doctor.robot_report import KeptReport
     from nimbus.runner.system.threads import prepare_libraries
 
-    prepare_libraries()
-    from nimbus.datagen.doctor.robot import check_robot
+    kept = KeptReport(file)
+    report = kept.read(picture)
+    if report is None:
+        prepare_libraries()
+        from nimbus.datagen.doctor.robot import check_robot
 
-    picture = picture or Path(f"{Path(file).stem}.png")
-    report = check_robot(file, picture=picture)
-    if as_json:
-        sys.stdout.write(to_json(asdict(report) | {"picture": str(picture)}, indent=2) + "\n")
-    else:
-        sys.stdout.write("\n".join(_lines(report)) + f"\npicture  {picture}\n")
-    return 0
+        report = check_robot(file, picture=picture)
+        kept.write(report, picture)
+    return report
 
 
 def _lines(report: RobotReport) -> list[str]:

@@ -21,11 +21,12 @@ from nimbus.runner.commands.options import (
     Seed,
     Skills,
     Stack,
+    WorkerSplit,
     one_of,
     sample,
     whole,
+    worker_split,
 )
-from nimbus.runner.commands.worker_split import WorkerSplit, worker_split
 
 
 def command(
@@ -93,6 +94,9 @@ def command(
     skills: Skills = None,
 ) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
+    from nimbus.datagen.tasks.task import check_form
+
+    check_form(_text(task, "--task"))
     from nimbus.runner.cell.run import SHORT, run_spec
 
     instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from nimbus.runner.commands.options import DatasetFolder
-from nimbus.runner.commands.worker_split import WorkerSplit, worker_split
+from nimbus.runner.commands.options import DatasetFolder, WorkerSplit, worker_split
+from nimbus.runner.system.output import write_out
 
 
 def command(
@@ -21,5 +20,5 @@ def command(
     """Ask the run that writes into a folder for another split."""
     from nimbus.runner.monitor.scale import request_scale
 
-    sys.stdout.write(f"{request_scale(folder, split.counts)}\n")
+    write_out(f"{request_scale(folder, split.counts)}\n")
     return 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 
 from nimbus.runner.commands.options import Skills
+from nimbus.runner.system.output import write_out
 
 
 def command(*, skills: Skills = None) -> int:
     """Print the schema as JSON."""
     from nimbus.datagen.tasks.json_schema import task_schema
 
-    sys.stdout.write(json.dumps(task_schema(skill_folders=skills or []), indent=2) + "\n")
+    write_out(json.dumps(task_schema(skill_folders=skills or []), indent=2) + "\n")
     return 0

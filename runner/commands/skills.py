@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from nimbus.runner.commands.options import Skills
+from nimbus.runner.system.output import write_out
 
 _MORE = "nimbus skills NAME tells what a parameter means, its unit and its default, and why a skill fails"
 
@@ -25,7 +25,7 @@ def command(
 
     discover(skills or [])
     if not names:
-        sys.stdout.writelines(f"{line}\n" for line in (*list_statements(), _MORE))
+        write_out("".join(f"{line}\n" for line in (*list_statements(), _MORE)))
     for name in names or ():
-        sys.stdout.write("\n".join(details(name)) + "\n")
+        write_out("\n".join(details(name)) + "\n")
     return 0

@@ -6,11 +6,13 @@ import contextlib
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nimbus.runner.commands.options import Skills, whole
+from nimbus.runner.system.output import write_error, write_out
 
 LOOPBACK = "127.0.0.1"
 
@@ -25,7 +27,7 @@ def command(
     ] = 8080,
     host: Annotated[
         str,
-        typer.Option("--host", metavar="ADDRESS", parser=str, help="where to listen; others can then change files"),
+        typer.Option("--host", metavar="ADDRESS", parser=str, help="where to listen; the printed address is a key"),
     ] = LOOPBACK,
     sharpness: Annotated[
         int | None,
@@ -36,24 +38,34 @@ def command(
             help="of the screen's pixels along each side that the scene is drawn with (100; 40 where there is no GPU)",
         ),
     ] = None,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            parser=Path,
+            help="where files may be opened and saved, beside the current folder and the task's",
+        ),
+    ] = None,
     skills: Skills = None,
 ) -> int:
     """Serve the page until interrupted."""
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries(skill_folders=skills or [])
-    from nimbus.datagen.ui.browser.pixel_ratio import QUICK, SHARP, has_gpu, page_url
-    from nimbus.datagen.ui.browser.studio import Studio
+    from nimbus.datagen.ui.browser.studio import QUICK, SHARP, Studio, has_gpu, page_url
 
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     sharpness = sharpness or (SHARP if has_gpu() or host != LOOPBACK else QUICK)
-    studio = Studio(task, host=host, port=port, interpreter=sys.executable, simple=sharpness < SHARP)
+    studio = Studio(
+        task, host=host, port=port, folders=folders or [], interpreter=sys.executable, simple=sharpness < SHARP
+    )
     with contextlib.closing(studio):
-        sys.stdout.write(f"{page_url(studio.address, sharpness)}\n")
+        write_out(f"{page_url(studio.address, sharpness)}\n")
         if host != LOOPBACK:
-            sys.stderr.write(f"anybody who reaches {host} can change files and start runs as you\n")
+            write_error("with this address, which is sent unencrypted, others can change task files and start runs\n")
         sys.stdout.flush()
         ended.wait()
     return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from nimbus.runner.commands.options import Skills
 from nimbus.runner.commands.table import align, leading_comment
+from nimbus.runner.system.output import write_out
 
 _COLUMNS = ("task", "family", "robot", "instruction")
 
@@ -16,7 +16,7 @@ def command(*, skills: Skills = None) -> int:
     from nimbus.datagen.files.scene_files import scene_folder, scene_names
 
     rows = [_COLUMNS, *(_row(name, scene_folder("tasks") / f"{name}.yaml") for name in scene_names("tasks"))]
-    sys.stdout.writelines(f"{line}\n" for line in align(rows))
+    write_out("".join(f"{line}\n" for line in align(rows)))
     return 0
 
 

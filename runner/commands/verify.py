@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, whole
+from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.verify import Verification
@@ -36,7 +36,6 @@ def command(
 ) -> int:
     """Print what was read and every problem; 1 when there is one."""
     from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
-    from nimbus.datagen.files.codec import to_json
     from nimbus.datagen.store.info import INFO_NAME
     from nimbus.datagen.store.verify import verify
     from nimbus.runner.checks.recompute import recompute
@@ -52,15 +51,14 @@ def command(
     if as_json:
         summary = {key: value for key, value in asdict(found).items() if key != "info"}
         summary |= {"recomputed": asdict(again)}
-        sys.stdout.write(to_json(summary | {"task": found.info.task, "seed": found.info.seed}, indent=2) + "\n")
+        write_json(summary | {"task": found.info.task, "seed": found.info.seed})
     else:
         _print(found, again)
     return 1 if found.problems or again.problems else 0
 
 
 def _shards(folder: Path, *, as_json: bool) -> int:
-    from nimbus.datagen.datasets.training.check import check_shards
-    from nimbus.datagen.datasets.training.sharded import ShardManifest
+    from nimbus.datagen.datasets.training.sharded import ShardManifest, check_shards
 
     manifest = ShardManifest(folder)
     return _tell("shards", len(manifest), list(check_shards(manifest)), as_json=as_json)
@@ -68,7 +66,7 @@ def _shards(folder: Path, *, as_json: bool) -> int:
 
 def _export(folder: Path, *, as_json: bool) -> int:
     from nimbus.datagen.datasets.export.publication import read_manifest
-    from nimbus.datagen.datasets.quality.checksums import check_sums
+    from nimbus.datagen.datasets.quality.lerobot import check_sums
 
     manifest = read_manifest(folder)
     problems = [f"{finding.where}: {finding.what}" for finding in check_sums(folder)]
@@ -77,30 +75,27 @@ def _export(folder: Path, *, as_json: bool) -> int:
 
 def _tell(kind: str, episode_count: int, problems: list[str], *, as_json: bool) -> int:
     """What came of a folder that is no dataset of a run."""
-    from nimbus.datagen.files.codec import to_json
-
     if as_json:
-        sys.stdout.write(to_json({"episode_count": episode_count, "problems": problems}, indent=2) + "\n")
+        write_json({"episode_count": episode_count, "problems": problems})
     else:
-        sys.stdout.writelines(f"{problem}\n" for problem in problems)
+        write_out("".join(f"{problem}\n" for problem in problems))
         verdict = "all is well" if not problems else f"{len(problems)} problem{'s' * (len(problems) > 1)}"
-        sys.stdout.write(f"{kind}, {episode_count} episodes: {verdict}\n")
+        write_out(f"{kind}, {episode_count} episodes: {verdict}\n")
     return 1 if problems else 0
 
 
 def _saying(count: int) -> AbstractContextManager[object]:
     """Say in a terminal what takes long."""
-    from rich.console import Console
+    from nimbus.runner.system.console import TerminalConsole
 
-    console = Console(stderr=True)
+    console = TerminalConsole(stderr=True)
     return console.status(f"making {count} plans again") if console.is_terminal and count else nullcontext()
 
 
 def _print(found: Verification, again: Recomputation) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    from nimbus.runner.system.trimmed import trim_lines
+    from nimbus.runner.system.console import TerminalConsole, trim_lines
 
     table = Table(show_header=False, box=None)
     table.add_row("dataset", f"{found.info.task}, seed {found.info.seed}")
@@ -115,16 +110,16 @@ def _print(found: Verification, again: Recomputation) -> None:
     table.add_row("checked", "ledger against files, shapes, types, finite numbers, growing time, content hashes")
     if again.equal or again.problems:
         table.add_row("made again", f"{len(again.equal)} layouts and plans, equal to the last bit")
-    console = Console()
+    console = TerminalConsole()
     with trim_lines(console):
         console.print(table)
     for note in again.notes:
-        console.print(note, style="yellow", soft_wrap=True, markup=False, highlight=False)
+        console.print(note, style="yellow", soft_wrap=True)
     problems = (*found.problems, *again.problems)
     for problem in problems:
-        console.print(problem, style="red", soft_wrap=True, markup=False, highlight=False)
+        console.print(problem, style="red", soft_wrap=True)
     if any(map(_is_of_an_episode, found.problems)):
-        console.print(REMEDY, soft_wrap=True, markup=False, highlight=False)
+        console.print(REMEDY, soft_wrap=True)
     verdict = "all is well" if not problems else f"{len(problems)} problem{'s' * (len(problems) > 1)}"
     console.print(verdict, style="bold red" if problems else "bold green")
 

@@ -6,7 +6,6 @@ Isaac Sim with K steps together.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.commands.options import AsJson, stack
+from nimbus.runner.system.output import write_json
 
 if TYPE_CHECKING:
     from nimbus.runner.isaac.compare import Check, Frames
@@ -54,9 +54,7 @@ def command(
         raise InputError("not empty", where=f"--out {out}", instead="name a new folder")
     checks += check(task, out, instances=replace(instances, gpus=instances.gpus[:1]), stack=steps or _STACK)
     if as_json:
-        from nimbus.datagen.files.codec import to_json
-
-        sys.stdout.write(to_json([asdict(item) for item in checks], indent=2) + "\n")
+        write_json([asdict(item) for item in checks])
     else:
         show(checks)
     return 0 if all(item.passed for item in checks) else 1
@@ -97,8 +95,9 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
 
 def show(checks: list[Check]) -> None:
     """Print the checks as a table."""
-    from rich.console import Console
     from rich.table import Table
+
+    from nimbus.runner.system.console import TerminalConsole
 
     table = Table()
     for column in ("check", "", "found", "s"):
@@ -106,7 +105,7 @@ def show(checks: list[Check]) -> None:
     for item in checks:
         seconds = "" if item.seconds is None else f"{item.seconds:.1f}"
         table.add_row(item.name, "pass" if item.passed else "FAIL", item.found, seconds)
-    Console().print(table)
+    TerminalConsole().print(table)
 
 
 def _make(spec: CellSpec, name: str) -> tuple[Check, Frames | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, whole
+from nimbus.runner.system.output import write_out
 
 
 def command(
@@ -24,25 +24,26 @@ def command(
     ] = None,
     sheet: Annotated[
         Path | None,
-        typer.Option("--sheet", metavar="FILE", parser=Path, help="a contact sheet (.png) in place of Rerun"),
+        typer.Option("--sheet", metavar="[FILE]", parser=Path, help="a contact sheet in place of Rerun (DIR.png)"),
     ] = None,
 ) -> int:
     """Show episodes, or write a recording or a contact sheet of them."""
     from nimbus.datagen.datasets.quality.view import open_view
 
     view = open_view(folder)
-    if sheet:
+    if sheet is not None:
+        sheet = sheet if sheet.name else Path(f"{folder.resolve().name}.png")
         from nimbus.datagen.store.publish import disk
         from nimbus.runner.media.preview import write_view_sheet
 
         with disk(sheet):
             if not write_view_sheet(view, sheet):
                 raise InputError("no picture in it", where=str(folder), instead="see what 'nimbus qa' says")
-        sys.stdout.write(f"contact sheet: {sheet}\n")
+        write_out(f"contact sheet: {sheet}\n")
         return 0
     from nimbus.runner.media.rerun import show
 
     shown = show(folder, view, episodes or [0], save=save)
     where = f"recording: {save}" if save else "shown in Rerun"
-    sys.stdout.write(f"{where}: episodes {', '.join(map(str, shown))}\n")
+    write_out(f"{where}: episodes {', '.join(map(str, shown))}\n")
     return 0

@@ -52,9 +52,9 @@ class IsaacInstances:
 
         return hand_over(job, spec)
 
-    def start(self, spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: list[int]) -> NoReturn:
+    def start(self, spec: CellSpec, handover: str, *, number: int, row: int, descriptors: list[int]) -> NoReturn:
         """Execute an instance in place of this process; see :func:`exec_instance`."""
-        exec_instance(spec, handover, number=number, seat=seat, descriptors=descriptors)
+        exec_instance(spec, handover, number=number, row=row, descriptors=descriptors)
 
 
 def instance_paths(instances: Instances, number: int) -> InstancePaths:
@@ -106,23 +106,23 @@ def thread_environment(spec: CellSpec) -> int:
 
 
 def build_argv(
-    spec: CellSpec, handover: str, place: InstancePaths, *, seat: int, descriptors: Sequence[int]
+    spec: CellSpec, handover: str, place: InstancePaths, *, row: int, descriptors: Sequence[int]
 ) -> list[str]:
     """The command of an instance, which is a worker of a cell."""
-    numbers = [seat, place.gpu_number, thread_environment(spec), *descriptors]
+    numbers = [row, place.gpu_number, thread_environment(spec), *descriptors]
     own = [spec.to_text(), handover, json.dumps(numbers)]
     return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac.worker", *own, ROOT_WORD, str(place.root)]
 
 
-def exec_instance(spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: Sequence[int]) -> NoReturn:
+def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descriptors: Sequence[int]) -> NoReturn:
     """Execute an instance in place of this process.
 
     Args:
         spec: The run.
         handover: What it is to know of the job, as :func:`nimbus.runner.isaac.job.hand_over` gives it.
         number: Of the instance.
-        seat: Row in the page of stamps.
-        descriptors: Of the channel, the slab and the page of stamps.
+        row: Row in the heartbeat page.
+        descriptors: Of the channel, the shared slots and the heartbeat page.
 
     Raises:
         InputError: It cannot be started.
@@ -135,7 +135,7 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, seat: int, desc
         os.set_inheritable(descriptor, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until its own handler is there, asking for stacks is no death
-    command = build_argv(spec, handover, place, seat=seat, descriptors=descriptors)
+    command = build_argv(spec, handover, place, row=row, descriptors=descriptors)
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))
     except OSError as error:

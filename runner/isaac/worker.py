@@ -25,14 +25,14 @@ def main(words: list[str]) -> NoReturn:
     """Work for the supervisor that this process belongs to; ends the process, and never waits for Kit to close.
 
     Args:
-        words: The spec, the handover, numbers (seat, GPU, threads, descriptors of channel, slab and stamps) as JSON;
+        words: The spec, the handover, numbers (row, GPU, threads, descriptors of channel, slots, heartbeats) as JSON;
             then Kit's own words.
     """
     text, handover, numbers, *kits = words
-    seat, gpu, threads, *descriptors = json.loads(numbers)
+    row, gpu, threads, *descriptors = json.loads(numbers)
     die_with_parent(os.getppid())
     ignore_stop_signals()
-    stamp = HeartbeatPage.attach(os.dup(descriptors[-1])).writer(seat)
+    stamp = HeartbeatPage.attach(os.dup(descriptors[-1])).writer(row)
     stamp.phase("start")
     sys.argv[1:] = kits  # Kit reads them too, and would not know the others
     refusal: InputError | None = None
@@ -44,7 +44,7 @@ def main(words: list[str]) -> NoReturn:
         note_shared_memory(Path(kits[kits.index(ROOT_WORD) + 1]))
     spec = _spec(text)
     _add_libraries(spec.instances)
-    code = _work(spec, handover, refusal, seat=seat, descriptors=descriptors)
+    code = _work(spec, handover, refusal, row=row, descriptors=descriptors)
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -64,7 +64,7 @@ def _add_libraries(instances: Instances) -> None:
     sys.path += [path for path in instances.libraries if path not in sys.path and Path(path).is_dir()]
 
 
-def _work(spec: CellSpec, handover: str, refusal: InputError | None, *, seat: int, descriptors: list[int]) -> int:
+def _work(spec: CellSpec, handover: str, refusal: InputError | None, *, row: int, descriptors: list[int]) -> int:
     from nimbus.runner.cell.worker import main_loop
     from nimbus.runner.isaac.job import Job, render_job
 
@@ -73,7 +73,7 @@ def _work(spec: CellSpec, handover: str, refusal: InputError | None, *, seat: in
             raise refusal
         return render_job(spec, handover)
 
-    return main_loop.main(load, Path(spec.folder), seat=seat, descriptors=descriptors)
+    return main_loop.main(load, Path(spec.folder), row=row, descriptors=descriptors)
 
 
 if __name__ == "__main__":

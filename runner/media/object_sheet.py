@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from nimbus.datagen.plan.grasp import rank_grasps
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.plan.grasp import GRASP_VERSION, rank_grasps
+from nimbus.datagen.version import versioned_hash
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -19,15 +25,51 @@ if TYPE_CHECKING:
 _TILE, _COLUMNS = 180, 6
 
 
-def figures(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str, ...]]:
+@dataclass(frozen=True, kw_only=True)
+class KindFigures:
+    """Figures of a kind's first variant."""
+
+    size: tuple[float, float, float]
+    """[m] Of its bounds."""
+    mass: float
+    """[kg]"""
+    pieces: int
+    """Convex pieces that it collides with; 0 of a ball."""
+    grasps: dict[str, int]
+    """Hands that could close on it, by rest pose."""
+
+
+_FIGURES = TypeAdapter(dict[str, KindFigures])
+
+
+def table_rows(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str, ...]]:
     """Of each kind's first variant: name, class, variants, size, mass, pieces, grasps in each rest pose."""
-    for kind in library.kinds:
-        model = library.model(kind, 0)
-        size = " x ".join(f"{1000 * side:.0f}" for side in np.ptp(model.bounds, axis=0))
-        grasps = ", ".join(f"{name} {count}" for name, count in grasp_counts(library, kind, gripper).items())
-        pieces = "ball" if model.ball else str(len(model.convex_pieces))
-        said = library.kind(kind)
-        yield kind, said.object_class, str(said.variants), size, f"{1000 * model.mass:.3g}", pieces, grasps
+    for kind, found in kind_figures(library, gripper).items():
+        size = " x ".join(f"{1000 * side:.0f}" for side in found.size)
+        grasps = ", ".join(f"{name} {count}" for name, count in found.grasps.items())
+        said, pieces = library.kind(kind), str(found.pieces or "ball")
+        yield kind, said.object_class, str(said.variants), size, f"{1000 * found.mass:.3g}", pieces, grasps
+
+
+def kind_figures(library: ObjectLibrary, gripper: GripperShape) -> dict[str, KindFigures]:
+    """Figures of each kind, from the cache where they were found before: building and searching take seconds."""
+    identity = versioned_hash(f"{library.content_hash} {gripper}".encode(), GRASP_VERSION)
+    path = cache_folder("figures") / f"{library.name}-{identity}.json"
+    with suppress(OSError, ValueError):
+        return _FIGURES.validate_json(path.read_bytes())
+    found = {kind: _figures(library, kind, gripper) for kind in library.kinds}
+    with writing(path.parent):
+        write_atomic(path, _FIGURES.dump_json(found), durable=False, shared=True)
+    return found
+
+
+def _figures(library: ObjectLibrary, kind: str, gripper: GripperShape) -> KindFigures:
+    model = library.model(kind, 0)
+    x, y, z = np.ptp(model.bounds, axis=0).tolist()
+    pieces = 0 if model.ball else len(model.convex_pieces)
+    return KindFigures(
+        size=(x, y, z), mass=float(model.mass), pieces=pieces, grasps=grasp_counts(library, kind, gripper)
+    )
 
 
 def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> dict[str, int]:

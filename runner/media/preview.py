@@ -16,10 +16,11 @@ from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.media.colormaps import depth_colors, mask_overlay, normal_colors
 from nimbus.datagen.media.contact_sheet import INK, PAPER, SheetRow, draw_contact_sheet, drawable, load_font
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.folder import make_subfolder
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import disk
 
@@ -50,7 +51,7 @@ def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int
     with disk(target):
         make_subfolder(target)
         sheet = target / SHEET_NAME
-        contact_sheet(paths[:sheet_episodes]).save(sheet, optimize=True)
+        _save(contact_sheet(paths[:sheet_episodes]), sheet)
         videos = list(readable(lambda path: write_video(path, target / f"{path.stem}.mp4"), paths[:video_episodes]))
     return [sheet, *videos]
 
@@ -91,7 +92,7 @@ def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
     clips = islice((clip for clip in view.clips() if not isinstance(clip, Diagnostic)), episodes)
     rows = [row for clip in clips for camera in clip.images if (row := _view_row(clip, camera)).pictures]
     if rows:
-        draw_contact_sheet(rows, tile_height=120).save(path, optimize=True)
+        _save(draw_contact_sheet(rows, tile_height=120), path)
     return bool(rows)
 
 
@@ -99,8 +100,9 @@ def write_video(path: Path, target: Path) -> Path:
     """H.264 video of an episode, its cameras side by side over the instruction and the running skill."""
     import av
 
-    try:
-        with EpisodeFile(path) as episode, av.open(str(target), "w", options={"movflags": "+faststart"}) as container:
+    with replacing(target, durable=False, shared=True) as temporary:
+        options = {"movflags": "+faststart"}
+        with EpisodeFile(path) as episode, av.open(str(temporary), "w", format="mp4", options=options) as container:
             stream = container.add_stream("libx264", rate=round(episode.rate))
             stream.pix_fmt = "yuv420p"
             stream.options = {"crf": "20", "preset": "veryfast", "threads": "1"}
@@ -109,10 +111,13 @@ def write_video(path: Path, target: Path) -> Path:
                     stream.height, stream.width = picture.shape[:2]
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
             container.mux(stream.encode())
-    except InputError:
-        target.unlink(missing_ok=True)
-        raise
     return target
+
+
+def _save(picture: Image.Image, path: Path) -> None:
+    kind = Image.registered_extensions().get(path.suffix.lower(), "PNG")
+    with replacing(path, durable=False, shared=True) as temporary:
+        picture.save(temporary, format=kind, optimize=True)
 
 
 def camera_order(episode: EpisodeFile) -> list[str]:
@@ -134,9 +139,13 @@ def _sheet_row(path: Path) -> SheetRow:
         pictures += [_image(episode, camera, round(moment * last)) for camera in others for moment in _MOMENTS[1:3]]
         step = round(_MOMENTS[1] * last)
         rgb = episode.rows(f"observations/images/{first}", step)
-        pictures.append(depth_colors(episode.rows(f"observations/depth/{first}", step)))
-        pictures.append(mask_overlay(episode.rows(f"observations/instance/{first}", step), rgb))
-        pictures.append(normal_colors(episode.rows(f"observations/normals/{first}", step)))
+        stored = episode.modalities(first)
+        if "depth" in stored:
+            pictures.append(depth_colors(episode.rows(f"observations/depth/{first}", step)))
+        if "instance" in stored:
+            pictures.append(mask_overlay(episode.rows(f"observations/instance/{first}", step), rgb))
+        if "normals" in stored:
+            pictures.append(normal_colors(episode.rows(f"observations/normals/{first}", step)))
         return SheetRow(caption=episode.instruction, note=episode.episode_id, pictures=pictures)
 
 

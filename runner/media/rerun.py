@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 
 INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
 _QUALITY = 85
+LOOPBACK = "127.0.0.1"
 
 
 def load_rerun() -> Any:
@@ -56,9 +60,11 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
         if clip.number not in wanted:
             continue
         if not shown:
-            rerun.init(f"nimbus: {folder.resolve().name}", spawn=save is None)
+            rerun.init(f"nimbus: {folder.resolve().name}")
             if save:
                 rerun.save(str(save))
+            else:
+                rerun.connect_grpc(f"rerun+http://{start_viewer()}/proxy")
         if view.format == "nimbus":
             _log_poses(rerun, folder, clip)
         _log(rerun, clip, view)
@@ -71,6 +77,22 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
         what = f"no readable episode {missing[0]}; there are {view.episode_count}"
         raise InputError(what, where=str(folder), instead="see what 'nimbus qa' says")
     return shown
+
+
+def start_viewer(*options: str) -> str:
+    """Start Rerun's window as a process of its own; by itself it would listen on every interface.
+
+    Args:
+        options: More of the command line.
+
+    Returns:
+        Its address: this machine, and a port that was free.
+    """
+    with socket.create_server((LOOPBACK, 0)) as free:
+        port = free.getsockname()[1]
+    words = ["--bind", LOOPBACK, "--port", str(port), "--expect-data-soon", "--hide-welcome-screen", *options]
+    subprocess.Popen([sys.executable, "-m", "rerun", *words], stdin=subprocess.DEVNULL, start_new_session=True)
+    return f"{LOOPBACK}:{port}"
 
 
 def _blueprint(panels: list[Any]) -> Any:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from nimbus.datagen.stages import Stored
 from nimbus.runner.monitor.dashboard_view import duration, view
 from nimbus.runner.monitor.progress import Progress, line
 from nimbus.runner.monitor.status import FILE_NAME, Status, read_status
-from nimbus.runner.system.console import TerminalOutput
+from nimbus.runner.system.console import TerminalConsole, TerminalOutput
 
 LOADING = "loading libraries, scene and robot"
 _SILENCE = 3.0
@@ -118,7 +118,8 @@ class Watcher:
         for event in status.events:
             if event.number > self._told:
                 self._told = event.number
-                self._line(event.text)
+                if event.kind != "role":  # how a cell works inside; the dashboard and the status file have it
+                    self._line(event.text)
 
     def _line(self, text: str) -> None:
         self._console.say(text)
@@ -126,7 +127,7 @@ class Watcher:
     def _render(self) -> RenderableType:
         if self._status is None:
             seconds = duration(time.monotonic() - self._begin)
-            return Text(f"{LOADING}  {seconds}", style="dim italic")
+            return Text(f"{LOADING}  {seconds}; then the episodes", style="dim italic")
         return view(self._status, now=time.time() if self._status.state == "running" else None)
 
     def __enter__(self) -> Watcher:
@@ -149,5 +150,5 @@ def _stamp(folder: Path) -> int:
 
 def loading() -> AbstractContextManager[Any]:
     """Say so in a terminal while libraries and scene are loaded; elsewhere a mistake is the only line."""
-    console = Console(stderr=True)
+    console = TerminalConsole(stderr=True)
     return console.status("loading") if console.is_terminal else nullcontext()

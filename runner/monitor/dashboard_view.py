@@ -16,7 +16,7 @@ COLORS = {"load": "magenta", "randomize": "blue", "plan": "cyan", "render": "gre
 _MOST_WORKERS = 12
 _MOST_EVENTS = 4
 _STALE = 2.0
-"""[s] A stamp that is older than this is shown in another colour."""
+"""[s] A heartbeat that is older than this is shown in another colour."""
 _WIDTH = 78
 
 
@@ -57,6 +57,12 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h"
 
 
+def startup_text(status: Status) -> str:
+    """Write out the time of the start-up and of its phases: ``42 s (load 9.3 s, compile 31 s, workers 1.2 s)``."""
+    phases = ", ".join(f"{name} {short_duration(seconds)}" for name, seconds in status.phases.items())
+    return short_duration(status.startup_seconds) + (f" ({phases})" if phases else "")
+
+
 def short_duration(seconds: float) -> str:
     """The same with a decimal where it is short: ``0.42 s``, ``7.3 s``."""
     if seconds < 10:
@@ -85,12 +91,10 @@ def _headline(status: Status, elapsed: float) -> RenderableType:
 def _figures(status: Status) -> RenderableType:
     """One or two lines of what else there is to know."""
     parts: list[Text] = []
-    if status.bound_seconds and status.distance:
-        parts.append(_figure("bound", f"{short_duration(status.bound_seconds)}, {status.distance:.2f} x"))
-        if status.startup_seconds and (after := status.distance_after_startup):
-            parts.append(_figure("after start-up", f"{after:.2f} x"))
+    if distance := status.distance_after_startup:
+        parts.append(_figure("bound", f"{short_duration(status.bound_after_startup)}, {distance:.2f} x"))
     if status.startup_seconds:
-        parts.append(_figure("start-up", short_duration(status.startup_seconds)))
+        parts.append(_figure("start-up", startup_text(status)))
     if status.ring.slots:
         parts.append(_ring(status.ring))
     if status.faults:

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.table import Table
 
-from nimbus.runner.system.trimmed import trim_lines
+from nimbus.runner.system.console import TerminalConsole, trim_lines
+from nimbus.runner.system.output import write_error, write_progress
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.convert.convert import Converted
     from nimbus.datagen.datasets.export.export import Exported
+    from nimbus.datagen.store.dataset import Dataset
+
+
+def report_foreign_files(dataset: Dataset) -> None:
+    """Say what :func:`foreign_file_lines` has to say."""
+    for text in foreign_file_lines(dataset):
+        write_error(f"{text}\n")
+
+
+def foreign_file_lines(dataset: Dataset) -> Iterator[str]:
+    """One line each, that files were put aside which the ledger does not know, and that others are gone."""
+    from nimbus.datagen.store.commit import ORPHANS
+
+    if count := len(dataset.outdated):
+        what = f"{count} episode files are" if count > 1 else f"{dataset.outdated[0].name} is"
+        yield f"{dataset.folder}: {what} missing or changed, to be made again"
+    if count := len(dataset.orphans):
+        what = f"{count} episode files" if count > 1 else "an episode file"
+        yield f"{dataset.folder}: put {what} aside that the ledger does not know, in {ORPHANS}/"
 
 
 class OutputSummary(Protocol):
@@ -39,7 +59,7 @@ class OutputSummary(Protocol):
 def report_pending(left: int) -> None:
     """Say on a terminal how many episodes are yet to come."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{left} left \x1b[K" if left else "\r\x1b[K")
+        write_progress(f"{left} left" if left else "")
 
 
 def print_output(
@@ -63,11 +83,11 @@ def print_output(
     for name, text in further.items():
         table.add_row(name, text)
     table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: it stood here already, and is whole")
-    console = Console()
+    console = TerminalConsole()
     with trim_lines(console):
         console.print(table)
     if warning:
-        console.print(warning, style="yellow", soft_wrap=True, markup=False, highlight=False)
+        console.print(warning, style="yellow", soft_wrap=True)
     print_place(made.out, console, word=word)
 
 
@@ -90,4 +110,4 @@ def _few(names: tuple[str, ...]) -> str:
 
 def print_place(out: Path, console: Console, *, word: str = "dataset") -> None:
     """Say where it is."""
-    console.print(f"{word}: {out}", soft_wrap=True, markup=False, highlight=False)
+    console.print(f"{word}: {out}", soft_wrap=True)

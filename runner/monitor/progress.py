@@ -127,10 +127,27 @@ class Progress:
         self.status.events = (*events[-_EVENTS + 1 :], event)
         self._touch()
 
+    def end_phase(self, name: str, *, following: str = "") -> None:
+        """End a phase of the start-up.
+
+        Args:
+            name: What it did: ``load``, ``compile`` or ``workers``.
+            following: The next phase in a few words, for a line of output with the episodes that are left.
+        """
+        status = self.status
+        status.phases[name] = max(0.0, time.time() - status.started - sum(status.phases.values()))
+        if following:
+            status.activity = f"{following}, then {_episodes(status)}"
+            self.tell(f"{name}: {status.phases[name]:.1f} s; now {status.activity}", kind="phase")
+
     def ready(self) -> None:
         """The first order was given, or the first episode begun: what came before was the start-up."""
-        if not self.status.startup_seconds:
-            self.status.startup_seconds = max(1e-3, time.time() - self.status.started)
+        status = self.status
+        if not status.startup_seconds:
+            status.startup_seconds = max(1e-3, time.time() - status.started)
+            phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in status.phases.items())
+            text = f"start-up: {status.startup_seconds:.1f} s" + (f" ({phases})" if phases else "")
+            self.tell(f"{text}; now {_episodes(status)}", kind="phase")
 
     def update(self, **values: object) -> None:
         """Set fields of the status."""
@@ -161,14 +178,19 @@ class Progress:
             replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)
 
 
+def _episodes(status: Status) -> str:
+    left = status.target - status.settled
+    return f"{left} episode{'s' * (left != 1)}"
+
+
 def _forget_oldest(table: dict[Any, Any]) -> None:
     if len(table) > _OPEN_EPISODES:
         del table[next(iter(table))]
 
 
 def line(stored: Stored, status: Status) -> str:
-    """One attempt in one line."""
-    seconds = sum(value for name, value in stored.times.items() if not name.endswith("_wait"))
+    """One attempt in one line; the first one's loading, which is for all, is no part of its time."""
+    seconds = sum(value for name, value in stored.times.items() if name in STAGES[1:])
     head = f"[{status.settled}/{status.target}] {stored.episode_id}"
     if stored.outcome.success:
         size = f"{stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.status import Status, read_status
 
 FILE_NAME = "scale.json"
+_BYTES = 1 << 16
+"""[bytes] The file has less than 200."""
 _PATIENCE = 3.0
 """[s] to wait for the run to follow; it will anyway."""
 
@@ -60,13 +64,26 @@ def read_scale(folder: Path, *, launcher: int) -> Scale | None:
     """What is wanted of the run of a launcher; None when nothing is.
 
     Raises:
-        ValueError: The file is not of Nimbus.
+        ValueError: The file cannot be read, or is not of Nimbus.
     """
     try:
-        wanted = from_json(Scale, (folder / FILE_NAME).read_text(encoding="utf-8"))
-    except OSError:
+        wanted = _read(folder)
+    except InputError as error:
+        raise ValueError(error.what) from None
+    return wanted if wanted and wanted.launcher == launcher else None
+
+
+def _read(folder: Path) -> Scale | None:
+    """Read the file; None where there is none.
+
+    Raises:
+        InputError: It cannot be read: a pipe, a device, a link.
+        ValueError: It is not of Nimbus.
+    """
+    path = folder / FILE_NAME
+    if not os.path.lexists(path):
         return None
-    return wanted if wanted.launcher == launcher else None
+    return from_json(Scale, read_text(path, limit=_BYTES, follow=False))
 
 
 def _alive(folder: Path) -> Status:
@@ -82,9 +99,10 @@ def _alive(folder: Path) -> Status:
 
 def _last(folder: Path) -> int:
     try:
-        return from_json(Scale, (folder / FILE_NAME).read_text(encoding="utf-8")).number
-    except (OSError, ValueError):
+        wanted = _read(folder)
+    except (InputError, ValueError):
         return 0
+    return wanted.number if wanted else 0
 
 
 def _words(split: tuple[int, int]) -> str:

@@ -11,7 +11,7 @@ Stay: TypeAlias = tuple[str, float, float]
 """A stage, with its begin and end [s since 1970]."""
 
 _WINDOWS = 2000
-"""Of a run so far: what is shorter than such a window is told together with what else its seat did in it."""
+"""Of a run so far: what is shorter than such a window is told together with what else its row did in it."""
 _FINEST = 0.1
 """[s] No window is shorter."""
 
@@ -24,10 +24,10 @@ class _SpanWindow:
 
 
 class SpanSampler:
-    """Joins the short spans of a seat: in each window of time, one for a stage, as long as all of them together.
+    """Joins the short spans of a row: in each window of time, one for a stage, as long as all of them together.
 
     A window is a tenth of a second at first and one part in two thousand of the run so far later on, so that a run of
-    minutes is told exactly, and one of a month with some ten thousand spans a seat.
+    minutes is told exactly, and one of a month with some ten thousand spans a row.
 
     Args:
         started: [s since 1970] when the run was.
@@ -37,18 +37,18 @@ class SpanSampler:
         self._started = started
         self._windows: dict[str, _SpanWindow] = {}
 
-    def take(self, seat: str, spans: Iterable[Stay]) -> Iterator[Stay]:
-        """What is told now of a seat's spans, which come in their order."""
+    def take(self, row: str, spans: Iterable[Stay]) -> Iterator[Stay]:
+        """What is told now of a row's spans, which come in their order."""
         for stage, begin, end in spans:
-            window = self._windows.get(seat)
+            window = self._windows.get(row)
             if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
-                yield from self.rest(seat)
-                window = self._windows[seat] = _SpanWindow(begin)
+                yield from self.rest(row)
+                window = self._windows[row] = _SpanWindow(begin)
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin
 
-    def rest(self, seat: str) -> Iterator[Stay]:
-        """What is left of a seat's last window, told one stage after the other."""
-        window = self._windows.pop(seat, None)
+    def rest(self, row: str) -> Iterator[Stay]:
+        """What is left of a row's last window, told one stage after the other."""
+        window = self._windows.pop(row, None)
         if window is None:
             return
         begin = window.begin

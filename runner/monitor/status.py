@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import from_json
 
 FILE_NAME = "status.json"
+_BYTES = 16 << 20
+"""[bytes] One of 1,000 workers has 0.3 MB."""
 STAGES = ("load", "randomize", "plan", "render", "store")
 
 
@@ -29,7 +32,7 @@ class WorkerStatus:
     index: int
     """Episode, -1 for none."""
     age: float
-    """[s] since its last stamp"""
+    """[s] since its last heartbeat"""
     in_phase: float
     """[s]"""
     resident: int = 0
@@ -115,6 +118,8 @@ class Status:
     """[s since 1970]"""
     startup_seconds: float = 0.0
     """From the start until the first order was given; 0 before."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """[s] that each phase of the start-up took, in their order: ``load``, ``compile``, ``workers``."""
     cores: int = 1
     split: tuple[int, int] = (0, 0)
     """Planners and renderers that there should be."""
@@ -166,11 +171,15 @@ class Status:
         return self.elapsed / self.bound_seconds if self.bound_seconds else None
 
     @property
-    def distance_after_startup(self) -> float | None:
-        """The same for the time since the first order, against the work without loading."""
+    def bound_after_startup(self) -> float:
+        """[s] The same for the work without loading, which is done once."""
         work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
-        shortest = bound(work, self.cores, self.longest_episode)
-        return self.working / shortest if shortest else None
+        return bound(work, self.cores, self.longest_episode)
+
+    @property
+    def distance_after_startup(self) -> float | None:
+        """The time since the first order over the shortest one; None while nothing is known."""
+        return self.working / self.bound_after_startup if self.bound_after_startup else None
 
     def rate(self, stage: str) -> float | None:
         """Items a second that come out of a stage; None before there are any."""
@@ -185,6 +194,7 @@ class Status:
             "remaining_seconds": self.remaining,
             "bound_seconds": self.bound_seconds,
             "distance": self.distance,
+            "bound_after_startup": self.bound_after_startup,
             "distance_after_startup": self.distance_after_startup,
         }
 
@@ -207,11 +217,11 @@ def read_status(folder: Path) -> Status | None:
         InputError: The file is not a status.
     """
     path = folder / FILE_NAME
-    try:
-        status = from_json(Status, path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
-    except ValueError:
+    try:
+        status = from_json(Status, read_text(path, limit=_BYTES, follow=False))
+    except (InputError, ValueError):
         raise InputError("not a run's status", where=str(path), instead="delete this file") from None
     if status.state == "running" and not _is_alive(status.pid):
         status.state = "killed"

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.columns import Columns
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
@@ -14,7 +15,7 @@ from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import Summary, one_of_each_plan, summarize
 from nimbus.runner.report.yields import flag_words
-from nimbus.runner.system.trimmed import trim_lines
+from nimbus.runner.system.console import TerminalConsole, trim_lines
 
 FILE_NAME = "report.html"
 
@@ -43,18 +44,19 @@ def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
 
 def print_summary(summary: Summary, *, console: Console | None = None) -> None:
     """Print the figures as tables."""
-    console = console or Console()
+    console = console or TerminalConsole()
     asked = f" of {summary.target} asked" if summary.target else ""
     with trim_lines(console):
-        console.print(f"[bold]{summary.task}[/] seed {summary.seed}: {summary.stored} episodes stored{asked}")
+        rest = f" seed {summary.seed}: {summary.stored} episodes stored{asked}"
+        console.print(Text.assemble((summary.task, "bold"), rest))
         tables = [_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)]
         console.print(Columns(tables, padding=(1, 4)))
     for flag in summary.yields.flags:
-        console.print(flag_words(flag), style="red", soft_wrap=True, markup=False, highlight=False)
+        console.print(flag_words(flag), style="red", soft_wrap=True)
     for path in summary.outdated[:1]:
         more = f" and {len(summary.outdated) - 1} more" if len(summary.outdated) > 1 else ""
         what = f"{path}{more}: missing or changed; the next run makes what is missing again"
-        console.print(what, style="red", soft_wrap=True, markup=False, highlight=False)
+        console.print(what, style="red", soft_wrap=True)
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -73,10 +75,11 @@ def _figures(summary: Summary) -> Table:
     for kind, count in summary.faults.items():
         table.add_row(f"fault: {kind.replace('_', ' ')}", str(count))
     table.add_row(f"CPU {summary.each}", f"{summary.cpu_per_episode:.1f} s")
-    if summary.distance and summary.stored_per_hour:
-        table.add_row("wall time", duration(summary.wall_seconds))
-        table.add_row("bound", f"{duration(summary.bound_seconds)}, {summary.distance:.2f} x")
-        table.add_row("stored an hour", f"{summary.stored_per_hour:.0f}")
+    if summary.wall_seconds and (distance := summary.distance_after_startup):
+        table.add_row("once: start-up", duration(summary.startup_seconds))
+        table.add_row("wall time after it", duration(summary.working_seconds))
+        table.add_row("bound", f"{duration(summary.bound_after_startup)}, {distance:.2f} x")
+        table.add_row("stored an hour", f"{summary.stored_per_working_hour or 0.0:.0f}")
     if summary.cost_per_episode is not None:
         table.add_row("cost an episode", f"{summary.cost_per_episode:.4g}")
     for name, seconds in summary.durations.items():

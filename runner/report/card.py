@@ -14,6 +14,7 @@ from nimbus.datagen.datasets.certificates.subject import certificates_of
 from nimbus.datagen.datasets.export.publication import CARD_MARK, CARD_PICTURE
 from nimbus.datagen.datasets.quality.checks import Examination
 from nimbus.datagen.datasets.quality.view import View
+from nimbus.datagen.files.bounded import read_plain
 from nimbus.datagen.media.pages import render_markdown
 from nimbus.runner.monitor.dashboard_view import duration
 
@@ -57,7 +58,7 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
 
 def _info(folder: Path) -> str:
     """``meta/info.json``, as text that cannot end its fence: every line begins with a bracket or a quote."""
-    info = json.loads((folder / "meta" / "info.json").read_text(encoding="utf-8"))
+    info = read_plain(folder / "meta" / "info.json")
     return json.dumps(info, indent=2, ensure_ascii=False)
 
 

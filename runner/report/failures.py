@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nimbus.datagen.analysis.covariates import failed_step
+from nimbus.datagen.analysis.yields import failed_step
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.media.pages import jpeg_uri
 from nimbus.datagen.store.episode_file.read import EpisodeFile

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nimbus.datagen.datasets.certificates.page import render_certificates
+from nimbus.datagen.datasets.certificates.subject import render_certificates
 from nimbus.datagen.media.pages import jpeg_uri, render_html
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Attempt
@@ -110,11 +110,12 @@ def _key_figures(summary: Summary) -> Iterator[KeyFigure]:
     yield KeyFigure("on disk", _size(summary.byte_count + summary.failure_bytes))
     if summary.wall_seconds:
         yield KeyFigure("wall time", duration(summary.wall_seconds))
-    if summary.stored_per_hour:
-        yield KeyFigure("episodes stored an hour", f"{summary.stored_per_hour:.0f}")
-    if summary.distance:
-        after = f", {summary.distance_after_startup:.2f} after start-up" if summary.distance_after_startup else ""
-        yield KeyFigure(f"times the bound of {duration(summary.bound_seconds)}{after}", f"{summary.distance:.2f}")
+    if summary.startup_seconds:
+        yield KeyFigure("of it start-up, once a run", duration(summary.startup_seconds))
+    if summary.stored_per_working_hour:
+        yield KeyFigure("episodes stored an hour", f"{summary.stored_per_working_hour:.0f}")
+    if distance := summary.distance_after_startup:
+        yield KeyFigure(f"times the bound of {duration(summary.bound_after_startup)}", f"{distance:.2f}")
     if summary.cost_per_episode is not None:
         name = f"a stored episode, at {summary.price_per_hour:g} an hour"
         yield KeyFigure(name, f"{summary.cost_per_episode:.2g}")

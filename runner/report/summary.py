@@ -120,16 +120,31 @@ class Summary:
         return self.wall_seconds / self.bound_seconds if self.bound_seconds and self.wall_seconds else None
 
     @property
-    def distance_after_startup(self) -> float | None:
-        """The same without the start-up, and without loading in the bound."""
+    def working_seconds(self) -> float:
+        """[s] All runs together, without their start-up."""
+        return self.wall_seconds - self.startup_seconds
+
+    @property
+    def bound_after_startup(self) -> float:
+        """[s] The shortest time that the work could have taken, without loading, which is done once."""
         work = sum(self.stage_seconds.values()) - self.stage_seconds.get("load", 0.0)
-        shortest = bound(work, self.cores, self.longest_episode)
-        return (self.wall_seconds - self.startup_seconds) / shortest if shortest and self.wall_seconds else None
+        return bound(work, self.cores, self.longest_episode)
+
+    @property
+    def distance_after_startup(self) -> float | None:
+        """Wall time without the start-up over that bound; None where nothing was measured."""
+        known = self.bound_after_startup and self.wall_seconds
+        return self.working_seconds / self.bound_after_startup if known else None
 
     @property
     def stored_per_hour(self) -> float | None:
         """Stored episodes an hour of wall time."""
         return self.stored / self.wall_seconds * 3600 if self.wall_seconds else None
+
+    @property
+    def stored_per_working_hour(self) -> float | None:
+        """The same without the start-up: what a long run comes to."""
+        return self.stored / self.working_seconds * 3600 if self.working_seconds > 0 else None
 
     @property
     def cost_per_episode(self) -> float | None:
@@ -147,6 +162,7 @@ class Summary:
             "flags": [asdict(row) for row in self.yields.flags],
             "bound_seconds": self.bound_seconds,
             "distance": self.distance,
+            "bound_after_startup": self.bound_after_startup,
             "distance_after_startup": self.distance_after_startup,
             "rejected": self.reasons,
             "stored_per_hour": self.stored_per_hour,

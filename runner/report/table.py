@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.analysis.covariates import CELL
-from nimbus.datagen.analysis.yields import YieldRow, Yields
+from nimbus.datagen.analysis.yields import CELL, YieldRow, Yields
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.media.pages import jpeg_uri
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -120,6 +119,8 @@ def _picture(path: Path, box: _TableArea) -> str:
     """JPEG of the table from above, from the first moment of an episode; empty where no camera sees it."""
     with EpisodeFile(path) as episode:
         for camera in episode.cameras:
+            if "depth" not in episode.modalities(camera):
+                continue
             poses = episode.rows(f"observations/world_T_camera/{camera}", slice(0, None))
             if np.abs(poses - poses[0]).max() > 1e-6:
                 continue

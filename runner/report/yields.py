@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.analysis.yields import Part, YieldRow, Yields
+from nimbus.datagen.errors import InputError
 
 _MOST_BARS = 24
 _MOST_LOOKS = 48
 """Factors of looks that are shown."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
 """Shown elsewhere, or too many for bars."""
+COLUMNS = (
+    *("factor", "value", "part", "low", "high", "episodes", "kept", "attempts", "successes"),
+    *("share", "p_value", "q_value", "flag"),
+)
 
 
 def flag_words(flag: YieldRow) -> str:
@@ -62,3 +69,24 @@ def _chart(factor: str, rows: Sequence[YieldRow]) -> KeptChart:
         ends = (f"{shown[0].low:.3g}", f"{shown[-1].high:.3g}")
     axis = ends[0] if len(shown) == 1 or ends[0] == ends[1] else f"{ends[0]} … {ends[1]}"
     return KeptChart(factor=factor, part=rows[0].part, rows=shown, axis=axis)
+
+
+def write_yields(path: Path, yields: Yields) -> None:
+    """Write a CSV file, a line for each row.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(COLUMNS)
+            for row in yields.rows:
+                table.writerow(_cell(getattr(row, column)) for column in COLUMNS)
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise InputError(what, where=str(path), instead="give the path of a file, such as yields.csv") from None
+
+
+def _cell(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else value

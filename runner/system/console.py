@@ -4,11 +4,46 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from nimbus.datagen.errors import visible
 
 
-class TerminalOutput(Console):
+@contextmanager
+def trim_lines(console: Console) -> Iterator[None]:
+    """What is printed inside is written at the end, each line without the spaces that pad it."""
+    with console.capture() as captured:
+        yield
+    console.file.write("\n".join(line.rstrip(" ") for line in captured.get().split("\n")))
+
+
+class TerminalConsole(Console):
+    """A console that shows text as it is: no markup, no emoji, and control characters as escapes.
+
+    Names, instructions and reasons come from files. What is styled is a ``Text``, or has ``style=``.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        shown_as_it_is: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+        super().__init__(**shown_as_it_is | options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make a text of a string, as wide as it will be shown."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render to segments of text; those that steer the terminal are rich's own."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+class TerminalOutput(TerminalConsole):
     """A console on standard output.
 
     A reader that goes away, as of ``nimbus run | head``, counts as a wish to stop: what is under way is stored. Where a
@@ -18,7 +53,7 @@ class TerminalOutput(Console):
     def say(self, text: str) -> None:
         """Print a line as it is."""
         try:
-            self.print(text, soft_wrap=True, markup=False, highlight=False)
+            self.print(text, soft_wrap=True)
         except OSError:
             self._mute()
 

@@ -9,7 +9,11 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+
+from nimbus.runner.system.output import write_error
 
 TAG = "NIMBUS_CELL"
 """Environment variable that all processes of one cell have in common; see :func:`sweep`."""
@@ -156,6 +160,11 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def is_in_kernel(pid: int) -> bool:
+    """Check whether a process waits in the kernel, mostly for a disk, where no signal reaches it."""
+    return _stat(pid)[:1] == ["D"]
+
+
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0):
@@ -220,8 +229,47 @@ def _ancestors() -> Iterator[int]:
 
 def _parent(pid: int) -> int:
     """Of a process; 0 when it is gone."""
+    return int((_stat(pid)[1:2] or ["0"])[0])
+
+
+def _stat(pid: int) -> list[str]:
+    """Return state, parent and what follows of a process; nothing when it is gone."""
     try:
-        # The name before the last bracket may hold anything; the parent is the second field behind it.
-        return int((_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return 0
+        # The name before the last bracket may hold anything.
+        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _heard() -> Iterator[signal.Signals]:
+    yield from (signal.SIGINT, signal.SIGTERM)
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup and signal.getsignal(hangup) is not signal.SIG_IGN:  # else nohup was meant
+        yield hangup
+
+
+class Interruption:
+    """Turns the first signal into a wish and the second into a ``KeyboardInterrupt``; use as a context manager.
+
+    ``requested`` says that the first came, ``at_once`` that the second did.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.at_once = False
+
+    def __enter__(self) -> Interruption:
+        self._before = {number: signal.signal(number, self._handle) for number in _heard()}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        if self.requested:
+            self.at_once = True
+            raise KeyboardInterrupt
+        self.requested = True
+        with suppress(OSError):  # a terminal that closed
+            write_error("stopping after this attempt; Ctrl-C again stops at once\n")

@@ -8,11 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Threaded BLAS would change the last bits of a plan, whatever the shell says; read when numpy is first imported.
-os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# USD would start threads of its own, and with them a process cannot be forked; it tells of every setting it obeys.
-os.environ |= {"PXR_WORK_THREAD_LIMIT": "1", "TF_ENV_SETTING_ALERTS_ENABLED": "0"}
-
 _LIBRARY = "nimbus.datagen"
 KERNELS = (
     "meshes.simplify",
@@ -20,6 +15,7 @@ KERNELS = (
     "render.raytracer.culling",
     "render.raytracer.raster",
     "render.raytracer.raytrace",
+    "render.raytracer.still",
 )
 """Modules of the library that have kernels."""
 

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import json
+import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.chaos import checker, page, processes, trouble
-from tests.chaos.lab import FINISHED
-from tests.chaos.match import match
+from tools.chaos import checker, page, processes, trouble
+from tools.chaos.lab import FINISHED
+from tools.chaos.match import match
+from tools.chaos.pace import Pace, _progress
 
-RUN = Path(__file__).parent / "run.py"
+RUN = Path(checker.__file__).with_name("run.py")
 
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cells need Linux")
@@ -39,6 +43,38 @@ def test_a_short_chaos_loses_doubles_and_harms_nothing(tmp_path: Path):
     totals = page.totals(json.loads(found.read_text()))
     assert totals["faults injected"] >= 60
     assert totals["faults detected"] == totals["faults injected"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_chaos_ends_its_run(tmp_path: Path):
+    words = [sys.executable, str(RUN), "--short", "--only", "pauses", "--work", str(tmp_path)]
+    chaos = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (runs := list(tmp_path.glob("*/pauses/status.json"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    folder = runs[0].parent
+    assert processes.tagged(folder)
+    chaos.send_signal(signal.SIGTERM)
+    _, said = chaos.communicate(timeout=60)
+    assert chaos.returncode == 130 and "interrupted" in said
+    assert processes.tagged(folder) == [] and list(tmp_path.iterdir()) == []
+
+
+def test_faults_come_slower_where_episodes_do():
+    pace = Pace(random.Random(1))
+    status = {"attempts": 4, "cpu_times": {"load": 90.0, "plan": 8.0, "render": 32.0}}
+    pace.measure(status)
+    assert pace.episode_seconds == 10.0
+    quiet = [pace.interval(load=0.3) for _ in range(200)]
+    busy = [pace.interval(load=3.0) for _ in range(200)]
+    assert 1.0 <= min(quiet) < max(quiet) <= 6.0
+    assert 3.0 <= min(busy) < max(busy) <= 18.0
+
+
+def test_progress_tells_of_the_latest_run(tmp_path: Path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/status.json").write_text('{"settled": 3, "target": 9}')
+    assert _progress(tmp_path) == ", one: 3 of 9 episodes, 0 faults in its ledger"
 
 
 def test_of_two_faults_the_earlier_one_takes_the_earlier_row_whatever_it_names() -> None:

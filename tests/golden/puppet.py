@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.execute.interpreter import TaskPerformer
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.plan.motion import GraspPlan, MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.tasks.steps import Step, Steps
+from nimbus.datagen.tasks.steps import Scope, Step, Steps
 
 
 class PuppetSimulation(NewtonSimulation):
@@ -30,6 +30,11 @@ class PuppetSimulation(NewtonSimulation):
         """Build the world; nothing is attached to a link."""
         self.attached: dict[str, tuple[str, FloatArray]] = {}
         super().load(layout)
+
+    def restore(self, state: StartState) -> None:
+        """Go back to a state at rest; nothing is attached to a link."""
+        self.attached = {}
+        super().restore(state)
 
     def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
         """Put the robot where the action asks for, and what is attached with it."""

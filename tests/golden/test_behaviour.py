@@ -12,16 +12,19 @@ import mujoco
 import numpy as np
 import pytest
 
+from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.execute.articulation import FurthestParts
-from nimbus.datagen.load.scene_loader import SceneAssets, load_assets
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.references import build_environment
-from nimbus.datagen.tasks.scope import Scope
+from nimbus.datagen.tasks.scene_assets import ReachMap, SceneAssets
 from nimbus.datagen.tasks.statements import SkillFailure, Statement, each
-from nimbus.datagen.tasks.steps import walk
+from nimbus.datagen.tasks.steps import Scope, walk
 from nimbus.datagen.tasks.task import Task, load_task, parse_task
+from nimbus.datagen.usd.stage import read_stage
 from tests.golden.puppet import PuppetCell, PuppetPerformer, PuppetPlanner, PuppetSimulation
 from tests.golden.values import GoldenFile, digest, sketch
 from tests.golden.versions import built_in, version_of
@@ -69,6 +72,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "": ("move", "go_to_pose", "go_to_joints", "gripper", "wait", "aligned", "at_pose"),
 }
 """What is looked at in which task; the empty name is that of the task above."""
+EVERYWHERE = ReachMap((-10.0, -10.0), np.ones((400, 400), dtype=bool))
 TASK_OF = {component: name for name, components in TASKS.items() for component in components}
 
 
@@ -83,12 +87,10 @@ class Done:
     """Joint positions before the first step."""
 
 
-def perform(task: Task, assets: SceneAssets | None = None) -> Done:
-    """Do the steps of a task in its first layout."""
-    assets = assets or load_assets(task)
-    layout = draw_physical(task, assets, seed=0, index=0)
-    simulation = PuppetSimulation(assets.stage, assets.robot, rate=task.rate)
-    simulation.load(layout)
+def perform(task: Task, simulation: PuppetSimulation | None = None) -> Done:
+    """Do the steps of a task in its first layout; a given simulation has loaded it."""
+    simulation = simulation or simulate(task)
+    layout = draw_physical(task, opened(task), seed=0, index=0)
     start = simulation.data.qpos.copy()
     planners: Any = {name: PuppetPlanner() for name in simulation.robot.arm_names}
     cell = PuppetCell(simulation, planners, layout, streams=partial(generator, 0), regions=task.regions)
@@ -100,6 +102,27 @@ def perform(task: Task, assets: SceneAssets | None = None) -> Done:
     except SkillFailure as failure:
         performer.ended.append(("task", str(failure.reason)))
     return Done(task, cell, performer, start)
+
+
+def simulate(task: Task) -> PuppetSimulation:
+    """Load the first layout of a task."""
+    assets = opened(task)
+    simulation = PuppetSimulation(assets.stage, assets.robot, rate=task.rate)
+    simulation.load(draw_physical(task, assets, seed=0, index=0))
+    return simulation
+
+
+def opened(task: Task) -> SceneAssets:
+    """A task's scene of which every region is within reach: ``test_layouts`` has the golden value of reach."""
+    settings = [*task.objects.values(), *task.randomize.values()]
+    names = {name for one in settings for name in (getattr(one, "library", ""), *getattr(one, "libraries", ())) if name}
+    return SceneAssets(
+        task=task,
+        stage=read_stage(task.scene),
+        robot=load_robot(task.robot),
+        libraries={name: open_library(name) for name in names},
+        reach=dict.fromkeys(task.regions, EVERYWHERE),
+    )
 
 
 @lru_cache
@@ -256,22 +279,25 @@ COMPOSITES = {
 """Steps by composite."""
 
 
-@lru_cache
-def own_assets(robot: str) -> SceneAssets:
-    """The scene of the task above with a robot."""
-    return load_assets(parse_task(own_text("[home]", robot=robot)))
-
-
 def own_text(steps: str, *, robot: str = "panda") -> str:
     """Return the task above with other steps."""
     text = OWN.replace("STEPS", steps).replace("SUCCESS", "[at_rest: 'items[0]']")
     return text.replace("robot: panda", f"robot: {robot}")
 
 
+@lru_cache
+def own_world(robot: str) -> tuple[PuppetSimulation, StartState]:
+    """The first layout of the task above, which is the same for all steps, and its state at the start."""
+    simulation = simulate(parse_task(own_text("[home]", robot=robot)))
+    return simulation, simulation.state()
+
+
 @pytest.mark.parametrize("name", built_in("composite"))
 def test_composite_does_as_its_version_says(golden: GoldenFile, name: str) -> None:
     robot = "dual_panda" if name == "parallel" else "panda"
-    made = perform(parse_task(own_text(COMPOSITES[name], robot=robot)), own_assets(robot))
+    simulation, start = own_world(robot)
+    simulation.restore(start)
+    made = perform(parse_task(own_text(COMPOSITES[name], robot=robot)), simulation)
     done_steps = [" ".join(entry) for entry in made.performer.ended]
     value = [", ".join(done_steps), *sketch([numbers for _, _, numbers in made.cell.trace])]
     golden.check(f"composite {name}", value, version_of("composite", name), tolerance=5e-3)

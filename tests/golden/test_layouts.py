@@ -20,12 +20,13 @@ from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.textures.procedural import procedural_texture, texture_names
 from tests.golden.values import GoldenFile, digest, leaves, sketch
 from tests.golden.versions import GENERATOR, built_in, version_of
+from tests.support import ROOT
 from tests.support.one_can import TEXT, assets, task
 from tests.support.synthetic import write_dataset
 
 discover()
 discover_components()
-SKY = Path(__file__).parents[1] / "support" / "sky.hdr"
+SKY = ROOT / "tests" / "support" / "sky.hdr"
 SETTINGS: dict[str, dict[str, Any]] = {
     "distractors": {"region": "start", "count": [1, 3]},
     "dome": {"textures": [str(SKY)]},
@@ -44,6 +45,8 @@ def layout(drawn_by: Task, scene: Any) -> dict[str, Any]:
     key = EpisodeKey(task="golden", task_hash="0", seed=3, index=1, variant=1)
     visual = draw_visual(drawn_by, scene.stage, scene.robot, physical, key=key)
     plain = json.loads(json.dumps([asdict(physical), asdict(visual)]))
+    for camera in plain[1]["cameras"]:
+        del camera["modalities"]  # of the task, not drawn
     return {path: Path(value).name if isinstance(value, str) else value for path, value in leaves(plain)}
 
 

@@ -15,11 +15,13 @@ from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, prepare_mesh
 from nimbus.datagen.objects.imported.settings import AssetSettings
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.library import scale_object
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.objects.scale import scale_object
+from nimbus.datagen.plan.grasp import GRASP_VERSION
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import assemble, lock_joints
 from nimbus.datagen.usd.robot import CONVERSION_VERSION
+from nimbus.runner.media.object_sheet import grasp_counts
 from tests.golden.values import GoldenFile, digest, sketch
 from tests.golden.versions import GENERATOR
 
@@ -119,6 +121,12 @@ def test_simplified_mesh_matches_golden_value(
     value = [len(made.faces), *sketch([made.vertices.min(axis=0), made.vertices.max(axis=0)])]
     versions = {"_VERSION of render/simplify": int(simplify._VERSION)}
     golden.check("simplified mesh", value, versions | GENERATOR, tolerance=1e-3)
+
+
+def test_grasp_search_matches_golden_value(golden: GoldenFile) -> None:
+    gripper = load_robot("panda").gripper.shape
+    value = {kind: grasp_counts(open_library("kitchen"), kind, gripper) for kind in ("mug", "knife")}
+    golden.check("grasps", value, {"GRASP_VERSION of grasps": GRASP_VERSION} | GENERATOR)
 
 
 @pytest.mark.parametrize("name", scene_names("robots"))

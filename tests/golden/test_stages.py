@@ -10,7 +10,7 @@ from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.random_streams import generator
-from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.skills.pick import Pick
 from tests.golden.values import GoldenFile, sketch
@@ -70,7 +70,7 @@ def test_renderer_shows_as_its_version_says(golden: GoldenFile) -> None:
     stage, robot = stage_and_robot()
     world = NewtonSimulation(stage, robot, rate=15)
     world.load(shown_layout().physical)
-    renderer = StackedRenderer(stage, robot, stack=1, shadows=True)
+    renderer = SceneRenderer(stage, robot, stack=1, shadows=True)
     renderer.load(shown_layout())
     shown = renderer.render(world.body_names, world.body_positions()[None], world.body_wxyz()[None], first_step=0)
     for camera, frames in shown.items():

@@ -12,10 +12,11 @@ from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cli import main, parse_command
 from nimbus.runner.commands import COMMANDS, PANELS, tasks
-from nimbus.runner.commands.worker_split import WorkerSplit
+from nimbus.runner.commands.options import WorkerSplit
+from tests.support import ROOT
+from tests.support.runs import RUNNER
 
-RUNNER = Path(__file__).resolve().parents[2] / "runner" / "runner.py"
-PACKAGE = RUNNER.parents[1] / "exts" / "nimbus.datagen"
+PACKAGE = ROOT / "exts" / "nimbus.datagen"
 HEAVY = {"numpy", "pydantic", "yaml", "rich", "warp", "mujoco", "newton", "pxr", "h5py", "pyarrow"}
 
 
@@ -110,6 +111,7 @@ def test_a_line_that_begins_with_a_flag_is_a_run():
 def test_a_task_names_its_folder(words: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     specs: list[CellSpec] = []
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nimbus.datagen.tasks.task.check_form", lambda _: None)  # there is no such file
     monkeypatch.setattr("nimbus.runner.cell.run.run_spec", lambda spec, **_: specs.append(spec) or 70)
     assert main(words.split()) == 70
     assert specs[0].folder == str(tmp_path / folder)
@@ -210,10 +212,10 @@ def test_exit_codes_say_whose_turn_it_is(error: BaseException, code: int, said: 
 
 
 def test_a_bug_shows_its_traceback(capsys, monkeypatch):
-    monkeypatch.setattr(tasks, "sys", None)
+    monkeypatch.setattr(tasks, "write_out", None)
     assert main(["tasks"]) == 70
     error = capsys.readouterr().err
-    assert error.startswith("Traceback") and error.endswith("'NoneType' object has no attribute 'stdout'\n")
+    assert error.startswith("Traceback") and error.endswith("'NoneType' object is not callable\n")
 
 
 def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place(capsys, monkeypatch):
@@ -279,7 +281,7 @@ def test_an_output_that_takes_no_more_is_one_line(words: str, buffering: str):
 
 def test_the_version_is_the_extensions(capsys):
     assert main(["--version"]) == 0
-    manifest = RUNNER.parents[1] / "exts/nimbus.datagen/config/extension.toml"
+    manifest = ROOT / "exts/nimbus.datagen/config/extension.toml"
     name, version = capsys.readouterr().out.split()
     assert name == "nimbus"
     assert f'version = "{version}"' in manifest.read_text()
@@ -295,6 +297,13 @@ def test_streams_that_the_caller_closed_are_no_error(closed: str):
     line = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, str(RUNNER)]
     assert subprocess.run([*line, "tasks"], check=False).returncode == 0
     assert subprocess.run([*line, "task"], check=False).returncode == 2
+
+
+def test_letters_unknown_to_the_terminal_are_escaped():
+    code = "from nimbus.runner.cli import open_closed_streams; open_closed_streams(); print('ü')"
+    env = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": f"{PACKAGE}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "\\xfc")
 
 
 def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path):

@@ -10,9 +10,10 @@ import pytest
 from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.tasks.plugins import discover
+from tests.support import ROOT
 from tests.support.task_attempts import first_success
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 TASK = """
 robot: {robot}
 scene: table

@@ -9,7 +9,6 @@ import pytest
 
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.planner import run_attempt
-from nimbus.datagen.execute.replay import replay_actions
 from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer
@@ -18,6 +17,7 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Chain, Request
 from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.task import load_task
+from nimbus.runner.checks.replay import replay_actions
 
 discover_components()
 

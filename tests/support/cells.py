@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,6 +61,7 @@ def make_spec(
         mishaps: What befalls the components; see ``cell_pipelines/driving.py``.
         values: Fields of the spec and of its resources.
     """
+    folder.parent.mkdir(exist_ok=True)
     yard = folder.parent / "yard.txt"
     yard.write_text(YARD)
     known = Resources.__dataclass_fields__
@@ -92,18 +94,27 @@ class Run:
     Args:
         spec: What to do.
         serial: In one process instead.
+        prefix: Words before the command.
+        until: An event to wait for.
     """
 
-    def __init__(self, spec: CellSpec, *, serial: bool = False, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(self, spec: CellSpec, *, serial: bool = False, prefix: tuple[str, ...] = (), until: str = "") -> None:
         self.spec, self.folder = spec, Path(spec.folder)
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
         words = [*prefix, sys.executable, "-c", MAIN, spec.to_text(), *(["serial"] if serial else [])]
         self.process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
         )
+        if until:
+            self.wait_for(until)
 
-    def end(self, *, patience: float = 40.0) -> Done:
-        """Wait for its end, at which nothing of it may be left."""
+    def finish(self) -> dict[str, str]:
+        """Hashes of the dataset of a run that ends well."""
+        self.end(0)
+        return sound(self.spec)
+
+    def end(self, code: int | None = None, *, patience: float = 40.0) -> Done:
+        """Wait for its end, at which no process may be left; with an exit code that is expected, no file either."""
         try:
             out, err = self.process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
@@ -111,7 +122,11 @@ class Run:
             out, err = self.process.communicate()
             raise AssertionError(f"no end after {patience} s: {out}\n{err}\n{self._last_words()}") from None
         assert not until(lambda: not self.processes(), patience=1.0) or not self.processes(), self.processes()
-        return Done(self.process.returncode, out, err)
+        done = Done(self.process.returncode, out, err)
+        if code is not None:
+            assert done.code == code, f"exit code {done.code}\n{out}\n{err}"
+            leaves_nothing(self.spec)
+        return done
 
     def _last_words(self) -> str:
         logs = [path.read_text() for path in self.folder.glob("stage/*.log")]
@@ -143,7 +158,7 @@ class Run:
         return found[0]
 
     def fork_server(self) -> int:
-        """The zygote: the supervisor's eldest child."""
+        """The fork server: the supervisor's eldest child."""
         supervisor = self.supervisor()
         found = until(lambda: [pid for pid in self.processes() if parent(pid) == supervisor])
         assert found
@@ -159,19 +174,13 @@ class Run:
         """What its ledger says of faults."""
         if not (self.folder / "ledger.sqlite").exists():
             return []
-        ledger = Ledger(self.folder, read_only=True)
-        try:
+        with closing(Ledger(self.folder, read_only=True)) as ledger:
             return ledger.faults()
-        finally:
-            ledger.close()
 
 
-def finish(spec: CellSpec, *, code: int = 0, patience: float = 40.0) -> Done:
-    """Run a spec to its end, which must be so."""
-    done = Run(spec).end(patience=patience)
-    assert done.code == code, f"exit code {done.code}\n{done.out}\n{done.err}"
-    leaves_nothing(spec)
-    return done
+def finish(spec: CellSpec, *, serial: bool = False) -> dict[str, str]:
+    """Run a spec to its end, which must be good; the hashes of its dataset."""
+    return Run(spec, serial=serial).finish()
 
 
 def leaves_nothing(spec: CellSpec) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_ZYGOTE = r"""
+_FORK_SERVER = r"""
 import contextlib, json, os, signal, sys
 sys.argv = ["nimbus"]
 import av, h5py, numpy, pyarrow, pyarrow.parquet
@@ -116,7 +116,7 @@ class Dying:
     def __enter__(self) -> Dying:
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._fork_server = subprocess.Popen(
-            [sys.executable, "-c", _ZYGOTE], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _FORK_SERVER], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         return self
 

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from nimbus.datagen.simulate.kit_app import EXPERIENCE
-from nimbus.runner.isaac.gpu import Gpu
+from nimbus.runner.isaac.find import Gpu
+from tests.support import ROOT
 
 SITE = Path(__file__).parent / "fake_isaacsim" / "site"
-ROOT = Path(__file__).resolve().parents[2]
 RTX = tuple(
     Gpu(number=number, uuid=f"GPU-0000000{number}", name="RTX PRO 6000", capability=(12, 0), free_bytes=80 << 30)
     for number in (2, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.planner import make_motion_planner, settle
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
@@ -20,7 +22,9 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.scene_assets import SceneAssets
+from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import read_stage
 
 TEXT = """\
@@ -99,12 +103,25 @@ def simulation(*things: PlacedObject, rate: float = 15.0) -> NewtonSimulation:
     return made
 
 
-def workcell(*things: PlacedObject, seed: int = 0) -> SimulatedWorkcell:
+def workcell(
+    *things: PlacedObject, seed: int = 0, rate: float = 15.0, regions: Mapping[str, Region] | None = None
+) -> SimulatedWorkcell:
     """A settled scene that skills can work in."""
-    made = simulation(*things)
+    made = simulation(*things, rate=rate)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return SimulatedWorkcell(made, planner, layout(*things), streams=partial(generator, seed))
+    return SimulatedWorkcell(
+        made, planner, layout(*things), streams=partial(generator, seed), regions=dict(regions or {})
+    )
+
+
+def reason(cell: SimulatedWorkcell, condition: Predicate) -> Reason:
+    """Why a condition does not hold; a failure has a line of detail."""
+    failure = condition.failure(cell)
+    if failure is None:
+        return Reason.NONE
+    assert not failure.success and failure.detail and "\n" not in failure.detail
+    return failure.reason
 
 
 def put(made: NewtonSimulation, name: str, position: ArrayLike, wxyz: ArrayLike = (1, 0, 0, 0)) -> None:

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, VisualLayout
+from nimbus.datagen.episode.layout import Camera, VisualLayout
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.geometry.transforms import quat_from_matrix
 from nimbus.datagen.meshes.triangles import Triangles
-from nimbus.datagen.render import stacked
-from nimbus.datagen.render.render_parts import RenderPart
+from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stack_layout import StackLayout
@@ -157,27 +156,11 @@ def render_as_one_world(
     )
     shown = layout()
     visual = VisualLayout(light=shown.visual.light, cameras=tuple(_cameras(stage, regions, sizes)))
-    renderer = _OneWorld(parts, labels)
-    renderer.load(Layout(key=shown.key, physical=PhysicalLayout(objects=()), visual=visual))
+    renderer = StackedRenderer(stack=1, shadows=False, modalities=("rgb", "depth", "instance", "semantic"))
+    renderer.load_inputs(RenderInputs(parts=tuple(parts), labels=labels, visual=visual))
     poses = np.stack([matrix for _, matrix in found])
     wxyz = np.array([quat_from_matrix(matrix[:3, :3]) for matrix in poses])
     return renderer.render([part.body for part in parts], poses[None, :, :3, 3], wxyz[None]), names
-
-
-class _OneWorld(StackedRenderer):
-    """The default renderer with parts of a test."""
-
-    def __init__(self, parts: list[RenderPart], labels: Labels) -> None:
-        super().__init__(*stage_and_robot(), stack=1, shadows=False, extras=False)
-        self._scene_parts, self._given = tuple(parts), labels
-
-    def load(self, layout: Layout) -> None:
-        before = stacked.make_labels
-        stacked.make_labels = lambda *_, **__: self._given
-        try:
-            super().load(layout)
-        finally:
-            stacked.make_labels = before
 
 
 def write(path: Path, assets: VisualAssets, placed: StackLayout, cameras: Sequence[Camera], steps: list[int]):

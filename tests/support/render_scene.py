@@ -20,7 +20,7 @@ from nimbus.datagen.episode.layout import (
 from nimbus.datagen.episode.trajectory import Outcome, Reason, StartState, Trajectory
 from nimbus.datagen.geometry.transforms import look_at
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.usd.stage import read_stage
@@ -125,7 +125,7 @@ def render(shown: Layout, *, stack: int = STEPS, steps: slice = slice(None), sha
     """Frames by camera, and the renderer."""
     stage, robot = stage_and_robot()
     names, positions, wxyz = states()
-    renderer = StackedRenderer(stage, robot, stack=stack, shadows=shadows)
+    renderer = SceneRenderer(stage, robot, stack=stack, shadows=shadows)
     renderer.load(shown)
     first = steps.start or 0
     return renderer.render(names, positions[steps], wxyz[steps], first_step=first), renderer

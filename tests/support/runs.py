@@ -9,9 +9,10 @@ from pathlib import Path
 
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cli import main
+from tests.support import ROOT
 
 TINY = Path(__file__).parent / "tiny.yaml"
-RUNNER = Path(__file__).resolve().parents[2] / "runner" / "runner.py"
+RUNNER = ROOT / "runner" / "runner.py"
 
 
 def run(*words: str, out: Path, task: Path | str = TINY) -> int:

@@ -48,7 +48,7 @@ def simulate(*, episodes: int = 1000, poison: int = 10, background: float, worke
         for seat in random.permutation(workers):
             number, fresh, lease = pool[seat]
             if lease is None:
-                if work.counts.aside and not fresh:  # a worker leaves, so that a fresh one can take what was set aside
+                if work.counts.isolated and not fresh:  # a worker leaves, so that a fresh one can take its place
                     number, fresh, born = born, True, born + 1
                 pool[seat] = (number, fresh, order(number, fresh))
                 continue
@@ -64,12 +64,13 @@ def simulate(*, episodes: int = 1000, poison: int = 10, background: float, worke
                 continue
             deaths[index] += 1
             work.lost(number)
-            evidence.record_death(index, number, role, role=role, solo=fresh)
+            evidence.record_death(index, number, role, role=role, is_isolated=fresh)
             verdict = evidence.verdict(index)
             if verdict.action is Action.QUARANTINE:
                 quarantined[index] = verdict.evidence
+                evidence.remove(index)
                 work.drop(index)
-            elif verdict.action is Action.RETRY_SOLO:
+            elif verdict.action is Action.RETRY_ISOLATED:
                 work.isolate(index)
             pool[seat] = (born, True, None)
             born += 1

@@ -24,6 +24,7 @@ from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, Sta
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.stages import Rendered, Request, Scene, Stored
 from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.ledger.attempt import Attempt, attempt_of
 from nimbus.datagen.store.writer import Hdf5Writer
 
 TASK, TASK_HASH = "sort_trash", "0123abcd"
@@ -178,6 +179,15 @@ def make_rendered(
 def failure(reason: Reason = Reason.NO_IK) -> Outcome:
     """A failed outcome."""
     return Outcome(success=False, phase="pick items_0", reason=reason, detail="closest 3 cm short")
+
+
+def failed_attempts(*, variants: int, index: int = 0) -> tuple[Attempt, ...]:
+    """Rows of one failed plan, the last attempt at an episode, one for each variant."""
+    trajectory = make_trajectory(index, outcome=failure())
+    return tuple(
+        attempt_of(make_layout(index, variant=variant), trajectory, attempt=0, final=True, times={}, started=0.0)
+        for variant in range(variants)
+    )
 
 
 def open_dataset(folder: Path, *, seed: int = 0) -> Dataset:

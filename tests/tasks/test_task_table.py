@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 from nimbus.datagen.tasks.task import task_names
+from tests.support import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/task-table.md").read_text()
 RECORDS = json.loads((ROOT / "benchmarks/task_table.json").read_text())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ROOT
 from tools.contract.cut import PACKAGE, dependencies, kit_files
 from tools.contract.kit_behaviour import Kit, played_kit
 from tools.contract.names import Contract
@@ -18,7 +19,7 @@ from tools.contract.planted import PLANTED, RIGHT
 from tools.contract.walk import Finding, check
 
 CONTRACT = Contract.load()
-COUNT = Path(__file__).resolve().parents[2] / "tools/contract/count.py"
+COUNT = ROOT / "tools/contract/count.py"
 
 
 def findings(tmp_path: Path, code: str) -> list[Finding]:

@@ -21,7 +21,7 @@ _PAUSES = 64
 
 
 class Timeliness(StrEnum):
-    """What a look at a worker's stamp says."""
+    """Result of a look at a worker's heartbeat."""
 
     OK = "ok"
     SLOW = "slow"
@@ -35,9 +35,9 @@ class PhaseLimits:
     """Of one phase."""
 
     gap: float
-    """[s] since the last stamp; catches what hangs."""
+    """[s] since the last heartbeat; catches what hangs."""
     total: float
-    """[s] in the phase; catches what stamps and gets nowhere."""
+    """[s] in the phase; catches a worker that has heartbeats and no progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +84,8 @@ ISAAC: Mapping[str, Bounds] = {
 }
 """Where instances of Isaac Sim render.
 
-A cold start compiles shaders without a stamp: eight minutes were seen on an L4. A stage's opening and its first batch
-ask for patience of their own (``render/isaacsim.py``). On the newest GPUs a single update was seen to stall for 20 to
+A cold start compiles shaders without heartbeats: eight minutes on an L4. A stage's opening and its first batch
+ask for patience of their own (``render/isaacsim``). On the newest GPUs a single update was seen to stall for 20 to
 270 s and to go on by itself (IsaacSim issue 729). At the end what replicator still has to write is waited for.
 """
 
@@ -93,11 +93,11 @@ _UNLIMITED = PhaseLimits(math.inf, math.inf)
 
 
 class ObservedProgress(Protocol):
-    """What the page of stamps says of a worker."""
+    """A worker's row of the heartbeat page."""
 
     @property
     def age_s(self) -> float:
-        """[s] since the last stamp."""
+        """[s] since the last heartbeat."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class ObservedProgress(Protocol):
 
 
 class Amnesty:
-    """What the watcher forgives, because it was not there itself: after a pause of the machine nobody has hung.
+    """Time that the machine was paused: it counts for no deadline.
 
     Args:
         period: [s] between two looks of the watcher's loop.
@@ -132,7 +132,7 @@ class Amnesty:
         """Call it at every look, before judging.
 
         Args:
-            now: [s] of the clock that stamps have.
+            now: [s] of the clock of heartbeats.
 
         Returns:
             Seconds by which this look came late, when that is more than two periods; else 0.
@@ -147,7 +147,7 @@ class Amnesty:
     def forgiven(self, age: float) -> float:
         """How much of an age [s], as of the last look, fell into pauses.
 
-        A stamp made after a pause gets nothing for it, one made before gets all of it, and one made in the middle, by
+        A heartbeat after a pause gets nothing for it, one made before gets all of it, and one made in the middle, by
         a worker that was not paused, a part.
         """
         if self._now is None:
@@ -174,7 +174,7 @@ class Deadlines:
         self._totals = {phase: _Rolling() for phase in table}
 
     def observe(self, phase: str, gap: float, total: float) -> None:
-        """A phase is over: its largest gap between stamps and how long it took [s]. Other phases are passed over."""
+        """Learn from a phase that ended: its largest gap between heartbeats and its length [s]; others are ignored."""
         if phase in self._table:
             self._gaps[phase].add(gap)
             self._totals[phase].add(total)

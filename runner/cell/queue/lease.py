@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 Place: TypeAlias = int | str
-"""Where a plan waits: a slot of the slab, or the path of a spill file."""
+"""Place of a waiting plan: a shared slot, or the path of a spill file."""
 
 
 class Role(StrEnum):
@@ -53,8 +53,8 @@ class Lease:
     """The plan to be rendered; None for one who plans, or who does everything."""
     stored_plan: str = ""
     stored_attempt: int = 0
-    solo: bool = False
-    """The index was set aside for a worker of its own."""
+    is_isolated: bool = False
+    """It is for a worker that has done nothing before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +65,8 @@ class Counts:
     planning: int
     planned: int
     rendering: int
-    aside: int
-    """Pending or planned, and not counted there: they wait for a worker of their own."""
+    isolated: int
+    """Pending or planned, and not counted there: they wait for a worker that has done nothing yet."""
     settled: int
     quarantined: int
     stored: int

@@ -21,7 +21,7 @@ class Action(StrEnum):
     """What to do with an episode whose worker died."""
 
     RETRY = "retry"
-    RETRY_SOLO = "retry solo"
+    RETRY_ISOLATED = "retry isolated"
     """Alone, in a worker that has done nothing before: what then dies is not the worker's past."""
     QUARANTINE = "quarantine"
 
@@ -40,15 +40,15 @@ class PoisonDecision:
 class _Death:
     worker: int
     phase: str
-    solo: bool
+    is_isolated: bool
     same: str
 
 
 class PoisonDetector:
     """Who died at what. A hang that was ended counts as a death; a full disk or a stop that was asked for does not.
 
-    Only the episode that the worker's stamp named is charged, not what else it had. Roles are counted apart: planning
-    may be safe where rendering is not. Episodes without deaths cost no memory.
+    Only the episode that the worker's heartbeat named is charged, not its other leases. Roles are counted apart:
+    planning may be safe where rendering is not. Episodes without deaths cost no memory.
     """
 
     def __init__(self) -> None:
@@ -67,20 +67,22 @@ class PoisonDetector:
         if index in self._streaks:
             self._streaks[index].pop(role, None)
 
-    def record_death(self, index: int, worker: int, phase: str, *, role: str, solo: bool, same: str = "") -> None:
+    def record_death(
+        self, index: int, worker: int, phase: str, *, role: str, is_isolated: bool, same: str = ""
+    ) -> None:
         """A lease ended with the worker's death.
 
         Args:
             index: The episode.
             worker: A number that no other process has; a successor in the same place has another one.
-            phase: What the worker's stamp said.
+            phase: Phase of the worker's heartbeat.
             role: What the lease was for.
-            solo: The worker had done nothing else in its life.
+            is_isolated: The worker had done nothing else in its life.
             same: Equal for equal exceptions at the same place; empty where it was none.
         """
         self._ended[role] += 1
         self._died[role] += 1
-        self._streaks.setdefault(index, {}).setdefault(role, []).append(_Death(worker, phase, solo, same))
+        self._streaks.setdefault(index, {}).setdefault(role, []).append(_Death(worker, phase, is_isolated, same))
         self._totals.setdefault(index, Counter())[role] += 1
         self._last_role[index] = role
 
@@ -94,40 +96,39 @@ class PoisonDetector:
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
     def verdict(self, index: int) -> PoisonDecision:
-        """What to do with an episode; to be asked after each of its deaths. A quarantined one leaves the background."""
+        """What to do with an episode; to be asked after each of its deaths."""
         role = self._last_role.get(index, "")
         streak = self._streaks.get(index, {}).get(role, [])
         if not streak:
             return PoisonDecision(Action.RETRY)
         background = self.background(role, without=index)
         if same := _same_exception(streak[-_SAME:]):
-            self._expunge(index)
             return PoisonDecision(
                 Action.QUARANTINE, f"{_counted(streak, role)}, the last {_SAME} in the same exception", same
             )
         if self._condemns(len(streak), background):
             workers = {death.worker for death in streak}
-            if streak[-1].solo and len(workers) >= _WORKERS:
-                self._expunge(index)
+            if streak[-1].is_isolated and len(workers) >= _WORKERS:
                 return PoisonDecision(Action.QUARANTINE, self._words(streak, role, background))
-            return PoisonDecision(Action.RETRY_SOLO)
+            return PoisonDecision(Action.RETRY_ISOLATED)
         soon = self._condemns(len(streak) + 1, background)
-        return PoisonDecision(Action.RETRY_SOLO if soon else Action.RETRY)
+        return PoisonDecision(Action.RETRY_ISOLATED if soon else Action.RETRY)
 
     def forget(self, index: int) -> None:
         """The episode is settled: its deaths stay in the background."""
         for records in (self._streaks, self._totals, self._last_role):
             records.pop(index, None)
 
-    @staticmethod
-    def _condemns(count: int, background: float) -> bool:
-        return count >= _MOST or (count >= _LEAST and background**count < _CHANCE)
-
-    def _expunge(self, index: int) -> None:
-        for role, count in self._totals[index].items():
+    def remove(self, index: int) -> None:
+        """Forget an episode that the ledger has as quarantined; its deaths leave the background."""
+        for role, count in self._totals.pop(index, Counter()).items():
             self._ended[role] -= count
             self._died[role] -= count
         self.forget(index)
+
+    @staticmethod
+    def _condemns(count: int, background: float) -> bool:
+        return count >= _MOST or (count >= _LEAST and background**count < _CHANCE)
 
     def _words(self, streak: list[_Death], role: str, background: float) -> str:
         return (

@@ -169,15 +169,18 @@ class Resize:
     renderers: int = 0
 
 
-def resize(current: tuple[int, int], wanted: tuple[int, int]) -> Resize:
+def resize(current: tuple[int, int], wanted: tuple[int, int], *, can_switch: bool = True) -> Resize:
     """Change roles first, where one role has too many and the other too few; then start workers, or let them go.
 
     Args:
         current: Planners and renderers.
         wanted: Likewise.
+        can_switch: Workers can change roles.
     """
     planners, renderers = (there - here for here, there in zip(current, wanted, strict=True))
     moved = 0
+    if not can_switch:
+        return Resize(planners=planners, renderers=renderers)
     if planners < 0 < renderers:
         moved = min(-planners, renderers)
     elif renderers < 0 < planners:

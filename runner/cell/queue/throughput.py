@@ -19,7 +19,7 @@ class Throughput:
         self._latest = dict.fromkeys(Role, 0.0)
         self._good = self._bad = 0
 
-    def took(self, role: Role, seconds: float, *, count: int = 1, is_first: bool) -> None:
+    def record(self, role: Role, seconds: float, *, count: int = 1, is_first: bool) -> None:
         """Orders were carried out.
 
         Args:

@@ -34,7 +34,7 @@ class _QueuedEpisode:
     order: int = 0
     """Of the plan among all plans."""
     losses: int = 0
-    aside: bool = False
+    is_isolated: bool = False
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Waiting:
         while self.entries:
             losses, _, index = self.entries[0]
             held = known.get(index)
-            if held and held.state is self.state and held.losses == losses and not held.aside:
+            if held and held.state is self.state and held.losses == losses and not held.is_isolated:
                 return held
             heapq.heappop(self.entries)
         return None
@@ -73,7 +73,7 @@ class WorkQueue:
         self._held: dict[int, _QueuedEpisode] = {}
         self._by_worker: dict[int, set[int]] = {}
         self._pending, self._planned = _Waiting(QueueState.PENDING), _Waiting(QueueState.PLANNED)
-        self._aside: dict[int, None] = {}
+        self._isolated: dict[int, None] = {}
         self._states: Counter[QueueState] = Counter()
         self._results: Counter[Settled] = Counter()
         self._settled = self._quarantined = self._drawn = self._plans = 0
@@ -90,12 +90,16 @@ class WorkQueue:
         held = self._planned.first(self._held) if self._has_planner else self._first_pending()
         return self._hand_out(held, worker, Role.RENDERER)
 
-    def next_isolated(self, worker: int) -> Lease | None:
-        """Hand out what was set aside first, for planning or rendering, to a worker that has done nothing yet."""
-        for index in self._aside:
-            held = self._held[index]
-            plans = self._has_planner and held.state is QueueState.PENDING
-            return self._hand_out(held, worker, Role.PLANNER if plans else Role.RENDERER)
+    def next_isolated(self, worker: int, *, role: Role | None = None) -> Lease | None:
+        """Hand out what was isolated first to a worker that has done nothing yet.
+
+        Args:
+            worker: Its number.
+            role: The only one that it works in; None: planning or rendering.
+        """
+        for index, needed in self._isolated_roles():
+            if role in (None, needed):
+                return self._hand_out(self._held[index], worker, needed)
         return None
 
     def planned(self, index: int, place: Place, *, lease: int) -> bool:
@@ -142,6 +146,11 @@ class WorkQueue:
         self._settled += 1
         return self._release(held)
 
+    def is_written(self, index: int) -> bool:
+        """A lease of this index goes on, and all of its files are whole."""
+        held = self._held.get(index)
+        return held is not None and held.lease is not None and not held.unwritten
+
     def is_complete(self, index: int) -> bool:
         """Nothing of this index is to be made any more."""
         if index in self._held or (self._next is not None and self._next.index == index):
@@ -169,8 +178,8 @@ class WorkQueue:
         held = self._held[index]
         if held.lease:
             raise ValueError(f"episode {index} is with worker {held.lease.worker}")
-        held.aside = True
-        self._aside[index] = None
+        held.is_isolated = True
+        self._isolated[index] = None
 
     def replan(self, index: int) -> Place | None:
         """Make the plan of an index anew, because what lies at its place cannot be read.
@@ -223,9 +232,9 @@ class WorkQueue:
         return self._pending.first(self._held) is not None or self._peek() is not None
 
     @property
-    def aside_count(self) -> int:
-        """Indices that wait for a worker that has done nothing yet."""
-        return len(self._aside)
+    def isolated_roles(self) -> set[Role]:
+        """Roles in which indices wait for a worker that has done nothing yet."""
+        return {role for _, role in self._isolated_roles()}
 
     @property
     def counts(self) -> Counts:
@@ -234,18 +243,24 @@ class WorkQueue:
         to_come = int(self._next is not None)
         if not self._exhausted:
             to_come = max(to_come, self._total - self._drawn)
-        planned_aside = sum(self._held[index].state is QueueState.PLANNED for index in self._aside)
+        planned_isolated = sum(self._held[index].state is QueueState.PLANNED for index in self._isolated)
         return Counts(
-            pending=self._states[QueueState.PENDING] - (len(self._aside) - planned_aside) + to_come,
+            pending=self._states[QueueState.PENDING] - (len(self._isolated) - planned_isolated) + to_come,
             planning=self._states[QueueState.PLANNING],
-            planned=self._states[QueueState.PLANNED] - planned_aside,
+            planned=self._states[QueueState.PLANNED] - planned_isolated,
             rendering=self._states[QueueState.RENDERING],
-            aside=len(self._aside),
+            isolated=len(self._isolated),
             settled=self._settled,
             quarantined=self._quarantined,
             stored=self._results[Settled.STORED],
             rejected=self._results[Settled.REJECTED],
         )
+
+    def _isolated_roles(self) -> Iterator[tuple[int, Role]]:
+        """Isolated indices, each with the role that it needs next."""
+        for index in self._isolated:
+            plans = self._has_planner and self._held[index].state is QueueState.PENDING
+            yield index, Role.PLANNER if plans else Role.RENDERER
 
     def _peek(self) -> Missing | None:
         while self._next is None and not self._exhausted:
@@ -282,10 +297,10 @@ class WorkQueue:
             place=held.place,
             stored_plan=held.request.stored_plan,
             stored_attempt=held.request.stored_attempt,
-            solo=held.aside,
+            is_isolated=held.is_isolated,
         )
-        held.aside, held.unwritten = False, set(held.open)
-        self._aside.pop(lease.index, None)
+        held.is_isolated, held.unwritten = False, set(held.open)
+        self._isolated.pop(lease.index, None)
         self._by_worker.setdefault(worker, set()).add(lease.index)
         self._move(held, QueueState.PLANNING if role is Role.PLANNER else QueueState.RENDERING)
         return lease
@@ -313,6 +328,6 @@ class WorkQueue:
         if held.lease:
             self._take_back(held)
         self._states[held.state] -= 1
-        self._aside.pop(held.request.index, None)
+        self._isolated.pop(held.request.index, None)
         del self._held[held.request.index]
         return held.place

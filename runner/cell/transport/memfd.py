@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
-from pathlib import Path
 
 from nimbus.datagen.errors import StorageError
-from nimbus.datagen.machine import memory_headrooms
+from nimbus.datagen.machine import available_memory
 
 _KEPT_FREE = 64 << 20
 """[bytes] Memory that is left to others when room is asked for."""
@@ -25,7 +24,7 @@ def create_memory(name: str, byte_count: int) -> int:
     """
     import fcntl
 
-    free = free_memory()
+    free = available_memory()
     if byte_count + _KEPT_FREE > free:
         raise _short(byte_count, f"{free >> 20} MiB are free")
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -53,13 +52,6 @@ def map_memory(fd: int) -> mmap.mmap:
     if not seals & fcntl.F_SEAL_SHRINK:
         raise ValueError(f"descriptor {fd} is not a sealed memory")
     return mmap.mmap(fd, os.fstat(fd).st_size)
-
-
-def free_memory() -> int:
-    """[bytes] that this process may still take: of the machine, and of its control group."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
-    return min([sizes["MemAvailable"], *memory_headrooms()])
 
 
 def _short(byte_count: int, why: str) -> StorageError:

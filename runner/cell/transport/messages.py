@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from nimbus.datagen.errors import BUG
 from nimbus.datagen.files.codec import to_plain
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -37,7 +38,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PlanOrder(Message, frozen=True, kw_only=True):
-    """Plan episodes, one after the other, each into its slot of the slab; who does everything renders them, too."""
+    """Plan episodes, one after the other, each into its shared slot; who does everything renders them, too."""
 
     orders: tuple[Order, ...]
 
@@ -61,7 +62,7 @@ class Times(Message, frozen=True, kw_only=True):
     spans: tuple[tuple[str, float, float], ...] = ()
     """Intervals of work: phase, begin and end [s since 1970]."""
     gaps: tuple[tuple[str, float, float], ...] = ()
-    """Phase, largest gap between stamps and total [s]."""
+    """Phase, largest gap between heartbeats and total [s]."""
 
 
 class PlanMade(Message, frozen=True, kw_only=True):
@@ -112,7 +113,7 @@ class WorkerError(Message, frozen=True, kw_only=True):
     disk), ``lost_plan`` or ``garbled``."""
     line: str
     traceback: str = ""
-    code: int = 70
+    code: int = BUG
     same: str = ""
     """Equal for equal errors at the same place; empty where that says nothing."""
 
@@ -121,10 +122,10 @@ class WorkerError(Message, frozen=True, kw_only=True):
 
 
 class Spawn(Message, frozen=True, kw_only=True):
-    """Fork a worker; its channel, the slab, the stamps and its log come along as descriptors."""
+    """Fork a worker; its channel, the shared slots, the heartbeat page and its log come along as descriptors."""
 
     worker: int
-    seat: int
+    row: int
     instance: int = -1
     """Number of the instance of Isaac Sim that it is to be; -1: none."""
 

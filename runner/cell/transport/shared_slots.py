@@ -1,4 +1,4 @@
-"""Slots of shared memory in which plans travel from planners to renderers, and who has which slot."""
+"""Slots of shared memory that hold plans between planners and renderers, and the table of their owners."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HEADER = struct.Struct("<8sQQ")
 _MAGIC = b"NIMBSLOT"
 _FRONT = struct.Struct("<8sQQ")
 """Of the whole memory: magic, number of slots, bytes of each."""
-_FRONT_MAGIC, _FRONT_BYTES = b"NIMBSLAB", 4096
+_FRONT_MAGIC, _FRONT_BYTES = b"NIMBPLAN", 4096
 
 
-class SlabError(ValueError):
+class SlotError(ValueError):
     """A slot does not hold what was announced."""
 
 
-class Slab:
+class SharedSlots:
     """Equal slots in sealed shared memory; a slot is a header and the payload behind it.
 
     Every process maps the same memory. Who may touch a slot is told by messages and kept by a :class:`SlotTable`; the
@@ -35,13 +35,13 @@ class Slab:
         self.descriptor = descriptor
         self._memory = memoryview(map_memory(descriptor))
         if len(self._memory) < _FRONT_BYTES:
-            raise SlabError(f"a memory of {len(self._memory)} bytes is no slab")
+            raise SlotError(f"a memory of {len(self._memory)} bytes does not hold slots")
         magic, self.slot_count, self.slot_bytes = _FRONT.unpack_from(self._memory)
         if magic != _FRONT_MAGIC or _FRONT_BYTES + self.slot_count * self.slot_bytes != len(self._memory):
-            raise SlabError(f"a memory of {len(self._memory)} bytes is no slab of {self.slot_count} slots")
+            raise SlotError(f"a memory of {len(self._memory)} bytes does not hold {self.slot_count} slots")
 
     @classmethod
-    def create(cls, *, slot_count: int = 16, slot_bytes: int = 2 << 20) -> Slab:
+    def create(cls, *, slot_count: int = 16, slot_bytes: int = 2 << 20) -> SharedSlots:
         """Make the memory.
 
         Args:
@@ -55,13 +55,13 @@ class Slab:
             raise ValueError(
                 f"{slot_count} slots of {slot_bytes} bytes: a slot's bytes are a multiple of {HEADER_BYTES}"
             )
-        fd = create_memory("nimbus-slab", _FRONT_BYTES + slot_count * slot_bytes)
+        fd = create_memory("nimbus-plan-slots", _FRONT_BYTES + slot_count * slot_bytes)
         _FRONT.pack_into(map_memory(fd), 0, _FRONT_MAGIC, slot_count, slot_bytes)
         return cls(fd)
 
     @classmethod
-    def attach(cls, descriptor: int) -> Slab:
-        """Map the slab that another process made and sent the descriptor of.
+    def attach(cls, descriptor: int) -> SharedSlots:
+        """Map the slots of another process, by the descriptor that it sent.
 
         Raises:
             ValueError: The descriptor is of something else.
@@ -82,12 +82,12 @@ class Slab:
         """Write parts one after another and seal them with a header; returns their bytes.
 
         Raises:
-            SlabError: They do not fit; then nothing was written.
+            SlotError: They do not fit; then nothing was written.
         """
         parts = [memoryview(part).cast("B") for part in parts]
         length, room = sum(map(len, parts)), self.view(slot)
         if length > len(room):
-            raise SlabError(f"slot {slot} holds {len(room)} bytes, not {length}")
+            raise SlotError(f"slot {slot} holds {len(room)} bytes, not {length}")
         begin = self._begin(slot)
         # A writer that dies from here on leaves no valid header behind.
         self._memory[begin : begin + HEADER_BYTES] = bytes(HEADER_BYTES)
@@ -102,20 +102,20 @@ class Slab:
         """The payload; it is a read-only view of the slot and good only until that is freed.
 
         Raises:
-            SlabError: Nothing whole is in the slot, or something else than announced.
+            SlotError: Nothing whole is in the slot, or something else than announced.
         """
         magic, found, length = _HEADER.unpack_from(self._memory, self._begin(slot))
         if magic != _MAGIC:
-            raise SlabError(f"slot {slot} holds nothing whole")
+            raise SlotError(f"slot {slot} holds nothing whole")
         if found != generation:
-            raise SlabError(f"slot {slot} holds generation {found}, not {generation}")
+            raise SlotError(f"slot {slot} holds generation {found}, not {generation}")
         if length > self.capacity:
-            raise SlabError(f"slot {slot} claims {length} bytes, it holds {self.capacity}")
+            raise SlotError(f"slot {slot} claims {length} bytes, it holds {self.capacity}")
         return self.view(slot)[:length].toreadonly()
 
     def _begin(self, slot: int) -> int:
         if not 0 <= slot < self.slot_count:
-            raise SlabError(f"slot {slot} is none of {self.slot_count}")
+            raise SlotError(f"slot {slot} is none of {self.slot_count}")
         return _FRONT_BYTES + slot * self.slot_bytes
 
 
@@ -142,14 +142,14 @@ class Reclaimed:
 
 
 class SlotTable:
-    """Who has which slot. Only the supervisor changes it; an impossible change is a :class:`SlabError`."""
+    """States and owners of slots. Only the supervisor changes it; an impossible change is a :class:`SlotError`."""
 
     def __init__(self, slot_count: int) -> None:
         self._states = [SlotState.FREE] * slot_count
         self._owners: list[int | None] = [None] * slot_count
         self._generations = [0] * slot_count
 
-    def grant(self, owner: int) -> int | None:
+    def reserve(self, owner: int) -> int | None:
         """Let a planner write into a free slot; none is free: ``None``. The slot has a new generation."""
         slot = next((row for row, state in enumerate(self._states) if state is SlotState.FREE), None)
         if slot is not None:
@@ -161,7 +161,7 @@ class SlotTable:
         """How often the slot was granted: what its writer and its readers must say."""
         return self._generations[slot]
 
-    def ready(self, slot: int) -> None:
+    def mark_ready(self, slot: int) -> None:
         """The planner has written; from now on the slot outlives it."""
         self._expect(slot, SlotState.GRANTED)
         self._set(slot, SlotState.READY, None)
@@ -203,4 +203,4 @@ class SlotTable:
     def _expect(self, slot: int, *states: SlotState) -> None:
         if self._states[slot] not in states:
             found, owner = self._states[slot], self._owners[slot]
-            raise SlabError(f"slot {slot} is {found} (worker {owner}), expected {' or '.join(states)}")
+            raise SlotError(f"slot {slot} is {found} (worker {owner}), expected {' or '.join(states)}")

@@ -36,7 +36,7 @@ class Resources:
     exec_workers: bool = False
     """Workers load the job themselves, as where a process cannot be forked."""
     deadlines: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By phase, [s] since the last stamp and in the phase; replaces the table's and is not learned."""
+    """By phase, [s] since the last heartbeat and in the phase; replaces the table's and is not learned."""
 
 
 @dataclass(frozen=True, kw_only=True)

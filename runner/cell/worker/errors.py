@@ -7,15 +7,15 @@ import hashlib
 import traceback
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import BUG, InputError, StorageError
 from nimbus.datagen.store.publish import storage_error
 from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.cell.transport.messages import Ended, WorkerError
 
 _LONGEST_LINE, _LONGEST_TRACE = 1_000, 8_000
 """Letters, each of them up to twelve bytes in a message; of a longer traceback the end is kept."""
-_OWN_CODE, _BUG = 1, 70
-"""Exit codes where somebody's own code is to blame, and where Nimbus is."""
+_OWN_CODE = 1
+"""Exit code where somebody's own code is to blame."""
 
 
 class LostPlanError(Exception):
@@ -40,12 +40,12 @@ def classify_error(error: Exception) -> WorkerError:
         return WorkerError(sort="input", line=f"{error}{notes}", code=error.exit_code)
     own = user_frame_line(error)
     line = (own or f"{type(error).__name__}: {error}")[:_LONGEST_LINE]
-    return WorkerError(sort="exception", line=line, traceback=trace, code=_OWN_CODE if own else _BUG, same=_same(error))
+    return WorkerError(sort="exception", line=line, traceback=trace, code=_OWN_CODE if own else BUG, same=_same(error))
 
 
 def exit_code_of(trouble: WorkerError) -> Ended:
     """How a run ends that cannot begin: a bug of Nimbus shows its traceback."""
-    line = (trouble.traceback if trouble.code == _BUG else "") or trouble.line
+    line = (trouble.traceback if trouble.code == BUG else "") or trouble.line
     return Ended(code=trouble.code, state="failed", line=line)
 
 

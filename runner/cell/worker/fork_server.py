@@ -35,13 +35,14 @@ class InstanceLauncher(Protocol):
         """Describe a loaded job as JSON, for an instance that must not load it itself."""
         ...
 
-    def start(self, spec: CellSpec, handover: str, *, number: int, seat: int, descriptors: list[int]) -> NoReturn:
+    def start(self, spec: CellSpec, handover: str, *, number: int, row: int, descriptors: list[int]) -> NoReturn:
         """Execute an instance in place of this process."""
         ...
 
 
 def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: InstanceLauncher) -> None:
     """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
+    from nimbus.datagen.pipeline import preload
     from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
     from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
     from nimbus.runner.cell.worker.errors import classify_error
@@ -52,10 +53,13 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
     ignore_stop_signals()
     try:
         job = load_job(spec)
+        begin = time.thread_time()
+        if not _needs_exec(spec):
+            preload(job.pipeline, job.context)
         loaded = Loaded(
             origin=job.origin,
             has_planner=cut(job.pipeline) > 0,
-            load_time=job.load_time,
+            load_time=job.load_time + time.thread_time() - begin,
             compiles=not kernels_are_compiled(spec.device),
         )
         channel.send(to_bytes(loaded))
@@ -120,10 +124,10 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         if order.instance >= 0:
-            start(number=order.instance, seat=order.seat, descriptors=shared)
+            start(number=order.instance, row=order.row, descriptors=shared)
         if job is None:
-            _execute(spec, order.seat, shared)
-        code = main_loop.main(lambda: job, Path(spec.folder), seat=order.seat, descriptors=shared)
+            _execute(spec, order.row, shared)
+        code = main_loop.main(lambda: job, Path(spec.folder), row=order.row, descriptors=shared)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -133,14 +137,19 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
         os._exit(code)
 
 
+def _needs_exec(spec: CellSpec) -> bool:
+    """Return True where each worker has to load everything itself."""
+    return spec.device != "cpu" or spec.resources.exec_workers
+
+
 def _can_fork(spec: CellSpec) -> bool:
     """Whether what a fork makes of this process is sound."""
-    return spec.device == "cpu" and not spec.resources.exec_workers and thread_count() == 1
+    return not _needs_exec(spec) and thread_count() == 1
 
 
-def _execute(spec: CellSpec, seat: int, descriptors: list[int]) -> NoReturn:
+def _execute(spec: CellSpec, row: int, descriptors: list[int]) -> NoReturn:
     """Become a worker that loads everything itself."""
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
-    words = [spec.to_text(), str(seat), *map(str, descriptors)]
+    words = [spec.to_text(), str(row), *map(str, descriptors)]
     os.execv(sys.executable, [sys.executable, "-P", "-m", "nimbus.runner.cell.worker.main_loop", *words])

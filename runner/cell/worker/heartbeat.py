@@ -1,4 +1,4 @@
-"""Progress stamps: each worker's main loop says when it last moved on and in what; the supervisor only reads."""
+"""Heartbeats: each worker's main loop writes the time and phase of its last progress; the supervisor reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nimbus.runner.cell.transport.memfd import create_memory, map_memory
 
 PHASES = ("none", "start", "load", "randomize", "plan", "render", "store", "close", "wait")
-"""What a worker can be in; a stamp holds the position. ``none``: nobody has stamped yet; ``wait`` has no deadline."""
+"""Phases of a worker; a heartbeat holds the position. ``none``: no heartbeat yet; ``wait`` has no deadline."""
 
 RECORD_BYTES = 64
 _WORDS = RECORD_BYTES // 8
@@ -26,11 +26,11 @@ class HeartbeatReading:
     """One worker's progress, as it is now."""
 
     age_s: float
-    """Since the last stamp."""
+    """Since the last heartbeat."""
     in_phase_s: float
     phase: str
     units: int
-    """Steps of work since the worker began; grows with each stamp inside a phase."""
+    """Steps of work since the worker began; grows with each heartbeat inside a phase."""
     index: int
     """Episode, -1 for none."""
     lease: int
@@ -54,7 +54,7 @@ class HeartbeatPage:
         Raises:
             StorageError: There is no memory for it.
         """
-        return cls(create_memory("nimbus-stamps", count * RECORD_BYTES))
+        return cls(create_memory("nimbus-heartbeats", count * RECORD_BYTES))
 
     @classmethod
     def attach(cls, descriptor: int) -> HeartbeatPage:
@@ -103,7 +103,7 @@ def _age(since: int, now: int) -> float:
 
 
 class Heartbeat:
-    """Writes one row, from the main loop and nowhere else: a thread's stamp would say nothing of the loop."""
+    """Writes one row, from the main loop only: another thread would prove nothing of the loop."""
 
     def __init__(self, row: memoryview) -> None:
         self._row = row
@@ -118,7 +118,7 @@ class Heartbeat:
     def phase(self, name: str, *, index: int | None = None, lease: int | None = None) -> None:
         """Say what begins: a phase of :data:`PHASES`, and of which episode, where that changes.
 
-        The same phase of the same episode and lease goes on, and is only stamped: saying it again does not put off
+        The same phase of the same episode and lease goes on; repeating it is only a heartbeat and does not put off
         the limit on its length.
         """
         number = _NUMBERS[name]
@@ -150,12 +150,12 @@ class Heartbeat:
         row[_STAMP] = now
 
     def extend(self, seconds: float) -> None:
-        """Ask for patience: what comes next in this phase may take so long without a stamp; 0 ends it."""
+        """Ask for patience: what comes next in this phase may take so long without a heartbeat; 0 ends it."""
         self.tick(0)
         self._row[_EXTENDED] = max(self._row[_EXTENDED], self._last + round(seconds * 1e9)) if seconds else 0
 
     def take(self) -> dict[str, tuple[float, float]]:
-        """By phase left since the last call: the largest gap between stamps, and the longest stay [s]."""
+        """By phase left since the last call: the largest gap between heartbeats, and the longest stay [s]."""
         taken, self._longest = self._longest, {}
         return {PHASES[number]: (gap / 1e9, stay / 1e9) for number, (gap, stay) in taken.items()}
 

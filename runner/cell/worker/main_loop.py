@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import socket
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen import progress
+from nimbus.datagen.files.own_files import create_file
 from nimbus.datagen.stages import Planned, Randomized, Request, Scene, TimedObservations
 from nimbus.datagen.store.episode_file.read import stored_plan
 from nimbus.datagen.store.ledger.attempt import KeptFailure, attempt_of
@@ -34,14 +36,13 @@ from nimbus.runner.cell.transport.messages import (
     Times,
     from_bytes,
 )
-from nimbus.runner.cell.transport.shared_slots import Slab, SlabError
+from nimbus.runner.cell.transport.shared_slots import SharedSlots, SlotError
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.errors import LostPlanError, classify_error
 from nimbus.runner.cell.worker.heartbeat import Heartbeat, HeartbeatPage
 from nimbus.runner.cell.worker.job import Job, load_job
 from nimbus.runner.cell.worker.pipeline_split import cut, run_one
-from nimbus.runner.cell.worker.remote_sink import RemoteSink
-from nimbus.runner.cell.worker.result_batch import ResultBatch
+from nimbus.runner.cell.worker.result_batch import RemoteSink, ResultBatch
 from nimbus.runner.monitor.span_sampler import sample_spans
 from nimbus.runner.system.processes import ignore_stop_signals
 from nimbus.runner.system.threads import load_kernels
@@ -60,14 +61,21 @@ class Worker:
         folder: The dataset's folder.
         channel: Orders come from here.
         batch: What is said goes there.
-        slab: Where plans lie.
-        stamp: Its row of the page of stamps.
+        shared_slots: Memory that holds plans.
+        stamp: Its row of the heartbeat page.
     """
 
     def __init__(
-        self, job: Job, folder: Path, *, channel: Channel, batch: ResultBatch, slab: Slab, stamp: Heartbeat
+        self,
+        job: Job,
+        folder: Path,
+        *,
+        channel: Channel,
+        batch: ResultBatch,
+        shared_slots: SharedSlots,
+        stamp: Heartbeat,
     ) -> None:
-        self._folder, self._channel, self._slab, self._stamp = folder, channel, slab, stamp
+        self._folder, self._channel, self._shared_slots, self._stamp = folder, channel, shared_slots, stamp
         self._batch = batch
         self._sink = RemoteSink(folder, batch)
         self._chain = job.chain(self._sink, overlap=True)
@@ -99,7 +107,7 @@ class Worker:
             seconds = time.monotonic() - begin
         self._stamp.phase("close")
         self._chain.close()
-        self._batch.say(Times(**self._times()))
+        self._batch.send(Times(**self._times()))
 
     def _progress(self, phase: str) -> None:
         name = phase.split("+")[0]
@@ -117,11 +125,11 @@ class Worker:
         """
         flushing = self._pending()
         times = self._times() if time.monotonic() >= self._times_due else {}
-        self._batch.say(Idle(done=self._done, seconds=seconds, flushing=flushing, roles=tuple(self._roles), **times))
+        self._batch.send(Idle(done=self._done, seconds=seconds, flushing=flushing, roles=tuple(self._roles), **times))
         while flushing and not self._channel.poll(_FLUSH_POLL):
             self._stamp.phase("store")
             if not (flushing := self._pending()):
-                self._batch.say(Idle(done=self._done, roles=tuple(self._roles)))
+                self._batch.send(Idle(done=self._done, roles=tuple(self._roles)))
         if not flushing:
             self._stamp.phase("wait", index=-1, lease=0)
         received = self._channel.receive()
@@ -176,13 +184,13 @@ class Worker:
 
     def _hand_over(self, item: Planned | Randomized, order: Order) -> None:
         parts = plan_codec.encode(item)
-        spilled = order.slot < 0 or sum(map(len, parts)) > self._slab.capacity
+        spilled = order.slot < 0 or sum(map(len, parts)) > self._shared_slots.capacity
         if spilled:
             path = self._folder / order.spill
-            with disk(path), path.open("xb") as file:
+            with disk(path), os.fdopen(create_file(path), "wb") as file:
                 file.writelines(parts)
         else:
-            self._slab.write(order.slot, order.generation, parts)
+            self._shared_slots.write(order.slot, order.generation, parts)
         self._batch.keep(PlanMade(index=order.index, lease=order.lease, spilled=spilled))
 
     def _render(self, order: Order) -> None:
@@ -198,8 +206,8 @@ class Worker:
         try:
             if order.spill:
                 return plan_codec.decode((self._folder / order.spill).read_bytes(), scene)
-            return plan_codec.decode(self._slab.read(order.slot, order.generation), scene)
-        except (plan_codec.WireError, SlabError, OSError) as error:
+            return plan_codec.decode(self._shared_slots.read(order.slot, order.generation), scene)
+        except (plan_codec.WireError, SlotError, OSError) as error:
             raise LostPlanError(f"the plan cannot be read: {error}") from error
 
     def _all_stages(self, order: Order) -> None:
@@ -229,29 +237,29 @@ def _exhaust(results: Iterator[Any]) -> None:
         pass
 
 
-def main(load: Callable[[], Job], folder: Path, *, seat: int, descriptors: Sequence[int]) -> int:
+def main(load: Callable[[], Job], folder: Path, *, row: int, descriptors: Sequence[int]) -> int:
     """Work in this process, which belongs to the supervisor; the exit code.
 
     Args:
         load: Gives the job.
         folder: The dataset's folder.
-        seat: Row in the page of stamps.
-        descriptors: Of the channel to the supervisor, the slab and the page of stamps.
+        row: Row in the heartbeat page.
+        descriptors: Of the channel to the supervisor, the shared slots and the heartbeat page.
     """
     ignore_stop_signals()
     faulthandler.enable(sys.stderr)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=False)
-    end, slab, stamps = descriptors
+    end, slots, heartbeats = descriptors
     channel = Channel(socket.socket(fileno=end))
     batch = ResultBatch(channel)
-    stamp = HeartbeatPage.attach(stamps).writer(seat)
+    stamp = HeartbeatPage.attach(heartbeats).writer(row)
     stamp.phase("start")
     try:
-        Worker(load(), folder, channel=channel, batch=batch, slab=Slab.attach(slab), stamp=stamp).run()
+        Worker(load(), folder, channel=channel, batch=batch, shared_slots=SharedSlots.attach(slots), stamp=stamp).run()
     except BrokenPipeError:
         return 1  # the supervisor is gone
     except Exception as error:
-        batch.say(classify_error(error))
+        batch.send(classify_error(error))
         with suppress(OSError):  # the log may be on a full disk
             traceback.print_exc()
         return 1
@@ -266,5 +274,5 @@ def _load(spec: CellSpec) -> Job:
 
 if __name__ == "__main__":
     _spec = CellSpec.from_text(sys.argv[1])
-    _seat, *_descriptors = map(int, sys.argv[2:])
-    sys.exit(main(lambda: _load(_spec), Path(_spec.folder), seat=_seat, descriptors=_descriptors))
+    _row, *_descriptors = map(int, sys.argv[2:])
+    sys.exit(main(lambda: _load(_spec), Path(_spec.folder), row=_row, descriptors=_descriptors))

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Raw
+from msgspec.structs import replace
 
+from nimbus.datagen.store.commit import StagedEpisode
+from nimbus.datagen.store.info import DatasetInfo, merge
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.cell.transport.channel import LONGEST, Channel
-from nimbus.runner.cell.transport.messages import Message, pack, to_bytes
+from nimbus.runner.cell.transport.messages import EpisodeWritten, Message, Recorded, pack, to_bytes
 
 _OLD = 0.1
 """[s] that something is kept at most, as long as the worker says that it makes progress."""
@@ -47,7 +53,7 @@ class ResultBatch:
             if not self._keeps_results:
                 self._send()
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """Send a message, with all that was kept before it; waits while the supervisor is slow."""
         with self._lock:
             self._keeps_results = False
@@ -63,7 +69,7 @@ class ResultBatch:
     def _keep(self, message: Message) -> None:
         if not self._kept:
             self._since = time.monotonic()
-        self._kept.append(pack(message))
+        self._kept += _parts(message) if isinstance(message, Recorded) else [pack(message)]
 
     def _send(self) -> None:
         """Send what is kept, in as few datagrams as hold it."""
@@ -76,3 +82,53 @@ class ResultBatch:
             group.append(message)
             size += len(message)
         self._channel.send(to_bytes(*group))
+
+
+def _parts(message: Recorded) -> list[Raw]:
+    """Encode failed attempts, in several messages where one would be too long: each variant has a row."""
+    packed, rows = pack(message), message.attempts
+    if len(packed) <= LONGEST - _HEADER or len(rows) < 2:
+        return [packed]
+    half = len(rows) // 2
+    return [part for group in (rows[:half], rows[half:]) for part in _parts(replace(message, attempts=group))]
+
+
+class RemoteSink:
+    """A :class:`nimbus.datagen.store.episode_sink.EpisodeSink` in another process than the dataset's.
+
+    Args:
+        folder: The dataset's folder.
+        batch: To the supervisor; the I/O thread may commit.
+    """
+
+    def __init__(self, folder: Path, batch: ResultBatch) -> None:
+        self.folder = folder
+        self.stage = folder / "stage"
+        self.info = DatasetInfo(task="", task_hash="", seed=0)  # the names are the supervisor's to give
+        self._batch = batch
+        self._lease = 0
+
+    def begin(self, lease: int) -> None:
+        """What is begun from now on belongs to that lease."""
+        self._lease = lease
+
+    def lease_of(self, index: int, variant: int = 0) -> int:
+        """The lease of the episode that is begun now."""
+        return self._lease
+
+    def record(self, attempts: Sequence[Attempt]) -> None:
+        """Tell of failed attempts at one episode."""
+        self._batch.result(Recorded(index=attempts[0].idx, lease=self._lease, attempts=tuple(attempts)))
+
+    def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
+        """Tell of episodes whose files are whole; the supervisor decides whether they are taken."""
+        for item in staged:
+            news = None
+            if item.learned and (known := merge(self.info, item.learned)) != self.info:
+                news = self.info = known
+            path = item.path.relative_to(self.folder).as_posix()
+            written = EpisodeWritten(
+                index=item.attempt.idx, lease=item.lease, attempt=item.attempt, path=path, learned=news
+            )
+            self._batch.result(written)
+        return [item.attempt for item in staged]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nimbus.datagen.doctor.cameras import check_randomized_cameras
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.tasks.task import parse_task
 from tests.support.one_can import TEXT, assets

@@ -14,10 +14,10 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.planner import SkillPlanner, run_attempt
 from nimbus.datagen.execute.recorder import largest_creep
-from nimbus.datagen.execute.replay import replay_actions
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Planned, Request, Scene
+from nimbus.runner.checks.replay import replay_actions
 from tests.support.one_can import TEXT, assets, simulation, task, workcell
 
 SORT = """\

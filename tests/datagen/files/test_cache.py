@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,36 @@ def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypat
     monkeypatch.setenv("NIMBUS_CACHE", root.format(here=tmp_path))
     with pytest.raises(InputError, match="set NIMBUS_CACHE to a folder that you may write"):
         cache.cache_folder("objects")
+
+
+def test_folder_that_all_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Prepared meshes and robots in it would be loaded as if this user had made them."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    folder = cache.cache_folder("objects")
+    for place in (folder, folder.parent):
+        place.chmod(0o777)
+        with pytest.raises(InputError, match="all users can write there") as error:
+            cache.cache_folder("objects")
+        assert error.value.where == str(place)
+        place.chmod(0o755)
+    assert cache.cache_folder("objects") == folder
+
+
+def test_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache.os, "getuid", lambda: 12345)
+    if (owner := os.stat(tmp_path).st_uid) == 0:
+        cache.cache_folder("objects")  # a folder of the superuser is trusted
+        os.chown(tmp_path / "cache", 54321, -1)
+    with pytest.raises(InputError, match="belongs to another user"):
+        cache.cache_folder("objects")
+    assert owner != 12345
+
+
+def test_new_folders_are_closed_whatever_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
+    before = os.umask(0)
+    try:
+        assert not cache.cache_folder("objects").stat().st_mode & stat.S_IWOTH
+    finally:
+        os.umask(before)

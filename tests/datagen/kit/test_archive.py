@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.ui.runs.launch import environment
+from tests.support import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 EXTENSION = ROOT / "exts/nimbus.datagen"
 BLOCKED = "newton", "mujoco", "warp", "usdex", "pxr", "pydantic", "yaml", "scipy", "h5py"
 

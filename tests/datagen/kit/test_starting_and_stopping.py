@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
+
+import pytest
 
 from tests.support.started_extension import MENU, Started
 from tools.contract.kit_behaviour import Kit
@@ -46,3 +49,18 @@ def test_a_hot_reload_starts_afresh_with_the_task_of_before(started: Started):
     started.kit.show(MENU)
     assert started.kit.find("StringField", "task").model.get_value_as_string() == "other"
     assert (list(started.kit.menus), len(started.kit.observers)) == ([MENU], 1)
+
+
+def test_logs_lie_in_a_new_folder_of_our_own(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """One with a known name could have been made by another user, with links in it."""
+    from nimbus.datagen.kit import NimbusExtension, extension
+
+    folders: list[Path] = []
+    monkeypatch.setattr(extension, "ProcessLauncher", lambda folder, **_: folders.append(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for _ in range(2):
+        made = NimbusExtension()
+        made.on_startup("nimbus.datagen-0.1.0")
+        made.on_shutdown()
+    assert folders[0] != folders[1]
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700, 0o700]

@@ -19,6 +19,7 @@ from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.version import versioned_hash
+from tests.support import ROOT
 
 discover_components()
 PIPELINE = (scene_folder("pipelines") / "manipulation.yaml").read_text()
@@ -134,5 +135,5 @@ def test_asset_cache_folder_holds_generator_version():
 def test_the_version_of_nimbus_is_known_without_an_installation():
     from nimbus.datagen.episode.provenance import installed_versions
 
-    manifest = Path(__file__).parents[3] / "exts/nimbus.datagen/config/extension.toml"
+    manifest = ROOT / "exts/nimbus.datagen/config/extension.toml"
     assert f'version = "{installed_versions()["nimbus-datagen"]}"' in manifest.read_text()

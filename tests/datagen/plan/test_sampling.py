@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nimbus.datagen.plan.ompl import sample_path
 from nimbus.datagen.plan.path import path_is_free
-from nimbus.datagen.plan.sampling import sample_path
 from tests.support.panda_table import HOME, make_scene, table_model
 
 SCENE = make_scene(table_model(cubby=True))

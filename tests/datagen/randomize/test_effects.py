@@ -16,8 +16,8 @@ from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Su
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
-from nimbus.datagen.render.camera_model.latency import shown_poses
-from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.render.camera_model.sensor import shown_poses
+from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from tests.support.drawn_layouts import NAMES, drawn
 from tests.support.one_can import TEXT, assets, task, thing
@@ -36,8 +36,8 @@ CUPBOARD = dataclasses.replace(
 
 
 @lru_cache
-def renderer() -> StackedRenderer:
-    return StackedRenderer(assets().stage, assets().robot, libraries=("trash",), stack=2)
+def renderer() -> SceneRenderer:
+    return SceneRenderer(assets().stage, assets().robot, libraries=("trash",), stack=2)
 
 
 def moved(physical: PhysicalLayout) -> np.ndarray:

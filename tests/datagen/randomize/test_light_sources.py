@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.datagen.randomize.light_sources import blackbody_color, make_light, nominal_light
+from nimbus.datagen.randomize.base import blackbody_color, make_light, nominal_light
 
 temperatures = st.floats(1700, 25000)
 

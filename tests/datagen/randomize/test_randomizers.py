@@ -16,9 +16,8 @@ from nimbus.datagen.episode.layout import Camera, SurfaceLook
 from nimbus.datagen.geometry.transforms import look_at, quat_multiply, quat_to_matrix
 from nimbus.datagen.random_streams import Streams, generator
 from nimbus.datagen.randomize.appearance import MaterialRandomization
-from nimbus.datagen.randomize.base import Draft
+from nimbus.datagen.randomize.base import Draft, make_light, nominal_light
 from nimbus.datagen.randomize.camera import CameraRandomization
-from nimbus.datagen.randomize.light_sources import make_light, nominal_light
 from nimbus.datagen.randomize.lighting import LightRandomization
 from nimbus.datagen.randomize.physics import FrictionRandomization, MassRandomization
 from tests.support.one_can import make, thing

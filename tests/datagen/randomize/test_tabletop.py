@@ -14,7 +14,6 @@ import pytest
 
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.randomize.camera import CameraRandomization
 from nimbus.datagen.randomize.objects import CLEARANCE, check_room
@@ -23,6 +22,7 @@ from nimbus.datagen.randomize.tabletop import TabletopRandomizer, draw_physical
 from nimbus.datagen.stages import Request, Scene
 from nimbus.datagen.tasks.task import load_task
 from tests.support.one_can import TEXT, assets, task
+from tests.support.refusals import refusal
 
 STANDING = TEXT.replace("kinds: [can], count: 1", "kinds: [can, bottle, pear], count: [2, 4], lying: 33 %")
 VARIED = STANDING + "randomize: {camera: {}, light: {}, materials: {}, mass: {}}\n"
@@ -170,10 +170,8 @@ def test_the_instruction_names_what_is_there():
 def test_a_region_too_small_for_its_objects_is_one_line_with_its_place():
     text = STANDING.replace("size: [0.4, 0.5]", "size: [0.1, 0.1]")
     small = dataclasses.replace(task(text), name="small")
-    with pytest.raises(InputError) as error:
-        check_room(small, assets(), seed=0)
-    said = str(error.value)
-    assert said.startswith("task.yaml:4:") and "0.1 x 0.1 m do not hold 4 of 'items'" in said and "\n" not in said
+    said = refusal(check_room, small, assets(), seed=0)
+    assert said.startswith("task.yaml:4:") and "0.1 x 0.1 m do not hold 4 of 'items'" in said
 
 
 def test_sort_trash_varies_at_least_as_much_as_it_should():

@@ -6,10 +6,11 @@ import warp as wp
 from PIL import Image, ImageDraw
 
 from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.episode.observation import ARRAYS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.render.scene_renderer import SceneRenderer
 from tests.support.render_scene import LIGHT, STEPS, layout, render, stage_and_robot, states
 
 IMAGES = ("rgb", "depth", "instance", "semantic", "normals", "boxes_2d", "visibility", "world_T_camera")
@@ -43,6 +44,21 @@ def test_one_step_alone_and_many_side_by_side_give_the_same_bytes(rendered):
         for camera, name in [(camera, name) for camera in alone for name in IMAGES]:
             expected = getattr(together[camera], name)[step]
             np.testing.assert_array_equal(getattr(alone[camera], name)[0], expected, err_msg=f"{camera} {name}")
+
+
+@pytest.mark.parametrize("modalities", [("rgb",), ("rgb", "depth"), ("rgb", "boxes"), ("rgb", "visibility", "normals")])
+def test_only_a_cameras_modalities_are_made(rendered, modalities):
+    """What is made equals what is made with everything, to the bit."""
+    everything, _ = rendered
+    wanted = layout()
+    front, wrist = wanted.visual.cameras
+    cameras = dataclasses.replace(front, modalities=modalities), wrist
+    found, _ = render(dataclasses.replace(wanted, visual=dataclasses.replace(wanted.visual, cameras=cameras)))
+    for modality, name in ARRAYS.items():
+        expected = getattr(everything["front"], name)
+        expected = expected if modality in modalities else expected[:0]
+        np.testing.assert_array_equal(getattr(found["front"], name), expected, err_msg=name)
+        np.testing.assert_array_equal(getattr(found["wrist"], name), getattr(everything["wrist"], name), err_msg=name)
 
 
 def test_a_chunk_shorter_than_the_stack_shows_its_own_steps_only(rendered):
@@ -191,7 +207,7 @@ def test_a_missing_gpu_is_said_in_one_line():
     if wp.get_cuda_device_count():
         pytest.skip("there is a GPU")
     with pytest.raises(InputError, match="no device 'cuda' on this machine") as caught:
-        StackedRenderer(*stage_and_robot(), device="cuda")
+        SceneRenderer(*stage_and_robot(), device="cuda")
     assert "\n" not in str(caught.value)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robots.model_checks import check_model
+from nimbus.datagen.robots.model_checks import MOST_LINKS, check_model
 from nimbus.datagen.robots.urdf import read_urdf
 
 MODEL = """<robot name="two">
@@ -54,6 +56,15 @@ def test_what_is_legal_passes(old: str, new: str, tmp_path: Path):
         ('child link="tool0"', 'child link="arm"', r":8: link 'arm' hangs on two joints, 'turn' and 'flange'; remove"),
         ("</robot>", '<link name="alone"/></robot>', r":9: links 'base' and 'alone' both hang on no joint; join them"),
         ("</robot>", '<link name="arm"/></robot>', r":3: two links are called 'arm'; give each"),
+        ('type="revolute"', 'type="floating"', r":6: joint 'turn' is floating, which no planner moves; fix it"),
+        ('type="revolute"', 'type="planar"', r":6: joint 'turn' is planar, which no planner moves; fix it"),
+        ("</joint>", '<mimic joint="turn"/></joint>', r":6: joints mimic each other in a circle: turn; remove one"),
+        ("</joint>", '<mimic joint="trun"/></joint>', r":6: joint 'turn' mimics 'trun', which is no .*'turn'"),
+        ("</joint>", "<mimic/></joint>", r":6: joint 'turn' mimics '', which is no joint"),
+        ("</joint>", '<mimic joint="flange"/></joint>', r":6: joint 'turn' mimics 'flange', which is fixed; fix"),
+        ('mass value="2"', 'mass value="1e300"', r':3: value="1e300" in <mass> of link .* is far too large'),
+        ('lower="-2"', 'lower="-1e9"', r':6: lower="-1e9" in <limit> .* too large; .* type="continuous" where it'),
+        ('xyz="0 0 1"', 'xyz="0 0 1e300"', r':6: xyz="0 0 1e300" in <axis> of joint \'turn\' is far too large'),
         ('mass value="2"', 'mass value="-2"', r":3: link 'arm' has a mass of -2 kg; write"),
         ('ixx="0.02"', 'ixx="-0.02"', r":3: no body has the inertia of link 'arm': .*-0.02, 0.02, 0.03 kg m²; none"),
         ('izz="0.03"', 'izz="9"', r":3: no body has the inertia of link 'arm': .*; the largest is at most"),
@@ -65,3 +76,56 @@ def test_what_no_robot_can_have_is_one_line(old: str, new: str, said: str, tmp_p
     assert old in MODEL
     with pytest.raises(InputError, match=rf"two\.urdf{said}[^\n]*$"):
         check(MODEL.replace(old, new), tmp_path)
+
+
+def chain(count: int) -> str:
+    """The model with more links in a row behind its last one."""
+    links = "".join(
+        f'<link name="x{number}"/><joint name="f{number}" type="fixed">'
+        f'<parent link="{f"x{number - 1}" if number else "tool0"}"/><child link="x{number}"/></joint>'
+        for number in range(count)
+    )
+    return MODEL.replace("</robot>", f"{links}</robot>")
+
+
+def test_a_long_chain_is_checked_in_a_moment(tmp_path: Path) -> None:
+    """It took the cube of its length: a minute for these."""
+    begin = time.process_time()
+    check(chain(MOST_LINKS - 3), tmp_path)
+    assert time.process_time() - begin < 5.0
+
+
+def test_far_too_many_links_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="3003 links, at most 1000 are read"):
+        check(chain(3000), tmp_path)
+
+
+def test_a_circle_of_mimics_is_refused(tmp_path: Path) -> None:
+    slide = '<limit lower="0" upper="1" velocity="1" effort="1"/>'
+    more = "".join(
+        f'<link name="s{number}"/><joint name="m{number}" type="prismatic"><parent link="tool0"/>'
+        f'<child link="s{number}"/>{slide}<mimic joint="m{(number + 1) % 3}"/></joint>'
+        for number in range(3)
+    )
+    with pytest.raises(InputError, match="mimic each other in a circle: m0, m2, m1; remove one"):
+        check(MODEL.replace("</robot>", f"{more}</robot>"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("</robot>", "<a>" * 20_000 + "</a>" * 20_000 + "</robot>", "nested too deeply"),
+        ('<robot name="two">', '<?xml version="1.0" encoding="utf-32"?><robot name="two">', "not a URDF"),
+        ('<robot name="two">', '<?xml version="1.0" encoding="klingon"?><robot name="two">', "not a URDF"),
+    ],
+    ids=["deep", "utf-32", "unknown encoding"],
+)
+def test_xml_that_leads_astray_is_one_line(old: str, new: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        check(MODEL.replace(old, new), tmp_path)
+
+
+def test_a_model_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "two.urdf")
+    with pytest.raises(InputError, match="is no regular file"):
+        read_urdf(tmp_path / "two.urdf")

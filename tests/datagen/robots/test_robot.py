@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.robots.robot import load_robot
+from tests.support.refusals import refusal
 
 PANDA = (scene_folder("robots") / "panda.yaml").read_text()
 
@@ -78,14 +79,22 @@ def test_links_for_cameras_are_the_tools_and_the_listed_ones(load):
     ],
 )
 def test_a_mistake_in_a_robot_file_is_one_line_with_its_place(old: str, new: str, said: str, load):
-    with pytest.raises(InputError) as error:
-        load(old, new)
-    assert said in str(error.value) and "\n" not in str(error.value)
-    assert "mine.yaml:" in str(error.value)
+    told = refusal(load, old, new)
+    assert said in told and "mine.yaml:" in told
 
 
 def test_an_unknown_robot_is_answered_with_the_known_ones():
-    with pytest.raises(InputError) as error:
-        load_robot("pand", where="task.yaml:1:8: robot")
-    said = str(error.value)
-    assert said.startswith("task.yaml:1:8: robot: unknown robot 'pand'; did you mean 'panda'? known: ")
+    told = refusal(load_robot, "pand", where="task.yaml:1:8: robot")
+    assert told.startswith("task.yaml:1:8: robot: unknown robot 'pand'; did you mean 'panda'? known: ")
+
+
+@pytest.mark.parametrize("name", ["../../mine", "/etc/mine", "a/b", "..", ".hidden", "", "a b", "x" * 65, '"a\\nb"'])
+def test_robot_name_is_no_path(load, name: str):
+    """Its converted model is kept in a folder of that name."""
+    with pytest.raises(InputError, match="name"):
+        load("name: panda", f"name: {name or repr('')}")
+
+
+@pytest.mark.parametrize("robot", scene_names("robots"))
+def test_shipped_robots_have_such_names(robot: str):
+    assert load_robot(robot).name == robot

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
-from nimbus.datagen.robots.joint_inertia import compute_joint_inertias
+from nimbus.datagen.robots.defaults import compute_joint_inertias
 from nimbus.datagen.robots.robot import Piece
 from nimbus.datagen.robots.urdf import (
     assemble,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import mujoco
+import newton
+import numpy as np
+
 from nimbus.datagen.robots.robot import load_robot
-from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
+from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, parse_usd
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.one_can import thing
@@ -34,3 +38,24 @@ def test_physics_leaves_out_what_only_cameras_see():
     bare, seen = (SceneBuilder(stage, panda, visuals=visuals).world([]) for visuals in (False, True))
     assert bare.shape_count < seen.shape_count
     assert bare.body_label == seen.body_label
+
+
+def test_stage_and_robot_are_joined_once():
+    one, other = (SceneBuilder(read_stage("tabletop"), load_robot("panda"), visuals=False) for _ in range(2))
+    assert one._fixed is other._fixed
+
+
+def test_compiled_world_equals_newtons_own():
+    """Leaving out Newton's collision data changes no byte of MuJoCo's model, nor the builder."""
+    world = SceneBuilder(read_stage("tabletop"), load_robot("panda"), visuals=False).world([thing(), thing("b", y=0.2)])
+    flags = list(world.shape_flags)
+    compiled = compile_world(world, cone="elliptic")
+    assert world.shape_flags == flags
+    whole = newton.solvers.SolverMuJoCo(world.finalize(device="cpu"), use_mujoco_cpu=True, cone="elliptic")
+    assert saved(compiled) == saved(whole.mj_model)
+
+
+def saved(model: mujoco.MjModel) -> bytes:
+    content = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, content)
+    return content.tobytes()

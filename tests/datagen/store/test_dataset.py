@@ -13,6 +13,8 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import Dataset, read_info
 from nimbus.datagen.store.verify import dataset_hashes, verify
+from tests.support.described import describe
+from tests.support.refusals import refusal
 from tests.support.synthetic import TASK, TASK_HASH, make_rendered, open_dataset, write_dataset
 
 
@@ -49,8 +51,7 @@ def _write_broken(folder: Path) -> None:
 
 def _write_other_format(folder: Path) -> None:
     write_dataset(folder)
-    described = json.loads((folder / "dataset.json").read_text()) | {"format_version": 1}
-    (folder / "dataset.json").write_text(json.dumps(described))
+    describe(folder, format_version=1)
 
 
 def _drop_ledger(folder: Path) -> None:
@@ -105,7 +106,7 @@ def _break_ledger(folder: Path) -> None:
         (_foreign_ledger, "ledger.sqlite: knows 0 episodes, dataset.json counts 2; restore this file"),
         (_older_ledger, "ledger.sqlite: knows 1 episodes, dataset.json counts 2; restore this file"),
         (_scribble_into_ledger, "ledger.sqlite: not a ledger"),
-        (_nest_description, "not a Nimbus dataset description: nested too deeply"),
+        (_nest_description, "not a Nimbus dataset description: .*nested too deeply"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
@@ -206,9 +207,7 @@ def test_source_hashed_dataset_is_refused_in_one_line(tmp_path: Path) -> None:
         return Dataset.create_or_open(tmp_path / "data", task=TASK, task_hash=TASK_HASH, seed=0, inputs=inputs)
 
     made_with(mujoco="3.1", skill_pick="83dfdf2ca0d8c064").close()
-    with pytest.raises(InputError) as error:
-        made_with(mujoco="3.2", skill_pick="1")
-    assert str(error.value) == (
+    assert refusal(made_with, mujoco="3.2", skill_pick="1") == (
         f"{tmp_path / 'data'}: made by Nimbus 0.1.0, whose component identity was a source hash; "
         "continue it with that version, or choose another --out"
     )
@@ -253,8 +252,7 @@ def test_what_a_killed_run_left_is_cleared_when_the_folder_is_opened(tmp_path: P
     write_dataset(folder)
     (folder / "stage" / "half.hdf5.tmp").write_bytes(b"half")
     (folder / "episodes" / "without-a-row.hdf5").write_bytes(b"published, never recorded")
-    behind = json.loads((folder / "dataset.json").read_text()) | {"episode_count": 1}
-    (folder / "dataset.json").write_text(json.dumps(behind))
+    describe(folder, episode_count=1)
     assert len(verify(folder).problems) == 2
     open_dataset(folder).close()
     assert not list((folder / "stage").iterdir())

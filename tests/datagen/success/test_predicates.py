@@ -14,8 +14,7 @@ from nimbus.datagen.geometry.transforms import quat_from_axis_angle
 from nimbus.datagen.success.gripper import GripperClear
 from nimbus.datagen.success.motion import AtRest, FixturesUnmoved, NothingOnFloor
 from nimbus.datagen.success.placement import Inside
-from nimbus.datagen.tasks.statements import Predicate
-from tests.support.one_can import make, put, thing, workcell
+from tests.support.one_can import make, put, reason, thing, workcell
 
 IN_RECYCLING = make(Inside, object="items_0", container="recycling")
 
@@ -31,14 +30,6 @@ def cell(shared: SimulatedWorkcell):
     state = shared.simulation.state()
     yield shared
     shared.simulation.restore(state)
-
-
-def reason(cell: SimulatedWorkcell, condition: Predicate) -> Reason:
-    failure = condition.failure(cell)
-    if failure is None:
-        return Reason.NONE
-    assert not failure.success and failure.detail
-    return failure.reason
 
 
 def spot(cell: SimulatedWorkcell, fixture: str, shift: Sequence[float] = (0, 0, 0)) -> np.ndarray:

@@ -11,31 +11,23 @@ import pytest
 
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.contact_queries import WORLD, is_resting_on, measure_gap
-from nimbus.datagen.execute.planner import make_motion_planner, settle
+from nimbus.datagen.execute.contacts import WORLD, find_supports, measure_gap
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.random_streams import generator
 from nimbus.datagen.success.articulation import Closed, OpenBy
 from nimbus.datagen.success.coverage import PouredFraction, Wiped
 from nimbus.datagen.success.gripper import Held
 from nimbus.datagen.success.motion import MovedBy, NotMoved, TurnedBy
 from nimbus.datagen.success.placement import Aligned, AtPose, Beside, Inside, Near, On, Stacked, Upright
-from nimbus.datagen.tasks.statements import Predicate
 from nimbus.datagen.tasks.task_file import Region
-from tests.support.one_can import layout, make, put, simulation, thing
+from tests.support.one_can import make, put, reason, thing, workcell
 
 START = Region(on="table", center=(0.5, 0.0), size=(0.4, 0.5))
 
 
 def cell_of(*things: PlacedObject, rate: float = 15.0) -> SimulatedWorkcell:
-    made = simulation(*things, rate=rate)
-    settle(made)
-    planner = make_motion_planner("ompl", made.robot, rate=made.rate)
-    return SimulatedWorkcell(
-        made, planner, layout(*things), streams=lambda *way: generator(0, *way), regions={"start": START}
-    )
+    return workcell(*things, rate=rate, regions={"start": START})
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +46,6 @@ def cell(shared: SimulatedWorkcell):
     shared.simulation.restore(state)
 
 
-def reason(cell: SimulatedWorkcell, condition: Predicate) -> Reason:
-    failure = condition.failure(cell)
-    if failure is None:
-        return Reason.NONE
-    assert not failure.success and failure.detail and "\n" not in failure.detail
-    return failure.reason
-
-
 def lift(cell: SimulatedWorkcell, name: str, way: Sequence[float], turn: Sequence[float] = (1, 0, 0, 0)) -> None:
     """Move something by force, at rest."""
     put(cell.simulation, name, np.add(cell.pose(name)[:3, 3], way), turn)
@@ -69,14 +53,14 @@ def lift(cell: SimulatedWorkcell, name: str, way: Sequence[float], turn: Sequenc
 
 def test_what_rests_on_what_is_seen_also_while_physics_sleeps(cell: SimulatedWorkcell):
     cell.wait(10)
-    assert is_resting_on(cell, "high") == {"low"} and is_resting_on(cell, "low") == {WORLD}
+    assert find_supports(cell, "high") == {"low"} and find_supports(cell, "low") == {WORLD}
     assert reason(cell, make(On, object="high", support="low")) == Reason.NONE
     assert reason(cell, make(Stacked, objects=("low", "high"))) == Reason.NONE
 
 
 def test_what_is_lifted_rests_on_nothing(cell: SimulatedWorkcell):
     lift(cell, "high", (0, 0, 0.01))
-    assert is_resting_on(cell, "high") == set()
+    assert find_supports(cell, "high") == set()
     failure = make(On, object="high", support="low").failure(cell)
     assert failure and failure.detail == "high rests on nothing, not on low"
     assert reason(cell, make(Stacked, objects=("low", "high"))) == Reason.NOT_ON

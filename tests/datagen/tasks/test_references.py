@@ -16,6 +16,7 @@ from nimbus.datagen.tasks.references import (
     parse_reference,
     resolve,
 )
+from tests.support.refusals import refusal
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,7 @@ def test_a_reference_leads_to_one_thing(reference: str, name: str):
     ],
 )
 def test_a_reference_to_nothing_says_what_there_is(reference: str, expected: str):
-    with pytest.raises(InputError) as caught:
-        resolve(reference, NAMES)
-    assert expected in str(caught.value)
+    assert expected in refusal(resolve, reference, NAMES)
 
 
 def test_two_members_of_one_class_are_no_answer():
@@ -114,7 +113,4 @@ def test_a_written_reference_parses_to_itself(expression: Expression):
 
 @given(expressions)
 def test_a_reference_with_unknown_names_always_fails_in_one_line(expression: Expression):
-    with pytest.raises(InputError) as caught:
-        evaluate(expression, {})
-    assert "\n" not in str(caught.value)
-    assert any(repr(name) in str(caught.value) for name in names_in(expression))
+    assert any(repr(name) in refusal(evaluate, expression, {}) for name in names_in(expression))

@@ -15,6 +15,7 @@ from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.steps import Step, Steps, parse_steps, walk
 from nimbus.datagen.tasks.task import parse_task
 from tests.support.json_schema import valid
+from tests.support.refusals import refusal
 from tests.support.task_text import TEXT, changed
 
 discover()
@@ -22,10 +23,7 @@ SCHEMA = task_schema()
 
 
 def complaint(text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        parse_task(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(parse_task, text)
 
 
 def steps_of(text: str, *, kind: str = "skill") -> Steps:

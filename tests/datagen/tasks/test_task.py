@@ -6,16 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen import registry
+from nimbus.datagen.episode.layout import MODALITIES
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import load_task, parse_task, task_names
+from tests.support.refusals import refusal
 from tests.support.task_text import TEXT, changed, place
 
 
 def complaint(text: str) -> str:
-    with pytest.raises(InputError) as caught:
-        parse_task(text)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(parse_task, text)
 
 
 def test_a_task_file_becomes_values():
@@ -50,6 +49,40 @@ def test_cameras_and_variations_have_names():
     assert task.randomize.keys() >= shipped.randomize.keys()
     assert list(task.cameras) == ["front", "wrist"]
     assert parse_task(TEXT.replace(CAMERAS, "")).cameras == shipped.cameras
+
+
+def with_cameras(settings: str) -> str:
+    return TEXT.replace(CAMERAS, f"cameras: {{front: {{preset: front, {settings}}}}}\n")
+
+
+def test_camera_preset_takes_changes():
+    plain, changed = (parse_task(with_cameras(text)).cameras["front"] for text in ("", "size: [640, 480]"))
+    assert changed == plain.model_copy(update={"size": (640, 480)})
+
+
+def test_modalities_default_to_all():
+    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == MODALITIES
+    asked = parse_task(with_cameras("modalities: [depth, rgb]")).cameras["front"]
+    assert asked.camera("front").modalities == ("rgb", "depth")
+
+
+def test_modalities_left_out_keep_the_hash():
+    """A task of before there were modalities makes the same episodes."""
+    assert "modalities" not in parse_task(with_cameras("")).cameras["front"].model_dump()
+
+
+@pytest.mark.parametrize(
+    ("modalities", "line"),
+    [
+        ("[depth]", "a camera without rgb: previews and exports need it; write modalities: [rgb, depth]"),
+        ("[rgb, rgb]", "'rgb' is listed twice"),
+        ("[rgb, color]", "modalities"),
+        ("[]", "a camera without rgb"),
+        ("rgb", "modalities"),
+    ],
+)
+def test_wrong_modalities_get_one_line(modalities: str, line: str):
+    assert line in complaint(with_cameras(f"modalities: {modalities}"))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import load_task, parse_task
+from tests.support.refusals import refusal
 
 CAMERAS = "cameras: {front: {position: [1.5, 0.0, 0.9], look_at: [0.4, 0.0, 0.1], vertical_fov: 45 deg}}"
 TEXT = load_task("sort_trash").text.replace("cameras: front+wrist", CAMERAS)
@@ -28,7 +28,5 @@ WRONG = [
 @pytest.mark.parametrize(("good", "bad", "line"), WRONG, ids=[bad for _, bad, _ in WRONG])
 def test_an_impossible_value_is_one_line_with_its_place(good: str, bad: str, line: str) -> None:
     assert TEXT.count(good) == 1
-    with pytest.raises(InputError) as caught:
-        parse_task(TEXT.replace(good, bad))
-    assert line in str(caught.value)
-    assert str(caught.value).startswith("task.yaml:")
+    told = refusal(parse_task, TEXT.replace(good, bad))
+    assert line in told and told.startswith("task.yaml:")

@@ -42,6 +42,7 @@ FIELDS: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "cameras.front.up": ("[0, 1, 0]", ("cameras", "front", "up"), (0, 1, 0)),
     "cameras.front.wxyz": ("[1, 0, 0, 0]", ("cameras", "front", "wxyz"), (1, 0, 0, 0)),
     "cameras.front.vertical_fov": ("50 deg", ("cameras", "front", "vertical_fov"), "50 deg"),
+    "cameras.front.modalities": ("[rgb, depth]", ("cameras", "front", "modalities"), ("rgb", "depth")),
     "cameras.front.size": ("[160, 120]", ("cameras", "front", "size"), (160, 120)),
     "instructions": ("One.\n\nTwo.", ("instructions",), ("One.", "Two.")),
     "text": (TASK.replace("panda", "ur5"), ("robot",), "ur5"),
@@ -153,7 +154,7 @@ def test_file_changed_by_another_program_is_kept(editor: TaskEditor):
     assert "nothing was saved" in editor.message
     assert "robot: ur5" in act(editor, "disk", "Reload").text
     act(editor, "changes", "Undo")
-    assert act(editor, "changes", "Save over").path.read_text() == TASK + "rate: 30\n"
+    assert act(editor, "changes", "Overwrite").path.read_text() == TASK + "rate: 30\n"
 
 
 def test_keystrokes_are_undone_together(editor: TaskEditor):

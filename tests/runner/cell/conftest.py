@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cells import finish, make_spec, sound
+from tests.support.cells import finish, make_spec
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Hashes of what a run of eight episodes makes to which nothing happens."""
-    spec = make_spec(tmp_path_factory.mktemp("undisturbed") / "data")
-    finish(spec)
-    return sound(spec)
+    return finish(make_spec(tmp_path_factory.mktemp("undisturbed") / "data"))

@@ -1,93 +1,18 @@
 from __future__ import annotations
 
-import selectors
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.cell.dispatcher import Dispatcher
-from nimbus.runner.cell.queue.deadlines import Deadlines
-from nimbus.runner.cell.queue.lease import Role, Settled
-from nimbus.runner.cell.queue.poison import PoisonDetector
-from nimbus.runner.cell.transport.channel import pair
-from nimbus.runner.cell.transport.messages import EpisodeWritten, Idle, PlanMade
-from nimbus.runner.cell.transport.shared_slots import Slab, SlotTable
-from nimbus.runner.cell.transport.spec import CellSpec, Resources
-from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
-from nimbus.runner.monitor.progress import Progress
-from tests.support.synthetic import open_dataset
-
-
-@dataclass
-class Cell:
-    """A dispatcher whose workers are played by the test."""
-
-    dataset: Dataset
-    pool: WorkerPool
-    dispatcher: Dispatcher
-
-    def employ(self, role: str = "renderer") -> WorkerHandle:
-        """A new worker, with an order."""
-        fork_server, _theirs = pair()
-        handle = self.pool.start(fork_server, role=role, seat=self.pool.free_seats()[0])
-        self.dispatcher.take(handle, Idle(done=0))
-        self.dispatcher.give(handle)
-        return handle
-
-    def finish(self, handle: WorkerHandle, *, seconds: float = 1e-3) -> None:
-        """Let a worker carry out all that it has: plans are made, and what is rendered is rejected."""
-        for lease in self.dispatcher.work.held_by(handle.number):
-            if lease.role is Role.PLANNER:
-                self.dispatcher.take(handle, PlanMade(index=lease.index, lease=lease.number))
-            else:
-                self.dispatcher.places.free(self.dispatcher.work.settled(lease.index, 0, Settled.REJECTED))
-        roles = dict.fromkeys([*handle.roles, handle.ordered_as])
-        self.dispatcher.take(handle, Idle(done=handle.orders, seconds=seconds, roles=tuple(roles)))
-
-    def orders_for(self, handle: WorkerHandle) -> int:
-        """How many a free worker gets now."""
-        before = handle.orders
-        self.dispatcher.give(handle)
-        return handle.orders - before
-
-    def trust(self, *, deaths: int = 0) -> None:
-        """Let a hundred workers have carried out an order, and some have died at theirs."""
-        for role in Role:
-            for number in range(100 - deaths):
-                self.dispatcher.evidence.record_lease(10**6 + number, role)
-            for number in range(deaths):
-                self.dispatcher.evidence.record_death(10**7 + number, 1, "plan", role=role, solo=False)
-
-    def write(self, handle: WorkerHandle, variant: int) -> None:
-        """Let a worker say that a file is whole."""
-        lease = self.dispatcher.work.held_by(handle.number)[0]
-        path = self.dataset.stage / f"{variant}.{handle.number}.tmp"
-        path.write_text("whole")
-        attempt = Attempt(
-            episode_id=f"{variant}",
-            task="",
-            seed=0,
-            idx=lease.index,
-            variant=variant,
-            attempt=0,
-            final=True,
-            success=True,
-            path=f"episodes/{variant}.hdf5",
-            byte_count=5,
-        )
-        name = path.relative_to(self.dataset.folder).as_posix()
-        self.dispatcher.take(handle, EpisodeWritten(index=lease.index, lease=lease.number, attempt=attempt, path=name))
-
-    def lose(self, handle: WorkerHandle) -> None:
-        """Let a worker be gone."""
-        self.pool.forget(handle)
-        self.dispatcher.lost(handle)
+from nimbus.runner.cell.queue.deadlines import CPU, Bounds, Deadlines
+from nimbus.runner.cell.queue.lease import Role
+from nimbus.runner.cell.transport.messages import Idle, Recorded
+from nimbus.runner.cell.transport.spec import Resources
+from nimbus.runner.cell.watchdog import Watchdog
+from tests.support.played_cell import Cell, open_cell
+from tests.support.synthetic import failed_attempts
 
 
 @pytest.fixture
@@ -100,32 +25,6 @@ def cell(tmp_path: Path, episodes: int) -> Iterator[Cell]:
     """A few episodes, three variants, no planners."""
     with open_cell(tmp_path, episodes=episodes) as cell:
         yield cell
-
-
-@contextmanager
-def open_cell(
-    folder: Path, *, episodes: int, variants: int = 3, slots: int = 0, resources: Resources | None = None
-) -> Iterator[Cell]:
-    """A cell without workers; one with slots has planners."""
-    with open_dataset(folder / "data") as dataset, selectors.DefaultSelector() as selector:
-        spec = CellSpec(folder=str(dataset.folder), episodes=episodes, variants=variants)
-        spec = replace(spec, resources=resources or spec.resources)
-        slab = Slab.create(slot_count=1, slot_bytes=4096)
-        pool = WorkerPool(spec, selector, slab=slab, seats=8, on_message=lambda *_: None, on_exit=lambda *_: None)
-        dispatcher = Dispatcher(
-            spec,
-            dataset,
-            pool,
-            slots=SlotTable(max(1, slots)),
-            evidence=PoisonDetector(),
-            deadlines=Deadlines(),
-            progress=Progress(dataset.folder, task="", target=variants * episodes),
-            has_planner=slots > 0,
-            missing=episodes,
-            load_time=0.0,
-            run=1,
-        )
-        yield Cell(dataset, pool, dispatcher)
 
 
 def test_variants_that_a_worker_did_not_come_to_go_to_another_also_when_the_disk_was_full(cell: Cell) -> None:
@@ -198,11 +97,11 @@ def test_planners_share_the_slots_that_are_free(tmp_path: Path) -> None:
     with open_cell(tmp_path, episodes=1000, variants=1, slots=24) as cell:
         cell.trust()
         planners = [cell.employ("planner") for _ in range(6)]
-        cell.dispatcher.pace.took(Role.PLANNER, 1e-3, is_first=False)
+        cell.dispatcher.throughput.record(Role.PLANNER, 1e-3, is_first=False)
         for planner in planners:
             cell.finish(planner)
         assert [cell.orders_for(planner) for planner in planners] == [3, 3, 2, 2, 2, 1]
-        assert cell.dispatcher.places.free_count == 24 - 6 - 13 and cell.dispatcher.places.file_count == 0
+        assert cell.dispatcher.plan_slots.free_count == 24 - 6 - 13 and cell.dispatcher.plan_slots.file_count == 0
 
 
 def test_no_more_files_are_promised_than_there_may_be(tmp_path: Path) -> None:
@@ -210,12 +109,12 @@ def test_no_more_files_are_promised_than_there_may_be(tmp_path: Path) -> None:
     with open_cell(tmp_path, episodes=1000, variants=1, slots=2, resources=fixed) as cell:
         cell.trust()
         planners = [cell.employ("planner") for _ in range(3)]
-        cell.dispatcher.pace.took(Role.PLANNER, 1e-3, is_first=False)
+        cell.dispatcher.throughput.record(Role.PLANNER, 1e-3, is_first=False)
         for _ in range(3):
             for planner in planners:
                 cell.finish(planner)
                 cell.orders_for(planner)
-        assert cell.dispatcher.places.file_count == 5 and not any(cell.orders_for(each) for each in planners)
+        assert cell.dispatcher.plan_slots.file_count == 5 and not any(cell.orders_for(each) for each in planners)
 
 
 @pytest.mark.parametrize(("seconds", "deaths", "count"), [(0.1, 0, 1), (1e-3, 0, 7), (1e-3, 5, 3), (1e-3, 10, 1)])
@@ -225,7 +124,7 @@ def test_long_orders_and_those_of_which_many_die_are_given_one_by_one(
     with open_cell(tmp_path, episodes=8, variants=1) as cell:
         cell.trust(deaths=deaths)
         handle = cell.employ()
-        cell.dispatcher.pace.took(Role.RENDERER, seconds, is_first=False)
+        cell.dispatcher.throughput.record(Role.RENDERER, seconds, is_first=False)
         cell.finish(handle, seconds=seconds)
         assert cell.orders_for(handle) == count
 
@@ -235,7 +134,7 @@ def test_the_first_order_in_another_role_comes_alone(tmp_path: Path) -> None:
         cell.trust()
         handle = cell.employ("planner")
         for role in Role:
-            cell.dispatcher.pace.took(role, 1e-3, is_first=False)
+            cell.dispatcher.throughput.record(role, 1e-3, is_first=False)
         cell.finish(handle)
         assert [cell.orders_for(handle), handle.role] == [5, "planner"]
         cell.finish(handle)
@@ -268,3 +167,75 @@ def test_a_file_that_is_lost_before_its_commit_is_made_again_from_its_plan_on(tm
         assert cell.dispatcher.commits.commit() and not cell.dispatcher.is_done
         assert cell.orders_for(planner) == 1
         assert [lease.role for lease in cell.dispatcher.work.held_by(planner.number)] == [Role.PLANNER]
+
+
+def test_an_idle_worker_that_is_stopped_has_time_to_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last order was long ago; the order to exit was not."""
+    with open_cell(tmp_path, episodes=1, variants=1) as cell:
+        handle = cell.employ()
+        cell.pool.heartbeats.writer(handle.row).phase("wait", index=-1, lease=0)
+        cell.finish(handle)
+        handle.pid, killed = 1 << 30, []
+        monkeypatch.setattr(cell.pool, "kill", lambda handle, why: killed.append(why))
+        monkeypatch.setattr(cell.pool, "dump", lambda handle: None)
+        time.sleep(0.3)
+        cell.dispatcher.stop_worker(handle)
+        Watchdog(cell.pool, Deadlines({**CPU, "order": Bounds.fixed(0.2, 0.2)}), tick=0.1).look(time.monotonic())
+        assert killed == []
+
+
+def test_what_is_refused_waits_until_its_lease_ends(tmp_path: Path) -> None:
+    """The worker still reads the plan's slot, for the next variants."""
+    with open_cell(tmp_path, episodes=1, variants=3, slots=1) as cell:
+        planner = cell.employ("planner")
+        cell.finish(planner)
+        renderer, colleague = cell.employ(), cell.employ()
+        for variant in range(3):
+            cell.write(renderer, variant)
+            if variant == 0:
+                for path in cell.dataset.stage.iterdir():
+                    path.unlink()
+            cell.dispatcher.commits.commit()
+            if variant < 2:
+                assert [cell.orders_for(colleague), cell.orders_for(planner)] == [0, 0]
+        assert cell.orders_for(planner) == 1
+        assert [lease.variants for lease in cell.dispatcher.work.held_by(planner.number)] == [(0,)]
+        assert len(cell.dataset.ledger.stored()) == 2
+
+
+def test_what_is_refused_beside_a_later_file_is_made_again(tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=1, variants=2) as cell:
+        first = cell.employ()
+        cell.write(first, 0)
+        for path in cell.dataset.stage.iterdir():
+            path.unlink()
+        cell.write(first, 1)
+        cell.dispatcher.commits.commit()
+        second = cell.employ()
+        assert [lease.variants for lease in cell.dispatcher.work.held_by(second.number)] == [(0,)]
+        cell.write(second, 0)
+        cell.dispatcher.commits.commit()
+        assert cell.dispatcher.is_done and len(cell.dataset.ledger.stored()) == 2
+
+
+@pytest.mark.parametrize(("role", "other"), [("planner", "renderer"), ("renderer", "planner")])
+def test_an_isolated_episode_waits_for_its_fixed_role(role: str, other: str, tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=1, variants=1, slots=2, resources=Resources(fixed_roles=True)) as cell:
+        planner = cell.employ("planner")
+        if role == "renderer":
+            cell.finish(planner)
+            cell.lose(cell.employ("renderer"))
+        cell.lose(planner)
+        cell.dispatcher.work.isolate(0)
+        assert (cell.employ(other).orders, cell.employ(role).orders) == (0, 1)
+        assert [handle.role for handle in cell.pool] == [other, role]
+
+
+def test_a_failed_plan_may_come_in_parts(tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=1, variants=5, slots=1) as cell:
+        planner, attempts = cell.employ("planner"), failed_attempts(variants=5)
+        for rows in (attempts[:2], attempts[2:]):
+            cell.dispatcher.take(planner, Recorded(index=0, lease=1, attempts=rows))
+            cell.dispatcher.commits.commit()
+        assert cell.dispatcher.is_done and cell.dispatcher.plan_slots.free_count == 1
+        assert (cell.dispatcher.work.counts.rejected, planner.results) == (5, 1)

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,23 @@ def test_a_full_disk_takes_no_incident_and_does_no_harm(tmp_path: Path, caplog: 
 def test_a_folder_that_went_away_is_no_fault_of_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert write(tmp_path / "gone") is None
     assert "cannot write an incident" in caplog.text
+
+
+def test_incidents_hold_no_path_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset is passed on with them; folders name users."""
+    monkeypatch.setenv("HOME", "/home/jane")
+    lines = [f'File "{incidents.PACKAGE_FOLDER}/nimbus/a.py"', f"{tmp_path}/stage/1.tmp", "/home/jane/my/skill.py: no"]
+    path = write(tmp_path, stack="\n".join(lines), detail=lines[1], log_tail=f"{sys.prefix}/lib", task_text=lines[2])
+    assert path is not None
+    texts = "\n".join(file.read_text() for file in path.iterdir())
+    for place in (str(incidents.PACKAGE_FOLDER), str(tmp_path), "/home/jane", sys.prefix):
+        assert place not in texts
+    assert "./stage/1.tmp" in texts and "<nimbus>/nimbus/a.py" in texts and "~/my/skill.py: no" in texts
+
+
+def test_folder_that_is_a_link_gets_no_incident(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "incidents").symlink_to(tmp_path / "home")
+    assert write(tmp_path / "data") is None and "this is a link" in caplog.text
+    assert not list((tmp_path / "home").iterdir())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nimbus.runner.monitor.status import WorkerStatus
-from tests.support.cells import Run, count, events, finish, leaves_nothing, make_spec, sound, tagged, until
+from tests.support.cells import Run, count, events, finish, make_spec, tagged, until
 
 EPISODES = 8
 
@@ -22,9 +22,7 @@ def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, str], tmp_path: 
     deaths = {"view 0 0": "kill", "view 1 5": "segv", "view 2 5": "exit", "view 5 5": "raise"}
     spec = make_spec(tmp_path / "data", mishaps={what: f"{how} x1" for what, how in deaths.items()}, episodes=EPISODES)
     run = Run(spec)
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == undisturbed
+    assert run.finish() == undisturbed
     assert set(count(spec, "plan").values()) == {1}
     for index in (0, 1, 2, 5):
         first, second = (pid for _, pid in events(spec, f"render {index}"))
@@ -39,24 +37,19 @@ def test_a_renderers_death_costs_no_plan(undisturbed: dict[str, str], tmp_path: 
 
 def test_a_planners_death_costs_one_plan(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"plan 3": "kill x1"}, episodes=EPISODES)
-    finish(spec)
-    assert sound(spec) == undisturbed
+    assert finish(spec) == undisturbed
     assert count(spec, "plan") == {f"plan {index}": 1 + (index == 3) for index in range(EPISODES)}
 
 
 def test_a_component_that_plans_and_renders_may_die_as_well(tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline="fused", mishaps={"plan+render 3": "segv x1"}, episodes=4)
-    finish(spec)
+    assert finish(spec) == in_one_process(tmp_path / "serial", pipeline="fused", episodes=4)
     assert count(spec, "plan+render")["plan+render 3"] == 2
-    assert sound(spec) == in_one_process(tmp_path / "serial", pipeline="fused", episodes=4)
 
 
 def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
     """The hashes of what a serial run makes."""
-    folder.mkdir()
-    spec = make_spec(folder / "data", **values)
-    assert Run(spec, serial=True).end().code == 0
-    return sound(spec)
+    return finish(make_spec(folder / "data", **values), serial=True)
 
 
 @pytest.mark.slow
@@ -64,9 +57,7 @@ def test_deaths_among_short_orders_are_charged_where_they_happened(tmp_path: Pat
     deaths = {"plan 8": "kill x1", "render 11": "segv x1", "plan 14": "raise x1", "view 17 0": "exit x1"}
     spec = make_spec(tmp_path / "data", mishaps=deaths, episodes=20, workers=(2, 1))
     run = Run(spec)
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == in_one_process(tmp_path / "serial", episodes=20)
+    assert run.finish() == in_one_process(tmp_path / "serial", episodes=20)
     assert sorted((fault.idx, fault.phase) for fault in run.faults()) == [
         *((8, "plan"), (11, "render"), (14, "plan"), (17, "render"))
     ]
@@ -75,35 +66,30 @@ def test_deaths_among_short_orders_are_charged_where_they_happened(tmp_path: Pat
 @pytest.mark.slow
 def test_of_visual_variants_only_those_are_made_again_that_were_not_stored(tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 1 5": "nap x1", "view 2 0": "kill x1"}, episodes=4, variants=3)
-    finish(spec)
+    assert finish(spec) == in_one_process(tmp_path / "serial", episodes=4, variants=3)
     assert set(count(spec, "plan").values()) == {1}
-    assert sound(spec) == in_one_process(tmp_path / "serial", episodes=4, variants=3)
 
 
 def test_a_worker_killed_while_its_file_is_being_written_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
     # The last look at an episode is over when the next one begins: what was seen is still being written.
     spec = make_spec(tmp_path / "data", mishaps={f"render {i}": "kill x1" for i in range(1, 8, 2)}, episodes=EPISODES)
-    finish(spec)
-    assert sound(spec) == undisturbed
+    assert finish(spec) == undisturbed
     assert set(count(spec, "plan").values()) == {1}
 
 
-def test_a_zygote_is_replaced_and_its_workers_go_on(undisturbed: dict[str, str], tmp_path: Path):
+def test_a_dead_fork_server_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
     mishaps = {"view 2 0": "nap x1", "view 4 0": "kill x1"}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=EPISODES)
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     workers = set(run.processes()) - {run.supervisor(), run.fork_server()}
     os.kill(run.fork_server(), signal.SIGKILL)
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == undisturbed
+    assert run.finish() == undisturbed
     assert {pid for _, pid in events(spec, "plan")} & workers
     assert sorted(fault.kind for fault in run.faults()) == ["sigkill", "zygote"]
 
 
 @pytest.mark.slow
-def test_a_zygote_killed_again_and_again_as_it_starts_ends_the_run_with_a_reason(tmp_path: Path):
+def test_a_fork_server_that_always_dies_ends_the_run(tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=str(tmp_path / "deadly.yaml"))
     Path(spec.pipeline).write_text("load: deadly\nrandomize: yard\nplan: yard\nrender: yard\nstore: hdf5\n")
     skills = tmp_path / "skills"
@@ -122,32 +108,53 @@ def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str
         before = run.processes()
         os.kill(run.supervisor(), signal.SIGKILL)
         assert until(lambda before=before: not set(before) & set(run.processes()), patience=1.0)
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == undisturbed
+    assert run.finish() == undisturbed
 
 
 @pytest.mark.slow
 def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 4 0": "nap x1"}, episodes=EPISODES)
-    run = Run(spec)
-    run.wait_for("view 4 0")
+    run = Run(spec, until="view 4 0")
     os.kill(run.process.pid, signal.SIGKILL)
     assert until(lambda: not tagged(spec), patience=1.0) is not None, tagged(spec)
     run.process.communicate()
-    finish(spec)
-    assert sound(spec) == undisturbed
+    assert finish(spec) == undisturbed
 
 
 @pytest.mark.slow
 def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "orphan x1", "plan 4": "nap"}, episodes=EPISODES)
-    run = Run(spec)
-    run.wait_for("plan 4")
+    run = Run(spec, until="plan 4")
     assert until(lambda: not [pid for pid in tagged(spec) if is_sleep(pid)], patience=1.0) is not None
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == undisturbed
+    assert run.finish() == undisturbed
+
+
+@pytest.mark.slow
+def test_a_stopped_supervisor_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
+    """It stays stopped: SIGCONT never comes."""
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, episodes=EPISODES)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    supervisor, begin = run.supervisor(), time.monotonic()
+    os.kill(supervisor, signal.SIGSTOP)
+    assert until(lambda: supervisor not in run.processes(), patience=15.0)
+    assert run.supervisor() and time.monotonic() - begin < 15.0
+    assert run.finish() == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scale.json", "status.json"])
+def test_a_pipe_in_the_folder_stops_no_run(name: str, undisturbed: dict[str, str], tmp_path: Path):
+    """Opening it waits for its writer, which never comes."""
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, episodes=EPISODES)
+    run = Run(spec)
+    run.wait_for("view 2 0")
+    before = run.supervisor()
+    os.mkfifo(tmp_path / "pipe")
+    os.replace(tmp_path / "pipe", run.folder / name)
+    run.wait_for("view 4 0")
+    assert run.supervisor() == before
+    assert run.finish() == undisturbed
 
 
 def is_sleep(pid: int) -> bool:
@@ -158,46 +165,27 @@ def is_sleep(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_supervisor_that_was_stopped_for_a_while_kills_nobody(tmp_path: Path):
+@pytest.mark.parametrize("all_of_them", [False, True], ids=["supervisor", "all processes"])
+def test_stopped_processes_are_forgiven(all_of_them: bool, tmp_path: Path):
     limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)
-    run = Run(spec)
-    run.wait_for("view 2 0")
-    supervisor = run.supervisor()
-    os.kill(supervisor, signal.SIGSTOP)
-    time.sleep(2.5)
-    os.kill(supervisor, signal.SIGCONT)
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert run.faults() == []
-
-
-@pytest.mark.slow
-def test_workers_stopped_together_with_their_supervisor_are_forgiven(tmp_path: Path):
-    limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
-    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)
-    run = Run(spec)
-    run.wait_for("view 2 0")
-    processes = run.processes()
+    run = Run(spec, until="view 2 0")
+    stopped = run.processes() if all_of_them else [run.supervisor()]
     for number in (signal.SIGSTOP, signal.SIGCONT):
-        for pid in processes:
+        for pid in stopped:
             os.kill(pid, number)
         time.sleep(2.5 if number == signal.SIGSTOP else 0)
-    assert run.end().code == 0
-    leaves_nothing(spec)
+    run.end(0)
     assert run.faults() == []
 
 
 def test_a_plan_that_cannot_be_read_is_made_again(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, slots=1, slot_bytes=128, fixed_roles=True)
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     damaged = until(lambda: list(run.folder.glob("stage/5.*.plan")))
     assert damaged
     damaged[0].write_bytes(damaged[0].read_bytes()[:-1])
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == undisturbed
+    assert run.finish() == undisturbed
     assert count(spec, "plan") == {f"plan {index}": 1 + (index == 5) for index in range(EPISODES)}
     assert [fault.kind for fault in run.faults()] == ["lost_plan"]
 
@@ -210,13 +198,10 @@ def workers(run: Run) -> tuple[WorkerStatus, ...]:
 def test_a_worker_that_does_not_take_its_order_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
     mishaps = {"plan 0": "sleep x1", "view 3 0": "nap x1"}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, fixed_roles=True, deadlines={"order": (0.5, 0.5)})
-    run = Run(spec)
-    run.wait_for("plan 0")
+    run = Run(spec, until="plan 0")
     waiting = until(lambda: [worker.pid for worker in workers(run) if worker.phase == "wait"])
     assert waiting
     os.kill(waiting[0], signal.SIGSTOP)  # the renderer: the planner plans
-    assert run.end().code == 0
-    leaves_nothing(spec)
-    assert sound(spec) == undisturbed
+    assert run.finish() == undisturbed
     (fault,) = run.faults()
     assert fault.kind == "hang" and "order: no progress for 0." in fault.detail

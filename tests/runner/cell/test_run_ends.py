@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -17,6 +16,7 @@ import pytest
 
 from nimbus.runner.cell.transport.spec import CellSpec
 from tests.support.cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
+from tests.support.described import describe
 
 EPISODES = 8
 LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
@@ -26,17 +26,13 @@ LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps=LONG)
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     run.process.send_signal(number)
-    done = run.end(patience=5.0)
-    assert done.code == 130
-    leaves_nothing(spec)
+    run.end(130, patience=5.0)
     stored = len(list((run.folder / "episodes").iterdir()))
     assert stored == len(count(spec, "render")) < EPISODES, "what was being rendered is stored, and nothing new begun"
     assert count(spec, "render")["render 2"] == 1
-    finish(make_spec(tmp_path / "data"))
-    assert sound(spec) == undisturbed
+    assert finish(make_spec(tmp_path / "data")) == undisturbed
     status = run.status()
     assert status and status.state == "done"
 
@@ -44,12 +40,10 @@ def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[st
 def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_path: Path):
     """As a service manager ends a service."""
     spec = make_spec(tmp_path / "data", mishaps=LONG)
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     for pid in (*run.processes(), run.process.pid):
         os.kill(pid, signal.SIGTERM)
-    assert run.end(patience=5.0).code == 130
-    leaves_nothing(spec)
+    run.end(130, patience=5.0)
     assert len(list((run.folder / "episodes").iterdir())) == len(count(spec, "render"))
     assert count(spec, "render")["render 2"] == 1
     assert run.faults() == []
@@ -59,30 +53,27 @@ def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_pat
 def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[str, str], tmp_path: Path):
     """As ``nimbus run | head`` does."""
     spec = make_spec(tmp_path / "data", mishaps=LONG)
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     assert run.process.stdout
     run.process.stdout.close()
     assert run.process.wait(20.0) == 130
     assert run.process.stderr and run.process.stderr.read().count("\n") == 1
     run.process.stderr.close()
     leaves_nothing(spec)
-    finish(make_spec(tmp_path / "data"))
-    assert sound(spec) == undisturbed
+    assert finish(make_spec(tmp_path / "data")) == undisturbed
 
 
 @pytest.mark.slow
 def test_a_full_disk_under_the_log_does_not_end_a_run(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data")
-    done = Run(spec, prefix=("sh", "-c", 'exec "$@" > /dev/full', "sh")).end()
-    assert (done.code, done.err) == (0, "")
+    done = Run(spec, prefix=("sh", "-c", 'exec "$@" > /dev/full', "sh")).end(0)
+    assert done.err == ""
     assert sound(spec) == undisturbed
 
 
 def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, deadlines={"render": (100, 100)})
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     run.process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     assert run.process.poll() is None
@@ -90,17 +81,14 @@ def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
     begin = time.monotonic()
     assert run.end(patience=5.0).code == 130 and time.monotonic() - begin < 2.0
     assert not tagged(spec)
-    finish(make_spec(tmp_path / "data"))
-    assert sound(spec) == undisturbed
+    assert finish(make_spec(tmp_path / "data")) == undisturbed
 
 
 def test_a_signal_is_not_kept_waiting_by_what_hangs(tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, grace=0.5, deadlines={"render": (100, 100)})
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     run.process.send_signal(signal.SIGINT)
-    assert run.end(patience=5.0).code == 130
-    leaves_nothing(spec)
+    run.end(130, patience=5.0)
     assert run.faults() == []
 
 
@@ -114,14 +102,12 @@ def test_a_signal_while_loading_ends_the_run(tmp_path: Path):
 @pytest.mark.slow
 def test_a_second_run_into_the_same_folder_is_refused_and_disturbs_nothing(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={f"view {index} 0": "sleep x1" for index in (2, 3, 4)})
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     second = Run(spec)
     out, err = second.process.communicate(timeout=20)
     assert (second.process.returncode, err.count("\n")) == (2, 1)
     assert "another run writes into this folder" in err
-    assert run.end().code == 0
-    assert sound(spec) == undisturbed and run.faults() == []
+    assert run.finish() == undisturbed and run.faults() == []
 
 
 def refused(spec: CellSpec, *, code: int = 2) -> str:
@@ -137,16 +123,14 @@ def refused(spec: CellSpec, *, code: int = 2) -> str:
 @pytest.mark.slow
 def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=4)
-    finish(spec)
-    whole = sound(spec)
+    whole = finish(spec)
 
     def copy(name: str) -> tuple[CellSpec, Path]:
         folder = shutil.copytree(tmp_path / "data", tmp_path / name)
         return replace(spec, folder=str(folder), episodes=6), folder
 
     other, folder = copy("version")
-    info = json.loads((folder / "dataset.json").read_text())
-    (folder / "dataset.json").write_text(json.dumps(info | {"format_version": 99}))
+    describe(folder, format_version=99)
     assert "format version 99" in refused(other)
 
     other, folder = copy("broken")
@@ -178,7 +162,7 @@ def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbe
     episodes = Path(spec.folder, "episodes")
     (episodes / "holiday.hdf5").write_bytes(b"sun")
     (episodes / "notes.txt").write_text("mine")
-    finish(replace(spec, episodes=EPISODES))
+    Run(replace(spec, episodes=EPISODES)).end(0)
     assert [path.name for path in Path(spec.folder, "orphans").iterdir()] == ["holiday.hdf5"]
     assert (episodes / "notes.txt").read_text() == "mine"
     (episodes / "notes.txt").unlink()
@@ -188,16 +172,14 @@ def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbe
 @pytest.mark.slow
 def test_a_folder_that_is_removed_while_a_run_writes_ends_it_in_one_line(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     run.folder.rename(tmp_path / "elsewhere")
     done = run.end()
     assert done.code == 1
     assert "Traceback" not in done.err
     assert f"{run.folder}: cannot write: No such file or directory; " in done.err.splitlines()[-1]
     (tmp_path / "elsewhere").rename(run.folder)
-    finish(make_spec(tmp_path / "data"))
-    assert sound(spec) == undisturbed
+    assert finish(make_spec(tmp_path / "data")) == undisturbed
 
 
 @pytest.mark.slow
@@ -207,7 +189,6 @@ def test_too_few_descriptors_are_one_line(tmp_path: Path):
     assert (done.code, done.err.count("\n")) == (2, 1), done.err
     assert "too many open files" in done.err
     finish(spec)
-    sound(spec)
 
 
 def in_a_namespace(mount: str) -> tuple[str, ...]:
@@ -233,8 +214,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
 def test_shared_memory_in_dev_shm_is_not_needed(size: str, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data")
     prefix = in_a_namespace(f"mount -t tmpfs -o size={size} none /dev/shm")
-    assert Run(spec, prefix=prefix).end().code == 0
-    assert sound(spec) == undisturbed
+    assert Run(spec, prefix=prefix).finish() == undisturbed
 
 
 def test_a_slab_that_no_memory_holds_is_one_line(tmp_path: Path):
@@ -274,16 +254,13 @@ def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
     room: int, undisturbed: dict[str, str], disk: Path, tmp_path: Path
 ):
     spec = replace(make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}), folder=str(disk / "data"))
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     ballast = fill(disk, room)
     time.sleep(1.5)
     assert run.process.poll() is None, run.end()
     ballast.unlink()
-    done = run.end()
-    assert done.code == 0
+    done = run.end(0)
     assert "the disk is full: waiting for room" in done.out and "the disk has room again" in done.out
-    leaves_nothing(spec)
     assert sound(spec) == undisturbed
     assert run.faults() == []
 
@@ -292,12 +269,10 @@ def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
 def test_a_disk_that_stays_full_ends_the_run_in_one_line(undisturbed: dict[str, str], disk: Path, tmp_path: Path):
     made = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
     spec = replace(made, folder=str(disk / "data"))
-    run = Run(spec)
-    run.wait_for("view 2 0")
+    run = Run(spec, until="view 2 0")
     ballast = fill(disk, 0)
     done = run.end()
     assert done.code == 1 and len([line for line in done.err.splitlines() if line]) == 1
     assert "cannot write" in done.err
     ballast.unlink()
-    finish(spec)
-    assert sound(spec) == undisturbed
+    assert finish(spec) == undisturbed

@@ -22,8 +22,7 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
     made = {}
     for pipeline in ("drive", "fused"):
         spec = make_spec(tmp_path_factory.mktemp("serial") / "data", pipeline=pipeline, episodes=EPISODES)
-        assert Run(spec, serial=True).end().code == 0
-        made[pipeline] = sound(spec)
+        made[pipeline] = finish(spec, serial=True)
     return made
 
 
@@ -42,8 +41,7 @@ def test_any_crew_makes_what_one_process_makes(
     pipeline: str, resources: dict[str, Any], serial: dict[str, dict[str, str]], tmp_path: Path
 ):
     spec = make_spec(tmp_path / "data", pipeline=pipeline, episodes=EPISODES, **resources)
-    finish(spec)
-    assert sound(spec) == serial[pipeline]
+    assert finish(spec) == serial[pipeline]
     plans = count(spec, "plan" if pipeline == "drive" else "plan+render")
     assert set(plans.values()) == {1} and len(plans) == EPISODES
     if resources.get("fixed_roles") and pipeline == "drive":
@@ -62,11 +60,8 @@ def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_on
     finish(more)
     assert set(count(spec, what).values()) == {1}
     assert len(count(spec, "stored plan")) == 4
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    at_once = make_spec(whole / "data", pipeline=pipeline, episodes=4, variants=3)
-    assert Run(at_once, serial=True).end().code == 0
-    assert sound(at_once) == sound(more)
+    at_once = make_spec(tmp_path / "whole" / "data", pipeline=pipeline, episodes=4, variants=3)
+    assert finish(at_once, serial=True) == sound(more)
 
 
 @pytest.mark.slow
@@ -91,11 +86,7 @@ def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
     assert set(count(more, "plan").values()) == {1}
     finish(more)
     assert len(events(more, "load")) == len(events(spec, "load")), "a run of which nothing is missing makes nothing"
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    at_once = make_spec(whole / "data", episodes=9)
-    assert Run(at_once, serial=True).end().code == 0
-    assert sound(at_once) == sound(more)
+    assert finish(make_spec(tmp_path / "whole" / "data", episodes=9), serial=True) == sound(more)
 
 
 @pytest.mark.slow

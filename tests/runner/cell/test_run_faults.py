@@ -11,7 +11,7 @@ import pytest
 
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
-from tests.support.cells import Run, count, finish, leaves_nothing, make_spec, sound
+from tests.support.cells import Run, count, finish, make_spec, sound
 
 LIMITS = {phase: (0.4, 1.5) for phase in ("load", "randomize", "plan", "render")}
 
@@ -30,8 +30,7 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
     }
     spec = make_spec(tmp_path / "data", mishaps=hangs, deadlines=LIMITS, episodes=8)
     run = Run(spec)
-    assert run.end().code == 0
-    leaves_nothing(spec)
+    run.end(0)
     sound(spec)
     assert {fault.idx: (fault.kind, fault.phase) for fault in run.faults()} == {
         index: ("hang", "render" if index in (4, 5, 6) else "plan") for index in range(1, 8)
@@ -56,9 +55,7 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
 def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_stored(how: str, what: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={what: how}, episodes=16)
     run = Run(spec)
-    done = run.end()
-    assert done.code == 1
-    leaves_nothing(spec)
+    done = run.end(1)
     assert "15 of 16 episodes stored" in done.err
     tries = sum(count(spec, what).values())
     assert 3 <= tries <= 8 and len(run.faults()) == tries
@@ -79,9 +76,7 @@ def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_store
 def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str, tmp_path: Path):
     mishaps = {f"plan {index}" if what == "plan" else f"view {index} 0": "raise" for index in range(200)}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=200)
-    done = Run(spec).end()
-    assert done.code == 1
-    leaves_nothing(spec)
+    done = Run(spec).end(1)
     assert "a wheel came off" in done.err
     # Six ends of one sort open the circuit; what the others of the worker pool begin meanwhile comes on top.
     assert sum(count(spec, what).values()) <= 16
@@ -91,9 +86,7 @@ def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str,
 def test_the_only_episode_of_a_component_that_always_raises_takes_three_tries_and_says_where(tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"plan 0": "raise"}, episodes=1)
     run = Run(spec)
-    done = run.end()
-    assert done.code == 1
-    leaves_nothing(spec)
+    done = run.end(1)
     assert count(spec, "plan") == {"plan 0": 3}
     (line,) = (line for line in done.err.splitlines() if line)
     said, _, where = line.partition("; the last fault is in ")
@@ -107,9 +100,8 @@ def test_the_only_episode_of_a_component_that_always_raises_takes_three_tries_an
 def test_an_episode_of_which_nothing_comes_or_two_plans_is_given_up(setting: str, kind: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=odd_pipeline(tmp_path, setting), episodes=8)
     run = Run(spec)
-    done = run.end()
-    assert done.code == 1 and "7 of 8 episodes stored" in done.err
-    leaves_nothing(spec)
+    done = run.end(1)
+    assert "7 of 8 episodes stored" in done.err
     assert {fault.kind for fault in run.faults()} == {kind}
     assert kind != "exception" or "gave a second plan for episode 3" in run.faults()[0].detail
 
@@ -124,9 +116,7 @@ def odd_pipeline(folder: Path, setting: str) -> str:
 @pytest.mark.parametrize("what", ["plan 1", "render 1"])
 def test_bad_input_that_a_component_meets_is_one_line(what: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={what: "input"})
-    done = Run(spec).end()
-    assert done.code == 2
-    leaves_nothing(spec)
+    done = Run(spec).end(2)
     lines = [line for line in done.err.splitlines() if line]
     assert len(lines) == 1 and lines[0].startswith("yard.txt:1: the map is upside down; turn it round")
 
@@ -143,9 +133,8 @@ def test_bad_input_found_while_loading_makes_no_folder(tmp_path: Path):
 def test_every_attempt_that_fails_ends_with_the_reasons(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=6)
     Path(spec.settings["map_file"]).write_text(".#.#.\n#####\n.#.#.\n")
-    done = Run(spec).end()
-    assert done.code == 1 and "0 of 6 episodes stored" in done.err
-    leaves_nothing(spec)
+    done = Run(spec).end(1)
+    assert "0 of 6 episodes stored" in done.err
     assert done.out.count("failed: no path") == 6
 
 
@@ -154,8 +143,7 @@ def test_a_worker_that_grows_is_renewed_between_episodes_and_nobody_is_to_blame(
     mishaps = {f"plan {index}": "leak" for index in range(1, 8)} | {f"view {index} 0": "nap" for index in range(6)}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=12, memory_limit=250 << 20)
     run = Run(spec)
-    assert run.end().code == 0
-    leaves_nothing(spec)
+    run.end(0)
     assert run.faults() == []
     status = run.status()
     assert status and status.recycled >= 1
@@ -166,13 +154,8 @@ def test_plans_that_do_not_fit_go_through_files(tmp_path: Path):
     big = tmp_path / "big.yaml"
     big.write_text("load: yard\nrandomize: yard\nplan: {yard: {size: 1000}}\nrender: yard\nstore: hdf5\n")
     small = make_spec(tmp_path / "data", pipeline=str(big), slot_bytes=4096, slots=2)
-    finish(small)
+    assert finish(small) == finish(make_spec(tmp_path / "whole" / "data", pipeline=str(big)))
     assert set(count(small, "plan").values()) == {1}
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    roomy = make_spec(whole / "data", pipeline=str(big))
-    finish(roomy)
-    assert sound(small) == sound(roomy)
 
 
 @pytest.mark.slow
@@ -180,11 +163,9 @@ def test_plans_that_do_not_fit_go_through_files(tmp_path: Path):
 def test_planners_wait_or_write_files_when_every_slot_is_full(spill: int, tmp_path: Path):
     mishaps = {f"view {index} 0": "nap" for index in range(3)}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, slots=2, spill=spill, fixed_roles=True)
-    run = Run(spec)
-    run.wait_for("view 1 0")
+    run = Run(spec, until="view 1 0")
     planned = len(count(spec, "plan"))
     assert planned <= 2 + 2 + spill
     assert planned > 4 or spill < 64
-    assert run.end().code == 0
-    leaves_nothing(spec)
+    run.end(0)
     assert set(count(spec, "plan").values()) == {1}

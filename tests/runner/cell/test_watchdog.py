@@ -19,11 +19,11 @@ class Crew(list[Any]):
     """Workers that plan; the machine stands still while the stamps of the second one are read."""
 
     def __init__(self, clock: Any) -> None:
-        super().__init__(SimpleNamespace(pid=9, seat=seat, number=seat, ending="", suspected=False) for seat in (0, 1))
-        self.stamps, self.clock, self.killed = self, clock, []
+        super().__init__(SimpleNamespace(pid=9, row=row, number=row, ending="", suspected=False) for row in (0, 1))
+        self.heartbeats, self.clock, self.killed = self, clock, []
 
-    def snapshot(self, seat: int) -> HeartbeatReading:
-        if seat == 1 and self.clock.pauses:
+    def snapshot(self, row: int) -> HeartbeatReading:
+        if row == 1 and self.clock.pauses:
             self.clock.now += self.clock.pauses.pop()
         age = self.clock.now - self.clock.stamped
         return HeartbeatReading(age_s=age, in_phase_s=age, phase="plan", units=3, index=0, lease=1, extended_s=0.0)
@@ -32,7 +32,7 @@ class Crew(list[Any]):
         pass
 
     def kill(self, handle: Any, *, why: str) -> None:
-        self.killed.append(handle.seat)
+        self.killed.append(handle.row)
         handle.ending = why
 
 

@@ -14,7 +14,7 @@ import pytest
 from nimbus.datagen.errors import StorageError
 from nimbus.runner.cell.transport.channel import pair
 from nimbus.runner.cell.transport.messages import Idle, to_bytes
-from nimbus.runner.cell.transport.shared_slots import Slab
+from nimbus.runner.cell.transport.shared_slots import SharedSlots
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
@@ -27,8 +27,8 @@ def pool(tmp_path: Path) -> Iterator[WorkerPool]:
         yield WorkerPool(
             CellSpec(folder=str(tmp_path)),
             selector,
-            slab=Slab.create(slot_count=1, slot_bytes=4096),
-            seats=2,
+            shared_slots=SharedSlots.create(slot_count=1, slot_bytes=4096),
+            rows=2,
             on_message=lambda handle, message: None,
             on_exit=lambda handle, how: None,
         )
@@ -38,14 +38,14 @@ def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_a_worker_asked_of_a_zygote_that_has_just_died_can_be_forgotten_and_leaves_nothing(pool: WorkerPool) -> None:
+def test_a_worker_of_a_dead_fork_server_leaves_nothing(pool: WorkerPool) -> None:
     fork_server, theirs = pair()
     theirs.close()
     before = open_descriptors()
-    handle = pool.start(fork_server, role="planner", seat=0)
-    assert (handle.pid, pool.free_seats()) == (0, [1])
+    handle = pool.start(fork_server, role="planner", row=0)
+    assert (handle.pid, pool.free_rows()) == (0, [1])
     pool.forget(handle)
-    assert open_descriptors() == before and pool.free_seats() == [0, 1] and not handle.log.exists()
+    assert open_descriptors() == before and pool.free_rows() == [0, 1] and not handle.log.exists()
 
 
 def test_a_disk_that_takes_no_log_is_a_disk_that_is_full_and_costs_no_descriptor(
@@ -55,13 +55,13 @@ def test_a_disk_that_takes_no_log_is_a_disk_that_is_full_and_costs_no_descriptor
     (tmp_path / "stage").rmdir()
     before = open_descriptors()
     with pytest.raises(StorageError, match="cannot write"):
-        pool.start(fork_server, role="planner", seat=0)
+        pool.start(fork_server, role="planner", row=0)
     assert open_descriptors() == before and not len(pool) and not theirs.poll()
 
 
 def test_of_a_long_log_the_end_is_read(pool: WorkerPool) -> None:
     fork_server, _theirs = pair()
-    handle = pool.start(fork_server, role="planner", seat=0)
+    handle = pool.start(fork_server, role="planner", row=0)
     with handle.log.open("wb") as log:
         log.truncate(1 << 30)
         log.seek(0, os.SEEK_END)
@@ -86,13 +86,13 @@ def test_a_worker_announced_while_orphans_are_looked_for_is_none(pool: WorkerPoo
 
 def bury_beside_a_birth(pool: WorkerPool) -> None:
     fork_server, _theirs = pair()
-    handle = pool.start(fork_server, role="planner", seat=0)
+    handle = pool.start(fork_server, role="planner", row=0)
     stray = subprocess.Popen(["sleep", "60"])
     worker: list[subprocess.Popen[bytes]] = []
 
     def drain() -> None:
         if worker:
-            pool.born(handle.number, worker[0].pid)
+            pool.register_process(handle.number, worker[0].pid)
         else:
             worker.append(subprocess.Popen(["sleep", "60"]))
 
@@ -106,7 +106,7 @@ def bury_beside_a_birth(pool: WorkerPool) -> None:
 def talker(pool: WorkerPool) -> tuple[WorkerHandle, socket.socket]:
     """A member, and the other end of its channel."""
     fork_server, theirs = pair()
-    handle = pool.start(fork_server, role="planner", seat=0)
+    handle = pool.start(fork_server, role="planner", row=0)
     received = theirs.receive()
     assert received
     return handle, socket.socket(fileno=received[1][0])
@@ -134,7 +134,7 @@ def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further
         end.send(content)
     for key, _ in pool._selector.select(0):
         key.data()
-    assert len(heard) == 1 and handle.garbled and handle.ending.startswith("said what is no message")
+    assert len(heard) == 1 and handle.malformed and handle.ending.startswith("said what is no message")
     assert not pool._selector.select(0), "its channel is not listened to any more"
     pool.forget(handle)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+BUG = 70
+"""Exit code where Nimbus is to blame (``EX_SOFTWARE``); its traceback is shown."""
 _LONGEST = 500
 """Letters of a part of a message: what a file holds is quoted, not poured out."""
 _FEW, _SHOWN = 24, 5
@@ -123,8 +125,14 @@ class StorageError(InputError):
 
 def single_line(text: str) -> str:
     """Text on one line, what is not printable written as an escape: messages quote files, terminals obey them."""
-    letters = text.replace("\n", " ")
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in letters)
+    return visible(text.replace("\n", " ").replace("\t", "\\t"))
+
+
+def visible(text: str) -> str:
+    """Write what is not printable as an escape, line ends and tabs excepted: a terminal would obey it."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

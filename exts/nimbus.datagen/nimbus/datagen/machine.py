@@ -20,6 +20,17 @@ def total_memory() -> int:
     return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), *memory_limits()])
 
 
+def available_memory() -> int:
+    """[bytes] that this machine, or the control group of this process, has left."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
+        free = sizes["MemAvailable"]
+    except (OSError, KeyError, ValueError, IndexError):  # no such file in some sandboxes, no such line in old kernels
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    return min([free, *memory_headrooms()])
+
+
 def group_files(controller: str, name: str) -> Iterator[Path]:
     """Files of that name in the group of this process and in every group above it.
 

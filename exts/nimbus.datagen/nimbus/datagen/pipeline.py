@@ -186,6 +186,21 @@ def build(pipeline: Pipeline, context: RunContext) -> Chain:
     return chain
 
 
+def preload(pipeline: Pipeline, context: RunContext) -> None:
+    """Load what the components of all processes share, before these are forked.
+
+    A component's class may have a class method ``preload`` for it, which takes the context.
+
+    Args:
+        pipeline: Names of components and their settings.
+        context: The run's values, as :func:`build` will be given them.
+    """
+    for component in pipeline.components:
+        made, _ = _settings(pipeline, component, context)
+        if load := getattr(made, "preload", None):
+            load(context)
+
+
 def check_components(pipeline: Pipeline, context: RunContext) -> None:
     """Check the names and the settings of a pipeline's components, and make none.
 

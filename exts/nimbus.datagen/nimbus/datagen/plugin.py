@@ -1,4 +1,4 @@
-"""Names that authors of skills, predicates and randomizers import.
+"""Names that authors of skills, conditions and randomizers import.
 
 ```python
 from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
@@ -50,7 +50,6 @@ from nimbus.datagen.tasks.statements import (
     PlaceReference,
     PoseReference,
     Predicate,
-    Randomization,
     Reference,
     RegionReference,
     Skill,
@@ -80,7 +79,6 @@ __all__ = [
     "PydanticCustomError",
     "Quaternion",
     "Radians",
-    "Randomization",
     "Range",
     "Ratio",
     "Reason",

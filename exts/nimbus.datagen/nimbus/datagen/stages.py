@@ -116,7 +116,7 @@ class Rendered(Item, Generic[Assets_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored(Item):
-    """What became of one attempt at one episode."""
+    """Result of one attempt at one episode; ``path`` is empty where nothing was stored."""
 
     episode_id: str
     index: int
@@ -227,13 +227,21 @@ class Planner(Stage[Randomized[Assets], Planned[Assets]], Generic[Assets]):
 
 
 class Renderer(Stage[Planned[Assets], Rendered[Assets]], Generic[Assets]):
-    """Replays trajectories in front of cameras."""
+    """Renders trajectories.
+
+    It yields one :class:`Rendered` for each layout of an item, with its ``attempt`` and ``final``. A failed attempt
+    has no labels and no observations, unless the run asks for them. Observations are lazy and cover all steps in order.
+    """
 
     name = "render"
 
 
 class Writer(Stage[Rendered, Stored]):
-    """Stores episodes and records every attempt."""
+    """Stores episodes and records every attempt.
+
+    It takes all observations of an item before it yields one :class:`Stored`, for failed attempts too. Files are
+    published through the run's sink (:mod:`nimbus.datagen.store.episode_sink`), so that a kill leaves no half episode.
+    """
 
     name = "store"
 

@@ -12,10 +12,9 @@ import h5py
 import numpy as np
 import pytest
 
-from nimbus.datagen.datasets.certificates.accounting import account
 from nimbus.datagen.datasets.certificates.labels import LabelCheck, check_labels
-from nimbus.datagen.datasets.certificates.page import render_certificates
 from nimbus.datagen.datasets.certificates.record import FILE_NAME, MEANING, attach_certificates, read_certificates
+from nimbus.datagen.datasets.certificates.subject import render_certificates
 from nimbus.datagen.datasets.convert.convert import convert
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.quality.checks import check
@@ -24,7 +23,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
-from nimbus.runner.checks.certify import certify
+from nimbus.runner.checks.certify import account, certify
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from tests.support.runs import run

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nimbus.datagen.datasets.convert.convert import convert
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.publication import CARD_MARK
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.tables import wordings_of
 from nimbus.datagen.datasets.quality.view import open_view
@@ -234,8 +234,8 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows of another task", wrong_task, "task 7 of its rows is not the episode's"),
     ("splits of nothing", edit_info(splits=5), "splits: no object"),
     ("half a letter", edit_info(robot_type="\ud800"), "info.json: cannot be read"),
-    ("a pipe", as_pipe("meta/episodes.jsonl"), "cannot be read: it is no file"),
-    ("a pipe for all", as_pipe("meta/info.json"), "no meta/info.json here"),
+    ("a pipe", as_pipe("meta/episodes.jsonl"), "is no regular file"),
+    ("a pipe for all", as_pipe("meta/info.json"), "is no regular file"),
     ("no json", lambda folder: (folder / "meta/info.json").write_text("{"), "info.json: cannot be read"),
 ]
 

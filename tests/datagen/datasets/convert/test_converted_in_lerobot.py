@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.datasets.convert.convert import convert
+from tests.support import ROOT
 from tests.support.foreign import CAMERAS, TEXTS, numbers, write_v21
 from tests.support.reading import decode, psnr
 
 PYTHON = os.environ.get("NIMBUS_LEROBOT_PYTHON", "")
-READER = Path(__file__).parents[3] / "support" / "lerobot_reader.py"
+READER = ROOT / "tests" / "support" / "lerobot_reader.py"
 LENGTHS = (20, 13, 27, 16)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.datasets.export.export import FORMATS, export
-from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
 from tests.support.reading import tree

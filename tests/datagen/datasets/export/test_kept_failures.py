@@ -23,9 +23,8 @@ from nimbus.datagen.datasets.certificates.record import (
 from nimbus.datagen.datasets.export.export import FORMATS, export
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.view import open_view
-from nimbus.datagen.datasets.training.check import check_shards
 from nimbus.datagen.datasets.training.reader import Reader
-from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest
+from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest, check_shards
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, Severity
 from nimbus.runner.cli import main

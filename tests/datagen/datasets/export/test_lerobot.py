@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nimbus.datagen.datasets.export.export import export
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parquet import INT, ParquetFile
-from nimbus.datagen.datasets.export.shards import pack
+from nimbus.datagen.datasets.export.shards import Options, pack
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Rendered
 from tests.support.reading import decode, psnr, tree

@@ -11,7 +11,7 @@ import pytest
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.lerobot_v21 import modality
-from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot

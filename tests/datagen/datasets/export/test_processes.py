@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.datasets.export.processes import make_all
+from nimbus.datagen.datasets.export.parts import make_all
 from nimbus.datagen.errors import InputError, StorageError
 
 SCRIPT = """
 import os, time
 from pathlib import Path
-from nimbus.datagen.datasets.export.processes import make_all
+from nimbus.datagen.datasets.export.parts import make_all
 
 def make(name):
     Path(name).write_text(str(os.getpid()))

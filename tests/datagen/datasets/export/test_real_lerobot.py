@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.support import ROOT
 from tests.support.reading import psnr
 from tests.support.synthetic import make_observations, make_rendered, write_dataset
 
@@ -18,10 +19,9 @@ if not PYTHON:
     pytest.skip("NIMBUS_LEROBOT_PYTHON names no Python with lerobot", allow_module_level=True)
 
 from nimbus.datagen.datasets.export.export import export  # noqa: E402
-from nimbus.datagen.datasets.export.options import Options  # noqa: E402
+from nimbus.datagen.datasets.export.shards import Options  # noqa: E402
 from nimbus.datagen.datasets.training.reader import Reader  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[4]
 STEPS = (20, 13, 27)
 
 

@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.support import ROOT
 from tests.support.synthetic import make_rendered, write_dataset
 
 PYTHON = os.environ.get("NIMBUS_ROBOMIMIC_PYTHON", "")
@@ -27,7 +28,7 @@ def test_its_sequences_are_those_that_were_stored(tmp_path: Path, split: str) ->
     items = [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)]
     write_dataset(tmp_path / "data", items)
     export(tmp_path / "data", tmp_path / "out", to="robomimic")
-    script = Path(__file__).resolve().parents[3] / "support/robomimic_reader.py"
+    script = ROOT / "tests/support/robomimic_reader.py"
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     line = [PYTHON, str(script), str(tmp_path / "out" / "dataset.hdf5"), str(tmp_path / "read.npz"), split]
     done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)

@@ -17,7 +17,7 @@ import pytest
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.quality.checks import check
-from nimbus.datagen.datasets.quality.checksums import check_sums
+from nimbus.datagen.datasets.quality.lerobot import check_sums
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import Diagnostic, InputError, Severity
 from nimbus.runner.cli import main
@@ -221,7 +221,8 @@ def test_a_defect_in_an_episode_of_nimbus_is_found(
 
 def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["qa", str(sound / "lerobot")]) == 0
-    assert capsys.readouterr().out == "lerobot v3.0: fit to train on\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "lerobot v3.0: fit to train on"
     folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
     (folder / "nimbus.json").unlink()
     edit_json("total_frames", 7)(folder, "lerobot")
@@ -230,6 +231,18 @@ def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, cap
     assert main(["qa", str(folder), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["fit"], report["findings"][0]["check"]) == (False, "counts")
+
+
+def test_what_was_checked_is_listed_with_figures(sound: Path, capsys: pytest.CaptureFixture[str]):
+    view = open_view(sound / "lerobot")
+    assert main(["qa", str(sound / "lerobot")]) == 0
+    said = capsys.readouterr().out
+    rows = " ".join(said.split())
+    assert f"episodes {view.episode_count} frames {view.frame_count} pictures" in rows and "all looked at" in rows
+    assert "observation.state" in rows and "checked checksums, files, counts, offsets" in rows
+    assert "not checked limits: limits of the joints are not known" in rows
+    assert main(["qa", str(sound / "lerobot"), "--json"]) == 0
+    assert "limits" in json.loads(capsys.readouterr().out)["unchecked"]
 
 
 def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):

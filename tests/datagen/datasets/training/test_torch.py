@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.datasets.export.export import export
+from tests.support import ROOT
 from tests.support.synthetic import make_rendered, write_dataset
 
 PYTHON = os.environ.get("NIMBUS_TORCH_PYTHON", "")
 if not PYTHON:
     pytest.skip("NIMBUS_TORCH_PYTHON names no Python with torch", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[4]
 SCRIPT = ROOT / "docs" / "examples" / "train_act.py"
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from nimbus.datagen.datasets.training.samples import Samples, merge_states
 from nimbus.runner.cli import main
+from tests.support import ROOT
 from tests.support.synthetic import make_rendered, write_dataset
 
-PAGE = (Path(__file__).resolve().parents[4] / "docs" / "training.md").read_text()
+PAGE = (ROOT / "docs" / "training.md").read_text()
 
 
 def test_the_pages_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

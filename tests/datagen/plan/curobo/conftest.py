@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.plan.curobo import process
+from tests.support import ROOT
 
-CONTRACT = Path(__file__).resolve().parents[4] / "tools" / "contract"
+CONTRACT = ROOT / "tools" / "contract"
 
 MakePython = Callable[[str], Path]
 

@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as arrays
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.plan.curobo.process import PYTHON, CuroboProcess, check_curobo
+from tests.support import ROOT
 from tools.contract.names import Contract
 
 from .conftest import MakePython
@@ -140,7 +141,7 @@ def test_the_command_line_says_in_one_line_that_there_is_no_curobo(
     make_python: MakePython, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(PYTHON, str(with_packages(make_python, tmp_path)))
-    runner = Path(__file__).parents[4] / "runner/runner.py"
+    runner = ROOT / "runner/runner.py"
     command = [
         sys.executable,
         str(runner),

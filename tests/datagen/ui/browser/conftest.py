@@ -23,7 +23,8 @@ def served_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()
-    studio = Studio("sort_trash", host="127.0.0.1", port=8300, folder=tmp_path_factory.mktemp("studio"))
+    folders = {"folder": tmp_path_factory.mktemp("studio"), "folders": [tmp_path_factory.getbasetemp()]}
+    studio = Studio("sort_trash", host="127.0.0.1", port=8300, **folders)
     assert studio.tasks.wait(timeout=300)
     yield studio
     studio.close()

@@ -11,6 +11,7 @@ from tests.support.studio.controls import controls, use
 
 OUTSIDE_THE_FORM = {
     *(("", "step"), ("", "motion"), ("Camera pictures", "picture"), ("Plots", "plot")),
+    ("", "full meshes"),
     *(("Run", label) for label in ("run", "episodes", "run seed", "folder")),
     *(("Data", label) for label in ("dataset", "Open dataset", "outcome", "reason", "episode", "Replay")),
 }
@@ -77,11 +78,43 @@ def test_layouts_samples_and_reach_are_drawn(studio: Any):
     assert not studio.view.shown("reach")
 
 
+def test_run_saves_shipped_task_and_names_copy(studio: Any, monkeypatch: pytest.MonkeyPatch):
+    studio.draft.path.unlink(missing_ok=True)
+    studio.editor.open("sort_trash")
+    monkeypatch.setattr(studio.panel, "run", lambda: None)
+    use(controls(studio)["Run", "run"], "Run")
+    path = studio.draft.path
+    assert path.read_text() == studio.draft.text
+    assert f"saved as {path}" in studio.editor.message
+    assert studio.panel.task == str(path)
+
+
+def test_run_refuses_file_of_another_task(studio: Any, monkeypatch: pytest.MonkeyPatch):
+    studio.draft.path.unlink(missing_ok=True)
+    studio.editor.open("sort_trash")
+    studio.draft.path.write_text("robot: panda\n")
+    monkeypatch.setattr(studio.panel, "run", lambda: pytest.fail("it runs another task"))
+    use(controls(studio)["Run", "run"], "Run")
+    assert "another task" in studio.editor.message
+
+
+def test_room_and_full_meshes_are_drawn(studio: Any):
+    meshes = studio.view._meshes
+    assert "backdrop" in {part.instance for part, _, _ in meshes.values()}
+    box, sizes = controls(studio)["", "full meshes"], {}
+    for is_full in (False, True):
+        use(box, is_full)
+        assert studio.tasks.wait(timeout=300)
+        sizes[is_full] = sum(len(handle.glb_data) for part, _, handle in meshes.values() if part.instance == "robot")
+    assert sizes[True] > 3 * sizes[False]
+
+
 def test_run_is_started_and_reported(studio: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     done: list[str] = []
     for name in ("run", "cancel"):
         monkeypatch.setattr(studio.panel, name, lambda name=name: done.append(name))  # the visit runs for real
     group = controls(studio)["Run", "run"]
+    studio.draft.save()
     studio.draft.set(("rate",), 10)
     use(group, "Run")
     assert "not saved" in studio.editor.message

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nimbus.datagen.ui.browser.markers import RADIUS, markers_glb
+from nimbus.datagen.ui.browser.scene_view import RADIUS, markers_glb
 
 
 def test_dots_lie_at_their_places_in_their_colours_without_lighting() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.meshes.triangles import Triangles
-from nimbus.datagen.ui.browser.simplify import simplified
+from nimbus.datagen.ui.browser.meshes import simplified
 
 pytest.importorskip("fast_simplification")
 

@@ -12,8 +12,9 @@ import pytest
 
 from nimbus.datagen.ui.remote.editor_process import EditorConnection, ProcessChannel
 from nimbus.datagen.ui.remote.messages import EditorState
+from tests.support import ROOT
 
-TINY = Path(__file__).parents[3] / "support/tiny.yaml"
+TINY = ROOT / "tests/support/tiny.yaml"
 _PATIENCE = 300.0
 """[s]"""
 

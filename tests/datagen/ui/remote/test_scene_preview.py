@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ import pytest
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.ui.remote.scene_preview import ScenePreview
 from nimbus.runner.system.threads import prepare_libraries
+from tests.support import ROOT
 
-TINY = Path(__file__).parents[3] / "support/tiny.yaml"
+TINY = ROOT / "tests/support/tiny.yaml"
 
 
 @pytest.fixture(scope="module")

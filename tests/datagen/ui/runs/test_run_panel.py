@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,8 +13,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.ui.runs import launch
 from nimbus.datagen.ui.runs.launch import Process, ProcessLauncher, environment, find_interpreter
-from nimbus.datagen.ui.runs.run_panel import RunPanel
-from nimbus.datagen.ui.runs.run_status import read_run_status
+from nimbus.datagen.ui.runs.run_panel import RunPanel, read_run_status
 
 DEPENDENCIES = (
     *("newton", "mujoco", "warp", "usdex", "pxr", "ompl", "mink", "toppra", "ruckig", "pydantic", "yaml", "scipy"),
@@ -36,7 +34,6 @@ LOADED_IN_KIT = (
     "episode.observation",
     "ui.runs.launch",
     "ui.runs.run_panel",
-    "ui.runs.run_status",
     "ui",
 )
 
@@ -60,12 +57,6 @@ def test_a_command_runs_as_a_process_of_its_own(tmp_path: Path):
     process = ProcessLauncher(tmp_path, interpreter=sys.executable).start(["tasks"])
     assert ended(process) == 0
     assert "sort_trash" in process.output()
-
-
-def test_a_check_answers_in_json(tmp_path: Path):
-    process = ProcessLauncher(tmp_path, interpreter=sys.executable).start(["check", "no_such_task"])
-    assert ended(process) == 2
-    assert "no_such_task" in json.loads(process.output().splitlines()[-1])["problem"]
 
 
 def test_the_hosts_own_environment_does_not_reach_a_process():

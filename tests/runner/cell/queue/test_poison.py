@@ -16,19 +16,21 @@ def seen(*, well: int = QUIET, deaths: int = 0) -> PoisonDetector:
     for number in range(well):
         evidence.record_lease(10_000 + number, "renderer")
     for number in range(deaths):
-        evidence.record_death(20_000 + number, 20_000 + number, "render", role="renderer", solo=False)
+        evidence.record_death(20_000 + number, 20_000 + number, "render", role="renderer", is_isolated=False)
     return evidence
 
 
-def die(evidence: PoisonDetector, index: int, worker: int, *, role: str = "renderer", solo: bool = False) -> Action:
-    evidence.record_death(index, worker, "render", role=role, solo=solo)
+def die(
+    evidence: PoisonDetector, index: int, worker: int, *, role: str = "renderer", is_isolated: bool = False
+) -> Action:
+    evidence.record_death(index, worker, "render", role=role, is_isolated=is_isolated)
     return evidence.verdict(index).action
 
 
 def deaths_to_quarantine(evidence: PoisonDetector, index: int = 1) -> int:
     for count in range(1, 50):
-        solo = evidence.verdict(index).action is Action.RETRY_SOLO
-        if die(evidence, index, 100 + count, solo=solo) is Action.QUARANTINE:
+        is_isolated = evidence.verdict(index).action is Action.RETRY_ISOLATED
+        if die(evidence, index, 100 + count, is_isolated=is_isolated) is Action.QUARANTINE:
             return count
     raise AssertionError("never")
 
@@ -36,8 +38,8 @@ def deaths_to_quarantine(evidence: PoisonDetector, index: int = 1) -> int:
 def test_in_a_quiet_run_the_third_death_alone_in_a_fresh_worker_condemns():
     evidence = seen()
     assert die(evidence, 1, 1) is Action.RETRY
-    assert die(evidence, 1, 2) is Action.RETRY_SOLO
-    evidence.record_death(1, 3, "render", role="renderer", solo=True)
+    assert die(evidence, 1, 2) is Action.RETRY_ISOLATED
+    evidence.record_death(1, 3, "render", role="renderer", is_isolated=True)
     verdict = evidence.verdict(1)
     assert verdict.action is Action.QUARANTINE
     assert verdict.evidence == (
@@ -46,16 +48,16 @@ def test_in_a_quiet_run_the_third_death_alone_in_a_fresh_worker_condemns():
     )
 
 
-def test_without_a_solo_attempt_nothing_is_condemned():
+def test_without_an_isolated_attempt_nothing_is_condemned():
     evidence = seen()
-    assert [die(evidence, 1, worker) for worker in range(40)][-38:] == [Action.RETRY_SOLO] * 38
+    assert [die(evidence, 1, worker) for worker in range(40)][-38:] == [Action.RETRY_ISOLATED] * 38
 
 
 def test_deaths_in_one_worker_do_not_condemn():
     evidence = seen()
-    actions = [die(evidence, 1, 7, solo=True) for _ in range(5)]
-    assert actions == [Action.RETRY] + [Action.RETRY_SOLO] * 4
-    assert die(evidence, 1, 8, solo=True) is Action.QUARANTINE
+    actions = [die(evidence, 1, 7, is_isolated=True) for _ in range(5)]
+    assert actions == [Action.RETRY] + [Action.RETRY_ISOLATED] * 4
+    assert die(evidence, 1, 8, is_isolated=True) is Action.QUARANTINE
 
 
 def test_a_lease_that_ended_well_wipes_out_the_deaths_before_it_in_its_role_only():
@@ -63,7 +65,7 @@ def test_a_lease_that_ended_well_wipes_out_the_deaths_before_it_in_its_role_only
     for worker in range(2):
         die(evidence, 1, worker)
     evidence.record_lease(1, "planner")
-    assert evidence.verdict(1).action is Action.RETRY_SOLO
+    assert evidence.verdict(1).action is Action.RETRY_ISOLATED
     evidence.record_lease(1, "renderer")
     assert evidence.verdict(1).action is Action.RETRY
     assert evidence.deaths(1) == 2
@@ -82,7 +84,7 @@ def ends(evidence: PoisonDetector, *sames: str, worker: int = 100) -> list[Actio
     """One episode's deaths, in workers one after another, each in some exception."""
     actions = []
     for number, same in enumerate(sames):
-        evidence.record_death(1, worker + number, "plan", role="planner", solo=False, same=same)
+        evidence.record_death(1, worker + number, "plan", role="planner", is_isolated=False, same=same)
         actions.append(evidence.verdict(1).action)
     return actions
 
@@ -92,10 +94,11 @@ def test_the_same_exception_three_times_in_a_row_condemns_whatever_dies_elsewher
     evidence = seen(well=0, deaths=deaths)
     before = evidence.background("planner")
     ends(evidence, "a", "a")
-    evidence.record_death(1, 200, "plan", role="planner", solo=False, same="a")
+    evidence.record_death(1, 200, "plan", role="planner", is_isolated=False, same="a")
     verdict = evidence.verdict(1)
     assert (verdict.action, verdict.same) == (Action.QUARANTINE, "a")
     assert verdict.evidence == ("3 deaths in a row as planner on 3 workers (plan 3), the last 3 in the same exception")
+    evidence.remove(1)
     assert evidence.background("planner") == before
 
 
@@ -108,15 +111,21 @@ def test_the_same_exception_of_other_episodes_says_nothing_of_this_one():
     evidence = seen(well=0)
     for index in range(50):
         for worker in range(2):
-            evidence.record_death(index, 2 * index + worker, "plan", role="planner", solo=False, same="a")
+            evidence.record_death(index, 2 * index + worker, "plan", role="planner", is_isolated=False, same="a")
             assert evidence.verdict(index).action is not Action.QUARANTINE
 
 
 def test_the_same_exception_in_one_worker_does_not_condemn():
     evidence = seen()
     for _ in range(4):
-        evidence.record_death(1, 7, "plan", role="planner", solo=False, same="a")
+        evidence.record_death(1, 7, "plan", role="planner", is_isolated=False, same="a")
         assert evidence.verdict(1).action is not Action.QUARANTINE
+
+
+def test_a_verdict_is_the_same_when_asked_again():
+    evidence = seen()
+    deaths_to_quarantine(evidence)
+    assert evidence.verdict(1) == evidence.verdict(1) and evidence.deaths(1) == 3
 
 
 def test_poison_that_was_found_does_not_count_as_background():
@@ -124,6 +133,7 @@ def test_poison_that_was_found_does_not_count_as_background():
     before = evidence.background("renderer")
     for index in range(1, 21):
         deaths_to_quarantine(evidence, index)
+        evidence.remove(index)
     assert evidence.background("renderer") == before
 
 

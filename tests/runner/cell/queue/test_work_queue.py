@@ -89,11 +89,11 @@ def test_a_pipeline_in_one_role_hands_out_what_is_pending_to_renderers():
     assert lease and (lease.index, lease.place, lease.role) == (0, None, Role.RENDERER)
     work.lost(1)
     work.isolate(0)
-    solo = work.next_isolated(2)
-    assert solo and solo.solo and solo.role is Role.RENDERER
+    lease = work.next_isolated(2)
+    assert lease and lease.is_isolated and lease.role is Role.RENDERER
 
 
-def test_what_is_set_aside_waits_for_a_worker_of_its_own():
+def test_what_is_isolated_waits_for_a_fresh_worker():
     work = queue(1)
     plan(work, 2)
     work.next_render(1)
@@ -102,13 +102,13 @@ def test_what_is_set_aside_waits_for_a_worker_of_its_own():
     work.lost(1)
     work.isolate(0)
     assert (work.next_plan(2), work.next_render(2)) == (None, None)
-    assert (work.counts.planned, work.counts.aside) == (0, 1)
-    solo = work.next_isolated(3)
-    assert solo and solo.solo and solo.place == 2
+    assert (work.counts.planned, work.counts.isolated) == (0, 1)
+    lease = work.next_isolated(3)
+    assert lease and lease.is_isolated and lease.place == 2
     assert work.next_isolated(4) is None
 
 
-def test_what_was_set_aside_may_still_be_settled_or_dropped():
+def test_what_was_isolated_may_still_be_settled_or_dropped():
     work = queue(2)
     for index in range(2):
         plan(work, index)
@@ -118,7 +118,7 @@ def test_what_was_set_aside_may_still_be_settled_or_dropped():
     assert work.settled(0, 0, Settled.STORED) == 0
     assert work.drop(1) == 1
     assert work.next_isolated(2) is None
-    assert work.counts.aside == 0 and work.finished
+    assert work.counts.isolated == 0 and work.finished
 
 
 def test_a_plan_that_cannot_be_read_is_made_again():
@@ -270,7 +270,7 @@ class Queue(RuleBasedStateMachine):
             assert self.work.drop(index) is None
 
     @rule(index=INDICES)
-    def is_set_aside(self, index: int) -> None:
+    def is_isolated(self, index: int) -> None:
         if index in self.open and index in self.numbers and index not in self.leases:
             self.work.isolate(index)
 
@@ -286,7 +286,7 @@ class Queue(RuleBasedStateMachine):
         counts = self.work.counts
         planning = sum(lease.role is Role.PLANNER for lease in self.leases.values())
         assert (counts.planning, counts.rendering) == (planning, len(self.leases) - planning)
-        assert counts.pending + counts.planned + counts.aside == len(self.open) - len(self.leases)
+        assert counts.pending + counts.planned + counts.isolated == len(self.open) - len(self.leases)
         for worker in range(5):
             mine = {lease.index for lease in self.leases.values() if lease.worker == worker}
             assert {lease.index for lease in self.work.held_by(worker)} == mine

@@ -9,6 +9,7 @@ import pytest
 from nimbus.runner.cell.transport.channel import LONGEST, Channel, pair
 from nimbus.runner.cell.transport.messages import Idle, PlanMade, Recorded, WorkerError, all_from_bytes, pack
 from nimbus.runner.cell.worker.result_batch import ResultBatch
+from tests.support.synthetic import failed_attempts
 
 
 def heard(channel: Channel) -> list[Sequence[object]]:
@@ -25,7 +26,7 @@ def test_a_result_is_told_at_once():
     batch = ResultBatch(theirs)
     batch.result(result(1))
     assert heard(ours) == [[result(1)]]
-    batch.say(Idle(done=1))
+    batch.send(Idle(done=1))
     assert heard(ours) == [[Idle(done=1)]]
 
 
@@ -36,7 +37,7 @@ def test_results_of_several_orders_are_told_together_with_what_is_said_next():
     batch.result(result(1))
     batch.result(result(2))
     assert heard(ours) == []
-    batch.say(Idle(done=2))
+    batch.send(Idle(done=2))
     batch.result(result(3))
     assert heard(ours) == [[result(1), result(2), Idle(done=2)], [result(3)]], "the last one at once again"
 
@@ -66,7 +67,7 @@ def test_what_was_made_before_an_exception_is_told_with_it():
     batch.keep(PlanMade(index=1, lease=1))
     batch.result(result(2))
     trouble = WorkerError(sort="exception", line="ValueError: 3")
-    batch.say(trouble)
+    batch.send(trouble)
     assert heard(ours) == [[PlanMade(index=1, lease=1), result(2), trouble]]
 
 
@@ -77,11 +78,11 @@ def test_nothing_is_lost_between_two_threads():
     thread.start()
     for done in range(500):
         batch.hold_results()
-        batch.say(Idle(done=done))
+        batch.send(Idle(done=done))
         arrived += itertools.chain(*heard(ours))
     while thread.is_alive():
         arrived += itertools.chain(*heard(ours))
-    batch.say(Idle(done=500))
+    batch.send(Idle(done=500))
     arrived += itertools.chain(*heard(ours))
     assert [message for message in arrived if isinstance(message, Recorded)] == [result(index) for index in range(500)]
     assert [message for message in arrived if isinstance(message, Idle)] == [Idle(done=done) for done in range(501)]
@@ -96,5 +97,21 @@ def test_what_is_too_long_for_one_datagram_comes_in_several(spare: int, datagram
     first = WorkerError(sort="", line=first.line + "x" * (free - spare))
     batch.hold_results()
     batch.result(first)
-    batch.say(second)
+    batch.send(second)
     assert heard(ours) == ([[first, second]] if datagrams == 1 else [[first], [second]])
+
+
+def test_a_failed_plan_of_a_thousand_variants_arrives():
+    """Its rows have more bytes than a datagram holds."""
+    ours, theirs = pair()
+    attempts = failed_attempts(variants=1000)
+    plan = Recorded(index=0, lease=3, attempts=attempts)
+    assert len(pack(plan)) > 4 * LONGEST
+    thread = threading.Thread(target=ResultBatch(theirs).result, args=(plan,))
+    thread.start()
+    arrived = []
+    while thread.is_alive():
+        arrived += itertools.chain(*heard(ours))
+    arrived += itertools.chain(*heard(ours))
+    assert {(part.index, part.lease) for part in arrived} == {(0, 3)}
+    assert tuple(row for part in arrived for row in part.attempts) == attempts

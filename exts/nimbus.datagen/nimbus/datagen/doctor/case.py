@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from nimbus.datagen.errors import Diagnostic, Severity
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.references import (
@@ -23,12 +24,19 @@ from nimbus.datagen.tasks.steps import Composite, Step, walk
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import PhysicalLayout
+    from nimbus.datagen.files.strict_yaml import Keys
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.tasks.scene_assets import SceneAssets
     from nimbus.datagen.tasks.task import Task
 
 LAYOUTS = 8
 """That are drawn for the checks, and attempted at most."""
+
+
+def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str, certain: bool = False) -> Diagnostic:
+    """Make a diagnostic about a field of a task file; ``certain`` where no episode can succeed."""
+    severity = Severity.FAIL if certain else Severity.WARN
+    return Diagnostic(check=check, severity=severity, where=task.where(*keys), what=what, instead=instead)
 
 
 @dataclass(frozen=True)

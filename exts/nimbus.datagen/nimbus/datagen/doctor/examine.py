@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.doctor.assets import check_assets
-from nimbus.datagen.doctor.cameras import check_cameras
+from nimbus.datagen.doctor.cameras import check_cameras, check_randomized_cameras
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.finding import finding_from_error
-from nimbus.datagen.doctor.fit import check_fit
-from nimbus.datagen.doctor.forecast import Forecast, forecast
-from nimbus.datagen.doctor.goals import check_goals
-from nimbus.datagen.doctor.grasps import check_graspable, check_grasps
-from nimbus.datagen.doctor.randomized_cameras import check_randomized_cameras
+from nimbus.datagen.doctor.diagnosis import Diagnosis, finding_from_error
+from nimbus.datagen.doctor.forecast import forecast
+from nimbus.datagen.doctor.goals import check_goals, check_trivial_success
+from nimbus.datagen.doctor.grasps import check_assets, check_fit, check_graspable, check_grasps
 from nimbus.datagen.doctor.reach import check_regions, check_targets
 from nimbus.datagen.doctor.start import check_start
-from nimbus.datagen.doctor.trivial_success import check_trivial_success
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.objects import check_room
@@ -49,49 +44,6 @@ _AT_ONCE: tuple[Check, ...] = (check_goals, check_fit, check_graspable)
 """Those that a run can afford before it begins."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
-    """What became of an examination."""
-
-    task: str
-    findings: tuple[Diagnostic, ...]
-    reach: dict[str, Any] = field(default_factory=dict)
-    """By region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
-    grasps: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By group and variant (``can 3``), at most :data:`~nimbus.datagen.doctor.grasps.ENOUGH` each."""
-    seen: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By camera that stands still: share of each region that it sees."""
-    forecast: Forecast | None = None
-    """None where something is certain to fail."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """[s] CPU of each check"""
-
-    @property
-    def certain(self) -> tuple[Diagnostic, ...]:
-        """Findings because of which no episode can succeed."""
-        return tuple(found for found in self.findings if found.is_certain)
-
-    @property
-    def malformed(self) -> Diagnostic | None:
-        """Why the file is no task at all, where that is so; nothing else was looked at then."""
-        return next((found for found in self.findings if found.check == "schema"), None)
-
-    def to_plain(self) -> dict[str, Any]:
-        """For JSON."""
-        findings = [
-            {
-                "check": found.check,
-                "certain": found.is_certain,
-                "field": found.field,
-                "where": found.where,
-                "what": found.what,
-                "instead": found.instead,
-            }
-            for found in self.findings
-        ]
-        return asdict(self) | {"findings": findings, "ok": not self.findings, "works": not self.certain}
-
-
 def examine(
     name: str | Path, *, skill_folders: Iterable[Path] = (), planner: str = "ompl", probe: bool = True
 ) -> Diagnosis:
@@ -109,7 +61,7 @@ def examine(
         task = load_task(name, skill_folders=skill_folders)
         assets = load_assets(task)
     except InputError as error:
-        return Diagnosis(task=stem, findings=(finding_from_error("schema", error),))
+        return Diagnosis.of_malformed(stem, error)
     seconds["load"] = time.process_time() - begin
     case = Case(task, assets)
     findings = look_for(case, seconds=seconds)

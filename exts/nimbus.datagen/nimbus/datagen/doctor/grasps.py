@@ -7,20 +7,52 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.finding import make_finding
-from nimbus.datagen.errors import Diagnostic
+from nimbus.datagen.doctor.case import make_finding
+from nimbus.datagen.doctor.diagnosis import finding_from_error
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.plan.grasp import GripperShape, rank_grasps
+from nimbus.datagen.tasks.statements import Skill
+from nimbus.datagen.tasks.steps import walk
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
     from nimbus.datagen.objects.model import ObjectModel
 
+_HEAVY = 3.0
+"""[kg] More than the arms that come with Nimbus carry."""
 _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""
 ENOUGH = 5
 """Grasps of a variant; more are not counted."""
+_WALL = 0.012
+"""[m] Of a fixture, on each side."""
+
+
+def check_assets(case: Case) -> Iterator[Diagnostic]:
+    """Build the first variant of each kind, at each end of its sizes."""
+    picked = {group for _, group in case.picks()}
+    for group in case.task.objects:
+        heavy: dict[str, float] = {}
+        for kind in case.kinds(group):
+            for scale in case.scales(group):
+                try:
+                    mass = case.library(group).model(kind, 0, scale).mass
+                except InputError as error:
+                    yield finding_from_error("assets", error)
+                    continue
+                if group in picked and mass > _HEAVY:
+                    heavy[kind] = mass
+        if heavy:
+            kind, mass = max(heavy.items(), key=lambda entry: entry[1])
+            field = "scale" if case.task.objects[group].scale is not None else "kinds"
+            what = f"'{kind}' weighs up to {mass:.1f} kg, an arm carries {_HEAVY:g} kg"
+            lightest = [name for name in case.kinds(group) if name not in heavy]
+            instead = (
+                f"write kinds: [{', '.join(lightest[:8])}]" if lightest else "choose lighter kinds, or a smaller scale"
+            )
+            yield make_finding("assets", case.task, ("objects", group, field), what, instead=instead)
 
 
 def check_grasps(case: Case) -> Iterator[Diagnostic]:
@@ -138,3 +170,46 @@ def _size(model: ObjectModel, shapes: list[GripperShape]) -> str:
     if narrow > opening:
         return f"'{model.kind}' is {narrow * 1000:.0f} mm across, the fingers take {opening * 1000:.0f} mm"
     return f"'{model.kind}' offers the fingers no two sides, or not above the table"
+
+
+def check_fit(case: Case) -> Iterator[Diagnostic]:
+    """Compare the two smaller sides of objects with the room inside of what receives them."""
+    for step, loops in walk(case.task.steps):
+        statement = step.statement
+        if not isinstance(statement, Skill) or step.name != "place" or not getattr(statement, "into", None):
+            continue
+        rooms = _rooms(case, statement.into, loops)  # pyright: ignore[reportAttributeAccessIssue]
+        if not rooms:
+            continue
+        keys = (*step.keys, "into")
+        for group in case.groups(step.target, loops):
+            sides = {
+                kind: min(
+                    tuple(np.sort(np.ptp(case.library(group).model(kind, 0, scale).bounds, axis=0))[:2])
+                    for scale in case.scales(group)
+                )
+                for kind in case.kinds(group)
+            }
+            large = [kind for kind, (one, two) in sides.items() if all(one > a or two > b for a, b in rooms)]
+            if not large:
+                continue
+            (one, two), (a, b) = sides[large[0]], max(rooms)
+            what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, the room inside {a * 100:.0f} x "
+            what += f"{b * 100:.0f} cm"
+            rest = [kind for kind in sides if kind not in large]
+            instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name something larger"
+            yield make_finding("fits", case.task, keys, what, instead=instead, certain=not rest)
+
+
+def _rooms(case: Case, text: str, loops: tuple) -> list[tuple[float, float]]:
+    """Shorter and longer side of every room that may be meant, seen from above [m]."""
+    rooms = []
+    for name in case.fixtures(text, loops):
+        size = np.ptp(np.array(case.assets.stage.fixtures[name].bounds), axis=0)[:2] - 2 * _WALL
+        rooms.append(tuple(float(side) for side in np.sort(size)))
+    for group in case.groups(text, loops):
+        for kind in case.kinds(group):
+            for scale in case.scales(group):
+                for low, high in case.library(group).model(kind, 0, scale).cavities.values():
+                    rooms.append(tuple(float(side) for side in np.sort((high - low)[:2])))
+    return rooms

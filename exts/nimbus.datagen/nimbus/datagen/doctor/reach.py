@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.doctor.finding import make_finding
+from nimbus.datagen.doctor.case import make_finding
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planning_scenes import planning_scene

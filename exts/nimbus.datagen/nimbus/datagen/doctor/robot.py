@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nimbus.datagen.doctor.robot_report import ROBOT_SCENE, ArmReport, RobotReport
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.files import strict_yaml
@@ -36,45 +36,11 @@ _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _LIGHT = Light(direction=(-0.48, -0.36, -0.8), color=(0.9, 0.88, 0.85), sky=(0.4, 0.42, 0.45), ground=(0.2, 0.2, 0.2))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArmReport:
-    """One arm of a robot."""
-
-    name: str
-    joints: tuple[dict[str, Any], ...]
-    """Name, lower, upper, velocity, acceleration, effort, home of each [rad, s, N m]."""
-    tool_link: str
-    tool_home: tuple[float, float, float]
-    """Where the tool is at home, in the frame of the base [m]."""
-    gripper_joints: tuple[str, ...]
-    opening: float
-    """[m]"""
-    reach: tuple[float, float] | None
-    """Smallest and largest distance straight ahead of the tool's base at which it can point down [m]."""
-    watched_pairs: int
-    """Pairs of links that are checked against each other."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobotReport:
-    """A robot file that is right."""
-
-    name: str
-    description: str
-    links: int
-    mass: float
-    """[kg]"""
-    arms: tuple[ArmReport, ...]
-    notes: tuple[str, ...]
-    """Links that have shapes and no mass, and what the simulator made of them."""
-
-
-def check_robot(name_or_path: str, *, scene: str = "table", picture: Path | None = None) -> RobotReport:
+def check_robot(name_or_path: str, *, picture: Path | None = None) -> RobotReport:
     """Load a robot file, put the robot into a scene and look at it.
 
     Args:
         name_or_path: A name from ``scenes/robots``, or the path of a file.
-        scene: Where it stands.
         picture: Where a PNG of it goes.
 
     Raises:
@@ -82,7 +48,7 @@ def check_robot(name_or_path: str, *, scene: str = "table", picture: Path | None
     """
     robot = load_robot(name_or_path)
     check_meshes(robot)
-    stage = read_stage(scene)
+    stage = read_stage(ROBOT_SCENE)
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))
     document = strict_yaml.read(scene_file("robots", name_or_path, kind="robot"))
@@ -166,7 +132,7 @@ def _reach(scene: PlanningScene, home: np.ndarray, robot: Robot, arm: str) -> tu
 def _draw(simulation: NewtonSimulation, stage: StageInfo, robot: Robot, path: Path) -> None:
     from PIL import Image
 
-    from nimbus.datagen.render.stacked import StackedRenderer
+    from nimbus.datagen.render.scene_renderer import SceneRenderer
 
     positions = simulation.body_positions()
     links = [simulation.body_names.index(name) for name in _links(simulation, robot)]
@@ -178,7 +144,7 @@ def _draw(simulation: NewtonSimulation, stage: StageInfo, robot: Robot, path: Pa
     camera = Camera(name="c", mount="", position=eye, wxyz=turn, vertical_fov=0.75, width=800, height=600)  # type: ignore[arg-type]
     visual = VisualLayout(light=_LIGHT, cameras=(camera,))
     key = EpisodeKey(task="robot", task_hash="", seed=0, index=0)
-    renderer = StackedRenderer(stage, robot, stack=1, extras=False)
+    renderer = SceneRenderer(stage, robot, stack=1, modalities=("rgb",))
     renderer.load(Layout(key=key, physical=PhysicalLayout(objects=()), visual=visual))
     frames = renderer.render(simulation.body_names, positions[None], simulation.body_wxyz()[None])["c"]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 """Unit quaternion, wxyz."""
+_TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
+"""Name of a task; files of episodes carry it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +25,11 @@ class EpisodeKey:
     variant: int = 0
     plan: str = ""
     """Id of the plan that it shows, where that was made for another task; not part of the address."""
+
+    def __post_init__(self) -> None:
+        """Refuse, in a file of a dataset too, what would lead files named by it elsewhere."""
+        if not _TASK.fullmatch(self.task):
+            raise ValueError(f"task {self.task!a} is no name")
 
     @property
     def id(self) -> str:
@@ -142,6 +150,11 @@ class Sensor:
     """Of the noise in depth."""
 
 
+Modality = Literal["rgb", "depth", "instance", "semantic", "normals", "boxes", "visibility"]
+MODALITIES: tuple[Modality, ...] = get_args(Modality)
+"""Everything that a camera can store of a step."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Camera:
     """A pinhole camera as it is used: OpenGL axes (looks along -Z, +Y up, +X right)."""
@@ -159,6 +172,8 @@ class Camera:
     distortion: tuple[float, float] = (0.0, 0.0)
     """Radial coefficients k1 and k2 of the Brown-Conrady model, as OpenCV has them; the labels are bent alike."""
     sensor: Sensor = Sensor()
+    modalities: tuple[Modality, ...] = MODALITIES
+    """Stored of each step; ``rgb`` is among them."""
 
 
 @dataclass(frozen=True, kw_only=True)

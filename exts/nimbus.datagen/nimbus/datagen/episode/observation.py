@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.episode.layout import MODALITIES, Modality
+
 
 @dataclass(frozen=True, kw_only=True)
 class CameraFrames:
-    """What one camera saw in ``K`` consecutive steps, ``N`` labelled instances (index 0 is the background)."""
+    """Images of one camera in ``K`` consecutive steps, ``N`` labelled instances (index 0 is the background).
+
+    An array other than ``rgb`` has no rows where the camera does not store that modality.
+    """
 
     rgb: NDArray[np.uint8]
     """(K, H, W, 3) sRGB"""
@@ -34,6 +40,23 @@ class CameraFrames:
     flow: NDArray[np.float16] | None = None
     """(K, H, W, 2) [px] right and down, to where what is seen is in the next step; NaN where nothing was hit and in an
     episode's last step. None where it was not asked for."""
+
+    def only(self, modalities: Sequence[Modality]) -> CameraFrames:
+        """Select what a camera stores: the arrays of other modalities lose their rows."""
+        arrays = {ARRAYS[modality] for modality in MODALITIES if modality not in modalities}
+        return replace(self, **{name: getattr(self, name)[:0] for name in arrays})
+
+
+ARRAYS: dict[Modality, str] = {
+    "rgb": "rgb",
+    "depth": "depth",
+    "instance": "instance",
+    "semantic": "semantic",
+    "normals": "normals",
+    "boxes": "boxes_2d",
+    "visibility": "visibility",
+}
+"""Field of :class:`CameraFrames` by modality."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import mujoco
 import numpy as np
 
 from nimbus.datagen.robots.robot import Robot
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
+    from nimbus.datagen.tasks.workcell_interface import World
+
+WORLD = "world"
+"""Stands for all that never moves: table, floor, walls."""
+_TOUCHING = 0.0005
+"""[m] Two surfaces so near touch each other."""
+_UPWARD = 0.5
+"""Least vertical part of the unit normal where one thing rests on another."""
+
+
+_STILL, _GRIPPER, _TARGET = 1, 2, 4
+_PRESSED = _GRIPPER | _TARGET
+"""Bits of the two geoms of a contact between the gripper and what it works on."""
 
 
 class ContactMeter:
@@ -19,7 +35,10 @@ class ContactMeter:
         self._simulation, self._model, self._data = simulation, simulation.model, simulation.data
         self._gripper = np.zeros(self._model.nbody, dtype=bool)
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
-        self._still = self._model.body_weldid == 0
+        self._target: str | None = None
+        still, gripper = (self._model.body_weldid == 0), self._gripper
+        self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._model.geom_bodyid]
+        """(G,) bits of each geom: whether it is fixed to the world, of the gripper, of what the gripper works on"""
         self._tool = self._model.body(robot.tool.link).id
         dof_of = dict(zip(simulation.joint_names, simulation.dof_index, strict=True))
         self._finger_dofs = np.array([dof_of[name] for name in robot.gripper.joints])
@@ -33,16 +52,25 @@ class ContactMeter:
 
     def observe(self) -> None:
         """Take note of the depths of this instant; the next reading tells the largest since the one before."""
-        depth = -np.asarray(self._data.contact.dist)
-        if not (depth > 0.0).any():
+        contact = self._data.contact
+        distance = contact.dist
+        if not (distance < 0.0).any():
             return
-        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
-        on_still = self._still[bodies].any(axis=1) & ~self._still[bodies].all(axis=1)
-        self._table_depth = max(self._table_depth, float(depth[on_still].max(initial=0.0)))
-        target = self.held or self.closing_on
+        if self._target != (target := self.held or self.closing_on):
+            self._mark(target)
+        one, other = self._marks[contact.geom].T
+        on_still = (one ^ other) & _STILL
+        self._table_depth = max(self._table_depth, -float(distance[on_still > 0].min(initial=0.0)))
         if target is not None:
-            pressed = (bodies == self._model.body(target).id).any(axis=1) & self._gripper[bodies].any(axis=1)
-            self._held_depth = max(self._held_depth, float(depth[pressed].max(initial=0.0)))
+            pressed = (one | other) & _PRESSED == _PRESSED
+            self._held_depth = max(self._held_depth, -float(distance[pressed].min(initial=0.0)))
+
+    def _mark(self, target: str | None) -> None:
+        """Mark the geoms of the object that the gripper works on, and no others."""
+        self._target = target
+        self._marks &= ~np.uint8(_TARGET)
+        if target is not None:
+            self._marks[self._model.geom_bodyid == self._model.body(target).id] |= _TARGET
 
     def read(self) -> dict[str, float]:
         """Measures since the last reading; zero where there was no such contact."""
@@ -83,3 +111,57 @@ class ContactMeter:
         target = self._model.body(name).id
         partners = set(bodies[(bodies == target).any(axis=1)].ravel().tolist())
         return all(self._model.body(link).id in partners for link in links)
+
+
+@dataclass(frozen=True)
+class Contact:
+    """One contact of a thing with another."""
+
+    other: str
+    """Name of the object, fixture or robot link; ``world`` for what never moves."""
+    upward: float
+    """Vertical part of the unit normal that points to the thing: 1 where it lies on the other."""
+
+
+def find_contacts(world: World, name: str) -> list[Contact]:
+    """Find all contacts of an object or a fixture, its moving parts included."""
+    model, scratch = world.simulation.model, mujoco.MjData(world.simulation.model)
+    scratch.qpos[:] = world.simulation.data.qpos
+    margins = model.geom_margin.copy()
+    model.geom_margin[:] = _TOUCHING / 2
+    try:
+        mujoco.mj_fwdPosition(model, scratch)
+    finally:
+        model.geom_margin[:] = margins
+    found = []
+    for contact in scratch.contact[: scratch.ncon]:
+        one, other = (thing_of(model.body(model.geom_bodyid[geom]).name) for geom in contact.geom)
+        if one != other and name in (one, other):
+            upward = float(contact.frame[2])  # the normal points from the first to the second
+            found.append(Contact(one, upward) if name == other else Contact(other, -upward))
+    return found
+
+
+def thing_of(body: str) -> str:
+    """The object, fixture or link that a body belongs to."""
+    return body.split(".")[0]
+
+
+def find_supports(world: World, name: str) -> set[str]:
+    """Find names of what a thing rests on; ``world`` for the table and the floor."""
+    return {touch.other for touch in find_contacts(world, name) if touch.upward > _UPWARD}
+
+
+def measure_gap(world: World, name: str, other: str, *, most: float) -> float:
+    """Distance between the surfaces of two things [m], 0 where they touch; ``most`` when it is larger."""
+    model, data = world.simulation.model, world.simulation.data
+    one_geoms, other_geoms = _geoms(model, name), _geoms(model, other)
+    points = np.zeros(6)
+    distances = (
+        mujoco.mj_geomDistance(model, data, one, two, most, points) for one in one_geoms for two in other_geoms
+    )
+    return max(0.0, min(distances, default=most))
+
+
+def _geoms(model: mujoco.MjModel, name: str) -> Collection[int]:
+    return [geom for geom in range(model.ngeom) if thing_of(model.body(model.geom_bodyid[geom]).name) == name]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nimbus.datagen.execute.articulation import JointedPart
-from nimbus.datagen.execute.contact_queries import (
+from nimbus.datagen.execute.contacts import (
     WORLD,
-    is_resting_on,
-    is_touching,
+    find_contacts,
+    find_supports,
     measure_gap,
 )
 from nimbus.datagen.execute.motions.alignment import (
@@ -19,7 +19,7 @@ from nimbus.datagen.execute.motions.containers import (
     releases_inside,
     room_inside,
 )
-from nimbus.datagen.execute.motions.handover_grasps import make_handover_grasps
+from nimbus.datagen.execute.motions.grasps import make_handover_grasps, make_tilted_grasps
 from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
 from nimbus.datagen.execute.motions.pushing import (
     align_hand,
@@ -45,7 +45,6 @@ from nimbus.datagen.execute.motions.setting_down import (
     retreat,
     set_down,
 )
-from nimbus.datagen.execute.motions.tilted_grasps import make_tilted_grasps
 from nimbus.datagen.execute.motions.tracking import (
     Tracker,
     track_object,
@@ -93,7 +92,7 @@ __all__ = [
     "push_object",
     "release_poses",
     "releases_inside",
-    "is_resting_on",
+    "find_supports",
     "retreat",
     "room_inside",
     "set_down",
@@ -104,7 +103,7 @@ __all__ = [
     "find_spots_inside",
     "find_spots_on",
     "plan_straight",
-    "is_touching",
+    "find_contacts",
     "trace_line",
     "velocity",
     "similar_yaws",

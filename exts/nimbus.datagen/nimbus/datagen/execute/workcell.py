@@ -16,8 +16,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.execute.motions.grasps import grasp_axes
-from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
-from nimbus.datagen.execute.multi_arm.path_conflicts import paths_conflict
+from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler, paths_conflict
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.recorder import Recorder
 from nimbus.datagen.execute.scene_state import SimulatedScene

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from nimbus.datagen.files.own_files import create_file, remove_file
+
+_FOR_FILES_ALONE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
+"""Errors of a disk that can sync files, and no folders."""
+
 
 @contextmanager
 def replacing(path: Path, *, durable: bool, shared: bool) -> Iterator[Path]:
-    """Yield the name of a temporary file, which takes the place of ``path`` at the end, or is removed after an error.
+    """Yield the name of a new, empty file, which takes the place of ``path`` at the end, or is removed after an error.
+
+    The name cannot be foreseen, and the file is made by this call: no link that lies in the folder is followed.
 
     Args:
-        path: The file; a reader sees the old or the new one.
+        path: The file; a reader sees the old or the new one. A link is replaced itself.
         durable: Sync the content first: after a power failure, too, the old or the new one is there.
-        shared: Several processes may write the file at the same time: the temporary name is their own. Otherwise it is
-            ``path`` with ``.tmp``, so that what a killed process left is overwritten by the next one.
+        shared: Several processes may write the file at the same time. Otherwise what killed processes left is removed.
     """
-    token = f".{os.getpid()}-{secrets.token_hex(4)}" if shared else ""
-    temporary = path.with_name(f".{path.name}{token}.tmp" if shared else f"{path.name}.tmp")
+    if not shared:
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+            remove_file(left)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    os.close(create_file(temporary))
     try:
         yield temporary
         if durable:
@@ -28,7 +39,7 @@ def replacing(path: Path, *, durable: bool, shared: bool) -> Iterator[Path]:
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            remove_file(temporary)
         raise
 
 
@@ -45,9 +56,13 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's entries on the disk."""
+    """Put a folder's entries on the disk; everything, where the disk cannot do that for a folder alone."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _FOR_FILES_ALONE:
+            raise
+        os.sync()
     finally:
         os.close(descriptor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ def cache_folder(name: str) -> Path:
         name: What is kept, for example ``objects``.
 
     Raises:
-        InputError: The folder cannot be made or written.
+        InputError: The folder cannot be made or written, or other users can write there.
     """
     root = os.environ.get("NIMBUS_CACHE")
     if not root:
@@ -34,14 +35,31 @@ def cache_folder(name: str) -> Path:
     folder = Path(root) / name
     try:
         folder = folder.expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     except RuntimeError:
         raise _unwritable(folder, f"no user '{folder.parts[0]}'") from None
     except OSError as error:
         raise _unwritable(folder, error.strerror or str(error)) from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(folder, "not writable")
+    for place in (folder, folder.parent):
+        if why := _why_not_own(place):
+            raise _unwritable(place, why)
     return folder
+
+
+def _why_not_own(folder: Path) -> str:
+    """Find out whether others could put files there, which would be loaded as if this user had made them.
+
+    Superusers use folders of other users, as containers do.
+    """
+    if not hasattr(os, "getuid"):
+        return ""
+    found = folder.stat()
+    if found.st_uid not in (os.getuid(), 0) and os.getuid() != 0:
+        return "it belongs to another user"
+    is_sticky = bool(found.st_mode & stat.S_ISVTX)  # others may add files there, and touch none of this user's
+    return "all users can write there" if found.st_mode & stat.S_IWOTH and not is_sticky else ""
 
 
 def _unwritable(folder: Path, why: str) -> InputError:

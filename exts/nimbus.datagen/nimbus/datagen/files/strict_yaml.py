@@ -6,6 +6,8 @@ a number. Lists become tuples, so that models can be strict and frozen.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.validation_errors import FieldError, field_errors
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -24,6 +27,8 @@ Keys = tuple[str | int, ...]
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 """An identifier in a file."""
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
+"""A name in a file that becomes part of names of files and folders."""
 
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
 _KEY_LIMIT, _DIGIT_LIMIT = 100, 40
@@ -237,10 +242,11 @@ def read(path: Path | str) -> Document:
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
-        if len(content) > _BYTE_LIMIT:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.stat().st_size > _BYTE_LIMIT:
             raise InputError("larger than 1 MiB: this is no file written by hand", where=str(path))
-        text = content.decode("utf-8-sig")
+        text = read_bytes(path, limit=_BYTE_LIMIT).decode("utf-8-sig")
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
     except UnicodeDecodeError as error:

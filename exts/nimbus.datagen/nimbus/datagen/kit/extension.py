@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -26,11 +24,6 @@ _SETTINGS = "/exts/nimbus.datagen"
 _LAST_TASK = "/persistent/exts/nimbus.datagen/task"
 
 
-def _user() -> str:
-    """Whose files these are; in a container a user may have a number and no name."""
-    return str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
-
-
 class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
     """Adds *Tools > Replicator > Nimbus*."""
 
@@ -44,7 +37,7 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
             ext_id: The extension's name and version.
         """
         settings = carb.settings.get_settings()
-        folder = Path(tempfile.gettempdir()) / f"nimbus.datagen-{_user()}"
+        folder = Path(tempfile.mkdtemp(prefix="nimbus.datagen-"))  # nobody else could have made it before
         interpreter = settings.get_as_string(f"{_SETTINGS}/python")
         self._viewport = KitViewport()
         runs = RunPanel(ProcessLauncher(folder, interpreter=interpreter), self._viewport)

@@ -15,6 +15,8 @@ from PIL import Image
 
 _SHARED = Path(__file__).with_name("templates")
 """Base page and style of all pages."""
+_IN_MARKDOWN = {"|": "\\|", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
+"""Letters that end a cell, begin a tag, or make a link or a picture, which would be loaded from elsewhere."""
 
 
 def render_html(template: Path, **values: object) -> Markup:
@@ -31,7 +33,7 @@ def render_html(template: Path, **values: object) -> Markup:
 
 
 def render_markdown(template: Path, **values: object) -> str:
-    """Render a template of Markdown; no value can end a cell of a table, or begin a tag.
+    """Render a template of Markdown; no value can end a cell of a table, or begin a tag, a link or a picture.
 
     Args:
         template: File of the template.
@@ -91,4 +93,7 @@ def _spaced(name: str) -> str:
 def _escape_cell(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")
+    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(value.split()))
+    for letter, written in _IN_MARKDOWN.items():
+        text = text.replace(letter, written)
+    return text

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from nimbus.datagen.files.own_files import file_name
+from nimbus.datagen.media.picture_files import limit_formats
+
 _CUTTING: dict[str, Any] = {
     "threshold": 0.08,  # how concave a piece may be, as coacd measures it
     "max_convex_hull": 8,
@@ -47,10 +50,11 @@ def _pieces(path: Path, folder: Path, name: str) -> list[Path]:
     import trimesh
 
     coacd.set_log_level("error")
+    limit_formats()
     whole: Any = trimesh.load(path, force="mesh")
     parts = coacd.run_coacd(coacd.Mesh(whole.vertices, whole.faces), **_CUTTING)
     files = []
     for number, (vertices, faces) in enumerate(parts):
-        files.append(folder / f"{name}_{number}.stl")
+        files.append(folder / f"{file_name(name)}_{number}.stl")
         trimesh.Trimesh(vertices, faces).export(files[-1])
     return files

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import newton
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import Float32Array
+
+if TYPE_CHECKING:
+    import newton
 
 _CELL = 5
 """[px] Side of a palette cell; bilinear sampling at its middle sees no neighbour."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.objects.build import build_object
-from nimbus.datagen.objects.scale import scale_object
+from nimbus.datagen.objects.model import ObjectModel
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.declaration import ObjectKind
@@ -22,6 +24,43 @@ GENERATOR_VERSION = 1
 _MODELS_KEPT = 512
 """Models kept by a library: 0.2 MB each, and 40 ms to make again."""
 _SCALED_KEPT = 64
+
+
+def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
+    """A model with every length times a factor, at the same density: mass grows with its cube.
+
+    Args:
+        model: Without moving parts.
+        factor: Above 0.
+
+    Raises:
+        InputError: It has moving parts.
+    """
+    if factor == 1.0:
+        return model
+    if model.parts:
+        where = f"object library '{model.library}': kinds.{model.kind}"
+        raise InputError("has moving parts and comes in one size", where=where, instead="leave out 'scale'")
+    return replace(
+        model,
+        vertices=model.vertices * factor,
+        convex_pieces=tuple((points * factor, faces) for points, faces in model.convex_pieces),
+        mass=model.mass * factor**3,
+        center_of_mass=model.center_of_mass * factor,
+        inertia=model.inertia * factor**5,
+        keypoints={name: point * factor for name, point in model.keypoints.items()},
+        rest_poses=tuple(replace(pose, height=pose.height * factor) for pose in model.rest_poses),
+        bounds=model.bounds * factor,
+        frames={name: _moved(frame, factor) for name, frame in model.frames.items()},
+        cavities={name: box * factor for name, box in model.cavities.items()},
+        ball=model.ball * factor,
+    )
+
+
+def _moved(frame: FloatArray, factor: float) -> FloatArray:
+    frame = frame.copy()
+    frame[:3, 3] *= factor
+    return frame
 
 
 class Kind(Protocol):

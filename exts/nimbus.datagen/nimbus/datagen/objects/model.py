@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.episode.layout import Quaternion
@@ -167,3 +169,15 @@ class ObjectModel:
     def rest_pose(self, name: str) -> RestPose | None:
         """The rest pose of that name, if the object has it."""
         return next((pose for pose in self.rest_poses if pose.name == name), None)
+
+
+def features(model: ObjectModel) -> dict[str, FloatArray]:
+    """Points (3,) of an object by name, in its own frame [m]."""
+    cavities = {name: (np.asarray(box)[0] + np.asarray(box)[1]) / 2 for name, box in model.cavities.items()}
+    frames = {name: np.asarray(frame)[:3, 3] for name, frame in model.frames.items()}
+    return cavities | frames | dict(model.keypoints)
+
+
+def known_features(points: Mapping[str, Any]) -> list[str]:
+    """Names of points that may follow the dot."""
+    return sorted({"center", "top", *points})

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, QhullError
-from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Quaternion
+from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.objects.model import RestPose
 
 _LEAST_TILT = np.deg2rad(6.0)
@@ -66,7 +65,7 @@ def _best(faces: list[Face]) -> Face:
 
 def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Face]:
     """The faces of the hull that have the centre of mass above them."""
-    hull = ConvexHull(points)
+    hull = qhull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
     found: list[Face] = []
     corners = points[hull.vertices]
@@ -100,13 +99,15 @@ def _is_above_box(corners: FloatArray, normals: FloatArray, touching: NDArray[np
 
 def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> float:
     """Distance [m] of the centre's foot from the border of a convex face, negative outside."""
+    from scipy.spatial import QhullError
+
     x, y, z = normal
     across = np.array([y, -x, 0.0] if abs(z) < 0.9 else [0.0, z, -y])  # to the normal and to z or x
     across /= np.linalg.norm(across)
     up = np.array([y * across[2] - z * across[1], z * across[0] - x * across[2], x * across[1] - y * across[0]])
     flat = np.column_stack([(polygon - center) @ across, (polygon - center) @ up])
     try:
-        border = ConvexHull(flat).equations
+        border = qhull(flat).equations
     except QhullError:
         return -1.0
     return float((-border[:, 2]).min())
@@ -120,5 +121,7 @@ def _turn_down(normal: FloatArray) -> Quaternion:
     turn = np.array([np.pi, 0, 0]) if cosine < 0 else np.zeros(3)
     if length > 1e-9:
         turn = axis / length * np.arctan2(length, cosine)
+    from scipy.spatial.transform import Rotation
+
     x, y, z, w = Rotation.from_rotvec(turn).as_quat()
     return (float(w), float(x), float(y), float(z))

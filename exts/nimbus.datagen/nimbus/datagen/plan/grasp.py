@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.arrays import FloatArray
 
+GRASP_VERSION = 1
+"""Version of the search for grasps: raise it when it finds others."""
 _FINGER_ROOM = 0.006
 """The open pads are so much further apart than what they close on [m]."""
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Ratio, Streams, register
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
-from nimbus.datagen.tasks.wording import wording_fields
+from nimbus.datagen.tasks.task_file import wording_fields
 
 FRAMES = (
     "{Instruction}.",

@@ -16,8 +16,7 @@ from nimbus.datagen.episode.layout import Dome, Vector
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plugin import Field, InputError, Kelvin, Radians, Range, Ratio, Streams, register
-from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
-from nimbus.datagen.randomize.light_sources import make_lamp, make_light
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization, make_lamp, make_light
 from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
 
 _Brightness = Annotated[Ratio, Field(ge=0, le=10)]

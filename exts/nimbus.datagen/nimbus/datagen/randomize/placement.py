@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.model import ObjectModel
 
@@ -36,7 +36,7 @@ class NoRoomError(Exception):
 def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> FloatArray:
     """Convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
     points = (np.asarray(vertices) @ quat_to_matrix(wxyz).T)[:, :2]
-    return points[ConvexHull(points).vertices]
+    return points[qhull(points).vertices]
 
 
 def rectangle(lower: ArrayLike, upper: ArrayLike) -> FloatArray:

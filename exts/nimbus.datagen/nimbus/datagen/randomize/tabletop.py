@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -12,11 +12,12 @@ from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Su
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.random_streams import Streams, generator
 from nimbus.datagen.randomize.base import Draft, LayoutRandomization
-from nimbus.datagen.randomize.choices import draw_choices
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
-from nimbus.datagen.tasks.control_flow.choose_one import chosen_names
+from nimbus.datagen.tasks.control_flow.members import chosen_names
+from nimbus.datagen.tasks.references import build_environment
+from nimbus.datagen.tasks.steps import Composite, Scope, Step, Steps
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -26,6 +27,44 @@ if TYPE_CHECKING:
 _BARE = {"table": "wood", "floor": "tiles", "backdrop": "paint"}
 """Textures of a task that does not randomize materials."""
 _DEFAULT = "newton"
+
+
+def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[str, int]:
+    """Draw every choice of a task's steps and conditions.
+
+    Args:
+        task: The task.
+        objects: The objects of the episode.
+        streams: Generators by address.
+
+    Returns:
+        Which of its branches or members each choice takes, by address; empty for a task without choices.
+    """
+    choices: dict[str, int] = {}
+    scope = Scope(build_environment(objects=objects, regions=task.regions), choices)
+    for steps in (task.steps, task.success):
+        for address, weights in _draws(steps, scope):
+            if address not in choices:
+                total = sum(weights)
+                shares = [weight / total for weight in weights]
+                choices[address] = int(streams(address).choice(len(weights), p=shares))
+    return choices
+
+
+def _draws(steps: Steps, scope: Scope) -> Iterator[tuple[str, list[float]]]:
+    """All draws, outer ones first: what is inside a choice is asked for when the choice has been taken."""
+    for step in steps:
+        if isinstance(step, Step):
+            continue
+        yield from _draws_of(step, scope)
+
+
+def _draws_of(step: Composite, scope: Scope) -> Iterator[tuple[str, list[float]]]:
+    if drawn := step.draws(scope):
+        yield drawn
+    for inner in step.scopes(scope):
+        for block in step.blocks():
+            yield from _draws(block, inner)
 
 
 class TabletopRandomizer(Randomizer["SceneAssets"]):

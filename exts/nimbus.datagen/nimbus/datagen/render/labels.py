@@ -1,9 +1,8 @@
-"""What the indices in masks mean, and how much of each thing is seen."""
+"""Names of the indices in masks; they need no simulator, so that Isaac Sim's renderer has the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,10 @@ from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.render.render_inputs import ROBOT, RenderPart
 from nimbus.datagen.usd.stage import StageInfo
 
-if TYPE_CHECKING:
-    from nimbus.datagen.render.render_parts import RenderPart
-
-BACKGROUND, ROBOT = "background", "robot"
+BACKGROUND = "background"
 
 
 def make_labels(

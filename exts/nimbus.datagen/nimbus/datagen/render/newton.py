@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar, Self
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Labels, Observation
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
-from nimbus.datagen.render.camera_model.latency import shown_poses
-from nimbus.datagen.render.stacked import StackedRenderer, find_device
+from nimbus.datagen.render.camera_model.sensor import shown_poses
+from nimbus.datagen.render.render_parts import build_scene_parts
+from nimbus.datagen.render.scene_renderer import SceneRenderer
+from nimbus.datagen.render.stacked import find_device
 from nimbus.datagen.stages import Planned, Rendered, Renderer
-
-if TYPE_CHECKING:
-    from nimbus.datagen.tasks.scene_assets import VisibleAssets
+from nimbus.datagen.tasks.scene_assets import SceneAssets, VisibleAssets
 
 
 class NewtonRendererSettings(StrictModel):
@@ -39,6 +39,8 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         InputError: The device is not there.
     """
 
+    version: ClassVar[int] = 2
+
     @classmethod
     def create(cls, context: RunContext, settings: NewtonRendererSettings) -> Self:
         """Make the renderer of a run."""
@@ -50,6 +52,12 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             keep_failures=context.keep_failures,
         )
 
+    @classmethod
+    def preload(cls, context: RunContext) -> None:
+        """Read the visible meshes of stage and robot."""
+        if isinstance(context.assets, SceneAssets):
+            build_scene_parts(context.assets.stage, context.assets.robot)
+
     def __init__(
         self,
         *,
@@ -60,8 +68,8 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         keep_failures: bool = False,
     ) -> None:
         self._render_failures, self._keep_failures = render_failures or keep_failures, keep_failures
-        self._make = partial(StackedRenderer, stack=stack, device=find_device(device), shadows=shadows)
-        self._renderer: StackedRenderer | None = None
+        self._make = partial(SceneRenderer, stack=stack, device=find_device(device), shadows=shadows)
+        self._renderer: SceneRenderer | None = None
         self._loaded: Layout | None = None
 
     def process(self, item: Planned[VisibleAssets]) -> Iterator[Rendered[VisibleAssets]]:
@@ -82,7 +90,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
                 final=item.final,
             )
 
-    def _observe(self, renderer: StackedRenderer, layout: Layout, trajectory: Trajectory) -> Iterator[Observation]:
+    def _observe(self, renderer: SceneRenderer, layout: Layout, trajectory: Trajectory) -> Iterator[Observation]:
         """Render the steps of a trajectory; a chunk when it is asked for."""
         start = 0
         motion = trajectory.body_positions, trajectory.body_wxyz
@@ -94,7 +102,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             yield Observation(start=start, cameras=cameras)
             start += len(positions[steps])
 
-    def _load(self, renderer: StackedRenderer, layout: Layout) -> Labels:
+    def _load(self, renderer: SceneRenderer, layout: Layout) -> Labels:
         """Prepare a layout, unless it is the one that was shown last."""
         if self._loaded is not layout:
             renderer.load(layout)

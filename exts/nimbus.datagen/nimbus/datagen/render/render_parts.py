@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import newton
@@ -16,26 +17,12 @@ from nimbus.datagen.episode.layout import PlacedObject, part_label
 from nimbus.datagen.meshes.simplify import simplify
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.render.labels import ROBOT
+from nimbus.datagen.render.render_inputs import ROBOT, RenderPart
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
 from nimbus.datagen.usd.stage import StageInfo
 
 _VISIBLE = int(newton.ShapeFlags.VISIBLE)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RenderPart:
-    """A textured mesh that moves with one body, or stands still."""
-
-    instance: str
-    """What it is: an object or a moving part of one, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
-    body: str
-    """The trajectory body it moves with, or empty."""
-    triangles: Triangles
-    """In the frame of the body, or of the world."""
-    image: NDArray[np.uint8]
-    """(H, W, 3) sRGB: the asset's own texture, or a palette of its colours."""
 
 
 def build_scene_parts(stage: StageInfo, robot: Robot) -> tuple[RenderPart, ...]:
@@ -157,9 +144,9 @@ def _matrix(transform: Any) -> NDArray[np.float64]:
 def load_image(texture: Any) -> NDArray[np.uint8]:
     """(H, W, 3) of a path or an array."""
     if isinstance(texture, str | os.PathLike):
-        from PIL import Image
+        from nimbus.datagen.media.picture_files import open_picture
 
-        return np.asarray(Image.open(texture).convert("RGB"))
+        return np.asarray(open_picture(Path(texture)).convert("RGB"))
     image = np.asarray(texture)
     image = image if image.dtype == np.uint8 else np.rint(image * 255.0).astype(np.uint8)
     return (

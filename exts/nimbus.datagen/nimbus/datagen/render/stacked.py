@@ -11,42 +11,36 @@ import warp as wp
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Camera, Layout, Sensor
-from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.episode.layout import Camera, Modality, Sensor
+from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.camera_model.sensor import SensorModel
-from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.raytracer import culling, rasterize
 from nimbus.datagen.render.raytracer.geometry import build_geometry
-from nimbus.datagen.render.raytracer.kernel_data import TILE, DeviceLight, Images, Steps, Views
-from nimbus.datagen.render.raytracer.raytrace import render_views
-from nimbus.datagen.render.render_parts import RenderPart, build_object_parts, build_scene_parts
+from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer
+from nimbus.datagen.render.raytracer.kernel_data import DeviceLight, Steps, Views
+from nimbus.datagen.render.raytracer.still import Shown
+from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
-from nimbus.datagen.render.table_height import around_table
-from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.usd.stage import StageInfo
 
 _STACK_ON_CPU = 8
 """On a CPU stacking saves no time; this many views keep the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
-_BACKGROUND = wp.vec3(0.55, 0.57, 0.6)
-"""Linear colour seen where a ray leaves the scene."""
 
 
 class StackedRenderer:
     """Renders states of one episode at a time; knows nothing of stages and trajectories.
 
     Args:
-        stage: The scene.
-        robot: The robot on its mount.
-        libraries: Object libraries of the task, whose kinds are the semantic names; default those of each episode.
         stack: K, the number of steps rendered together; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        extras: Also make normals, 2D boxes and visibility. Without, normals are empty, boxes and visibility NaN.
+        modalities: What every camera makes, in place of its own modalities.
+        reuse: Keep pixels that stand still from step to step, where a camera does; equal to the bit with and without.
+            Chosen for the device when not given: a GPU renders all steps at once.
 
     Raises:
         InputError: The device is not there.
@@ -54,35 +48,29 @@ class StackedRenderer:
 
     def __init__(
         self,
-        stage: StageInfo,
-        robot: Robot,
         *,
-        libraries: Sequence[str] = (),
         stack: int | None = None,
         device: str | wp.Device = "cpu",
         shadows: bool = True,
-        extras: bool = True,
+        modalities: Sequence[Modality] | None = None,
+        reuse: bool | None = None,
     ) -> None:
-        self.stage, self.robot, self.libraries = stage, robot, tuple(libraries)
-        self.shadows, self.extras = shadows, extras
+        self.shadows, self._modalities = shadows, modalities
         self.device = find_device(device)
+        reuse = not self.device.is_cuda if reuse is None else reuse
+        self._renderer = ImageRenderer(self.device, reuse=reuse)
         self._stack = stack
-        self._scene_parts = build_scene_parts(stage, robot)
-        self._images: dict[tuple[int, ...], Any] = {}
 
-    def load(self, layout: Layout) -> None:
-        """Prepare the objects, looks, light and cameras of an episode."""
-        visual = layout.visual
+    def load_inputs(self, inputs: RenderInputs) -> None:
+        """Prepare the parts, looks, light and cameras of an episode."""
+        parts, visual, self.labels = inputs.parts, inputs.visual, inputs.labels
         self.cameras = visual.cameras
         self._lenses = {camera.name: Lens(camera) for camera in visual.cameras if any(camera.distortion)}
         self._sensors = {camera.name: SensorModel(camera) for camera in visual.cameras if camera.sensor != Sensor()}
         self.stack = self._stack or self._choose_stack(visual.cameras)
-        parts = [part for item in layout.physical.objects for part in build_object_parts(item)]
-        parts += around_table(self._scene_parts, rise=visual.table_rise)
-        libraries = self.libraries or tuple(dict.fromkeys(item.library for item in layout.physical.objects))
-        self.labels: Labels = make_labels(self.stage, layout.physical.objects, parts, libraries=libraries)
         self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device)
         self._outlines = self._find_outlines(parts)
+        self._renderer.forget()
         self._light = light = DeviceLight()
         towards = -np.asarray(visual.light.direction, dtype=float)
         across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
@@ -121,7 +109,7 @@ class StackedRenderer:
             positions, wxyz = cameras.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
             lens, sensor = self._lenses.get(camera.name), self._sensors.get(camera.name)
             frames = self._render(lens.pinhole if lens else camera, positions, wxyz, placed, bodies)
-            frames = lens.bend(frames) if lens else frames
+            frames = (lens.bend(frames) if lens else frames).only(self._made_by(camera))
             shown[camera.name] = sensor.take(frames, first_step=first_step) if sensor else frames
         return shown
 
@@ -129,9 +117,11 @@ class StackedRenderer:
         """Put boxes, meshes and rectangles where the bodies are."""
         geometry, count = self._geometry, len(bodies.positions)
         meshes = len(geometry.bodies)
-        position, wxyz = np.empty((count, meshes, 3)), np.empty((count, meshes, 4))
-        for mesh, body in enumerate(geometry.bodies):
-            position[:, mesh], wxyz[:, mesh] = bodies.pose(body)
+        position, wxyz = np.zeros((count, meshes, 3)), np.zeros((count, meshes, 4))
+        wxyz[..., 0] = 1.0
+        moving = [mesh for mesh, body in enumerate(geometry.bodies) if body]
+        rows = [bodies.rows[geometry.bodies[mesh]] for mesh in moving]
+        position[:, moving], wxyz[:, moving] = bodies.positions[:, rows], bodies.wxyz[:, rows]
         rotation = transforms.quat_to_matrix(wxyz)
         turned = np.swapaxes(rotation, -1, -2)
         flat = geometry.flat
@@ -141,7 +131,7 @@ class StackedRenderer:
         casts = np.broadcast_to(geometry.casts_shadow, (count, meshes)).copy()
         casts[:, flat] &= rectangles[:, flat, 1] @ self._towards > 0
         casts &= self.shadows
-        placed = _Placed(position, rotation, rectangles, Steps())
+        placed = _Placed(position, rotation, rectangles, casts, Steps())
         steps, upload = placed.steps, self._upload
         steps.world_R_mesh, steps.positions = upload(rotation, wp.mat33), upload(position, wp.vec3)
         steps.light_in_mesh = upload(turned @ self._towards, wp.vec3)
@@ -152,9 +142,9 @@ class StackedRenderer:
         reach = np.sum(turned_light * middle + np.abs(turned_light) * half, axis=-1) + position @ self._towards
         steps.tops = upload(reach, wp.float32)
         across, along = self._light_axes
-        culling.cover_light(geometry.boxes, casts, steps, (along, across))
-        shown, axes = casts & geometry.mapped, np.stack([across, along, self._towards])
+        shown, axes = casts & ~geometry.flat, np.stack([across, along, self._towards])
         rasterize.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
+        culling.cover_light(geometry.boxes, casts, steps, (along, across))
         return placed
 
     def _render(
@@ -163,26 +153,27 @@ class StackedRenderer:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
         view = self._view(camera, positions, transforms.quat_to_matrix(wxyz), placed)
-        images = self._buffers(self.stack, height, width)
-        wp.launch(
-            render_views,
-            dim=count * height * -(-width // TILE),
-            inputs=[self._geometry.scene, self._light, placed.steps, view, _BACKGROUND, images],
-            device=self.device,
+        made = self._made_by(camera)
+        shown = Shown(
+            positions=placed.position, rotations=placed.rotation, casts=placed.casts, steps=placed.steps, view=view
+        )
+        images = self._renderer.render(
+            self._geometry, self._light, camera, shown, stack=self.stack, normals="normals" in made
         )
         shape = (self.stack, height, width)
         instances = len(self.labels.instance_names)
         boxes = np.full((count, instances, 4), np.nan, dtype=np.float32)
         visibility = np.full((count, instances), np.nan, dtype=np.float32)
-        if self.extras:
+        if {"boxes", "visibility"} & {*made}:
             boxes, pixels = visible_boxes(images.instance, count, width, height, count=instances)
-            visibility = self._visibility(pixels, pose, matrix, camera, bodies)
+            if "visibility" in made:
+                visibility = self._visibility(pixels, pose, matrix, camera, bodies)
         return CameraFrames(
             rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy(),
             depth=images.depth.numpy().reshape(shape)[:count].copy(),
             instance=images.instance.numpy().reshape(shape)[:count].copy(),
             semantic=images.semantic.numpy().reshape(shape)[:count].copy(),
-            normals=images.normals.numpy().reshape(self.stack, -1, width, 3)[:count].copy(),
+            normals=images.normals.numpy().reshape(-1, height, width, 3)[:count].copy(),
             boxes_2d=boxes,
             visibility=visibility,
             intrinsics=matrix,
@@ -235,18 +226,9 @@ class StackedRenderer:
                 found[place] = body, outline_points(vertices)
         return found
 
-    def _buffers(self, *shape: int) -> Any:
-        """Output images of K views, kept between launches."""
-        if shape not in self._images:
-            pixels = int(np.prod(shape))
-            self._images[shape] = images = Images()
-            images.rgb = wp.zeros(pixels * 3, dtype=wp.uint8, device=self.device)
-            images.depth = wp.zeros(pixels, dtype=wp.float32, device=self.device)
-            images.instance = wp.zeros(pixels, dtype=wp.uint8, device=self.device)
-            images.semantic = wp.zeros(pixels, dtype=wp.uint8, device=self.device)
-            images.with_normals = self.extras
-            images.normals = wp.zeros(pixels * 3 if self.extras else 0, dtype=wp.int8, device=self.device)
-        return self._images[shape]
+    def _made_by(self, camera: Camera) -> Sequence[Modality]:
+        """Modalities of a camera."""
+        return camera.modalities if self._modalities is None else self._modalities
 
     def _choose_stack(self, cameras: Sequence[Camera]) -> int:
         """On a GPU as many views as a quarter of the free memory holds, at most 256."""
@@ -258,11 +240,12 @@ class StackedRenderer:
 
 @dataclass(frozen=True)
 class _Placed:
-    """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3); and for the device."""
+    """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3), casters of shadows (K, G); and for the device."""
 
     position: FloatArray
     rotation: FloatArray
     rectangles: FloatArray
+    casts: NDArray[np.bool_]
     steps: Any
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nimbus.datagen.render.render_parts import RenderPart
+from nimbus.datagen.render.render_inputs import RenderPart
 
 _ROOM = ("floor", "backdrop")
 _TABLE = "table"

@@ -6,9 +6,20 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nimbus.datagen.robots.joint_inertia import compute_joint_inertias
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.robot import Arm, Manipulator
-from nimbus.datagen.robots.urdf import Element, effort_of, ratio_of, speed_of
+from nimbus.datagen.robots.urdf import (
+    Element,
+    axis_of,
+    child_of,
+    effort_of,
+    is_below,
+    origin_of,
+    parent_of,
+    ratio_of,
+    speed_of,
+)
 
 _FULL_EFFORT_AT = 0.05
 """[rad] Derived gains ask for a joint's whole effort when it is so far from its command; damping is then critical."""
@@ -18,6 +29,60 @@ _EFFORT_SHARE = 0.25
 """Share of a joint's effort that derived acceleration limits may need."""
 _ACCELERATION = (2.0, 12.0)
 """[rad/s^2] Derived acceleration limits stay between these."""
+
+
+def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
+    """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2]."""
+    place = dict(_places(root, posture))
+    below: dict[str, float] = {}
+    children = {child_of(joint): joint for joint in root.findall("joint")}
+    for joint in root.findall("joint"):
+        name, child = joint.get("name", ""), child_of(joint)
+        if name not in posture:
+            continue
+        world_T_child = place[child]
+        axis, point, total = world_T_child[:3, :3] @ axis_of(joint), world_T_child[:3, 3], 0.0
+        for link in root.findall("link"):
+            label, inertial = link.get("name", ""), link.find("inertial")
+            if inertial is None or not (label == child or is_below(label, child, children)):
+                continue
+            total += _inertia_about(inertial, place[label], axis, point)
+        below[name] = total
+    return below
+
+
+def _inertia_about(inertial: Element, world_T_link: FloatArray, axis: FloatArray, point: FloatArray) -> float:
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    if mass is None or tensor is None:
+        return 0.0
+    frame = world_T_link @ origin_of(inertial)
+    ixx, ixy, ixz, iyy, iyz, izz = (float(tensor.get(name, "0")) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    local = frame[:3, :3].T @ axis
+    own = local @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ local
+    away = np.cross(axis, frame[:3, 3] - point)
+    return float(mass.get("value", "0")) * float(away @ away) + float(own)
+
+
+def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, FloatArray]]:
+    """``base_T_link`` of every link."""
+    joints = root.findall("joint")
+    children = {child_of(joint) for joint in joints}
+    known = {link.get("name", ""): np.eye(4) for link in root.findall("link") if link.get("name") not in children}
+    waiting = list(joints)
+    while waiting:
+        ready = [joint for joint in waiting if parent_of(joint) in known]
+        if not ready:
+            break
+        for joint in ready:
+            moved, value = np.eye(4), posture.get(joint.get("name", ""), 0.0)
+            if joint.get("type") == "prismatic":
+                moved[:3, 3] = axis_of(joint) * value
+            elif value:
+                moved[:3, :3] = quat_to_matrix(quat_from_axis_angle(axis_of(joint), value))
+            parent = known[parent_of(joint)]
+            known[child_of(joint)] = parent @ origin_of(joint) @ moved
+        waiting = [joint for joint in waiting if joint not in ready]
+    yield from known.items()
 
 
 def complete_robot(one: Manipulator, root: Element) -> Manipulator:

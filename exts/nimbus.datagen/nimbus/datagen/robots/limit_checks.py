@@ -4,13 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from xml.parsers import expat
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Document, Keys
 from nimbus.datagen.robots.robot import Manipulator
 from nimbus.datagen.robots.urdf import Element, child_of, effort_of, parent_of, range_of, speed_of
 
+_MJCF_TAG = {"link": "body"}
+_NAMES = ("name", "filename", "file")
 _ROUNDING = 1e-3
 """Share of a joint's range by which a position may be beyond it: files are written with few digits."""
+
+
+@dataclass(frozen=True)
+class ModelLines:
+    """A URDF or MJCF file, as the user wrote it."""
+
+    path: Path
+
+    def error(self, element: Element, what: str, *, instead: str) -> InputError:
+        """An error about a link, a joint or a mesh, ready to raise."""
+        name = element.get("name") or element.get("filename") or ""
+        line = self._line({element.tag, _MJCF_TAG.get(element.tag, element.tag)}, name)
+        return InputError(what, where=f"{self.path}:{line}" if line else str(self.path), instead=instead)
+
+    def _line(self, tags: set[str], name: str) -> int:
+        """Where the first such element begins; 0 when it is nowhere, such as in an included file."""
+        lines: list[int] = []
+        parser = expat.ParserCreate()
+
+        def note(tag: str, attributes: dict[str, str]) -> None:
+            if tag in tags and name in map(attributes.get, _NAMES):
+                lines.append(parser.CurrentLineNumber)
+
+        parser.StartElementHandler = note
+        with suppress(expat.ExpatError):  # MuJoCo reads what is no XML
+            parser.Parse(self.path.read_bytes(), True)
+        return lines[0] if lines else 0
 
 
 def check_arm(document: Document, one: Manipulator, joints: Mapping[str, Element], at: Keys) -> None:
@@ -57,18 +91,20 @@ def check_masses(document: Document, root: Element) -> None:
     Raises:
         InputError: A link with nothing that a mass could come from, nor fixed to anything that has one.
     """
-    links = {link.get("name", ""): link for link in root.findall("link")}
-    fixed = [joint for joint in root.findall("joint") if joint.get("type") == "fixed"]
-
-    def weighs(name: str) -> bool:
-        mass = links[name].find("inertial/mass")
-        own = mass is not None and float(mass.get("value", "0")) > 0 or links[name].find("collision") is not None
-        return own or any(weighs(child_of(joint)) for joint in fixed if parent_of(joint) == name)
-
+    heavy = {link.get("name", "") for link in root.findall("link") if _weighs(link)}
+    above = {child_of(joint): parent_of(joint) for joint in root.findall("joint") if joint.get("type") == "fixed"}
+    for name in tuple(heavy):  # what is fixed to a link weighs with it
+        while (name := above.get(name, "")) and name not in heavy:
+            heavy.add(name)
     for joint in root.findall("joint"):
-        if joint.get("type") != "fixed" and not weighs(child_of(joint)):
+        if joint.get("type") != "fixed" and child_of(joint) not in heavy:
             what = f"link '{child_of(joint)}' moves, and has neither a mass nor a <collision> to take one from"
             raise document.error(("urdf",), what, instead="write its <inertial> there")
+
+
+def _weighs(link: Element) -> bool:
+    mass = link.find("inertial/mass")
+    return mass is not None and float(mass.get("value", "0")) > 0 or link.find("collision") is not None
 
 
 def _strength(joint: Element) -> Iterator[tuple[str, str, float, str]]:

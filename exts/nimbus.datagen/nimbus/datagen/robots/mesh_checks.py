@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.robots.model_lines import ModelLines
+from nimbus.datagen.files.limited_process import run_limited
+from nimbus.datagen.robots.limit_checks import ModelLines
 from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import Element, mesh_path, model_path, piece_path, read_urdf
 
@@ -21,6 +23,7 @@ _LIKELY = (0.005, 3.0)
 """What a part of a robot measures [m]."""
 _FLAT = 1e-5
 """Thickness by length from which on simulators see a plane."""
+_AGAIN = "export it again"
 _FORMATS = (".stl", ".obj", ".dae")
 
 
@@ -65,7 +68,10 @@ def check_meshes(robot: Robot) -> None:
     """
     known: dict[Path, FloatArray] = {}
     for piece in robot.pieces:
-        for mesh in _meshes(piece, robot.name):
+        meshes = list(_meshes(piece, robot.name))
+        if not piece.package:
+            known |= _limited_points(meshes)
+        for mesh in meshes:
             if mesh.file not in known:
                 known[mesh.file] = _points(mesh)
             points = known[mesh.file] * mesh.scale
@@ -84,12 +90,36 @@ def _meshes(piece: Piece, robot: str) -> Iterator[_Mesh]:
                 yield _Mesh(file, scale, shape.tag == "collision", mesh, link, place)
 
 
+def _limited_points(meshes: Sequence[_Mesh]) -> dict[Path, FloatArray]:
+    """Read the meshes of a user's robot in a process with limits."""
+    files = {mesh.file: mesh for mesh in meshes}
+    found: dict[Path, FloatArray] = {}
+    with TemporaryDirectory(prefix="nimbus-meshes-") as folder:
+        for number, (file, mesh) in enumerate(files.items()):
+            target = Path(folder, f"{number}.npy")
+            try:
+                run_limited(f"{__name__}:write_points", {"file": str(file), "target": str(target)}, where=str(file))
+            except InputError as error:
+                raise mesh.error(error.what, error.instead or _AGAIN) from None
+            found[file] = np.load(target, allow_pickle=False)
+    return found
+
+
+def write_points(file: str, target: str) -> None:
+    """Write the (n, 3) points [m] of a mesh file into a file of NumPy.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    np.save(target, _corners(Path(file)) * _unit(Path(file)), allow_pickle=False)
+
+
 def _points(mesh: _Mesh) -> FloatArray:
     """(n, 3) [m] before its scale; read as the meshes of an object library are."""
     try:
         return _corners(mesh.file) * _unit(mesh.file)
     except InputError as error:
-        raise mesh.error(error.what, error.instead or "export it again") from None
+        raise mesh.error(error.what, error.instead or _AGAIN) from None
 
 
 def _unit(file: Path) -> float:

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
@@ -26,7 +28,7 @@ def is_mjcf(path: Path) -> bool:
     """Whether a file's root element is ``<mujoco>``."""
     try:
         return next(ElementTree.iterparse(path, events=("start",)))[1].tag == "mujoco"
-    except (ElementTree.ParseError, StopIteration, OSError):
+    except (ElementTree.ParseError, StopIteration, OSError, LookupError, ValueError):
         return False
 
 
@@ -39,8 +41,18 @@ def convert_to_urdf(path: Path) -> Path:
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
+    return Path(run_limited(f"{__name__}:convert_into_cache", {"file": str(path)}, where=str(path)))
+
+
+def convert_into_cache(file: str) -> str:
+    """Convert an MJCF file in a process of its own; returns the path of the URDF in the cache.
+
+    Raises:
+        InputError: MuJoCo cannot read it, or it has ball joints.
+    """
     import mujoco
 
+    path = Path(file)
     try:
         model: Any = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
@@ -57,8 +69,8 @@ def convert_to_urdf(path: Path) -> Path:
     target = folder / f"{path.stem}.urdf"
     if not target.is_file():
         with writing(folder.parent):
-            conversion.write(folder, target)
-    return target
+            conversion.write(folder, target.name)
+    return str(target)
 
 
 @dataclass
@@ -83,16 +95,16 @@ class _Conversion:
                 self._joints(body)
         self._mimics()
 
-    def write(self, folder: Path, target: Path) -> None:
+    def write(self, folder: Path, name: str) -> None:
+        """Write each file whole, for several processes may convert the same model; the URDF comes last."""
         import trimesh
 
         folder.mkdir(parents=True, exist_ok=True)
-        for name, (vertices, faces) in self.meshes.items():
-            trimesh.Trimesh(vertices, faces, process=False).export(folder / name)
+        for mesh, (vertices, faces) in self.meshes.items():
+            content: Any = trimesh.Trimesh(vertices, faces, process=False).export(file_type="stl")
+            write_atomic(folder / mesh, content, durable=False, shared=True)
         ElementTree.indent(self.root)
-        part = target.with_suffix(".part")
-        part.write_bytes(ElementTree.tostring(self.root))
-        part.replace(target)
+        write_atomic(folder / name, ElementTree.tostring(self.root), durable=False, shared=True)
 
     def _base(self) -> int:
         """The body that all hangs on: the world, or the only body on it where that is the same."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.robots.model_lines import ModelLines
+from nimbus.datagen.robots.limit_checks import ModelLines
 from nimbus.datagen.robots.urdf import Element, child_of, parent_of, range_of
 
-_KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_KINDS = ("revolute", "continuous", "prismatic", "fixed")
+_FREE = ("floating", "planar")
+"""Kinds of URDF that no planner here moves."""
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _NUMBERS = {
     "origin": {"xyz": 3, "rpy": 3},
@@ -27,6 +29,24 @@ _NUMBERS = {
     "cylinder": {"radius": 1, "length": 1},
 }
 """How many numbers an attribute has, by tag."""
+_LARGEST = {
+    "xyz": 1e3,
+    "rpy": 1e3,
+    "lower": 1e4,
+    "upper": 1e4,
+    "velocity": 1e9,
+    "effort": 1e9,
+    "multiplier": 1e4,
+    "offset": 1e4,
+    "value": 1e5,
+    "scale": 1e6,
+    "size": 1e3,
+    "radius": 1e3,
+    "length": 1e3,
+} | dict.fromkeys(_INERTIA, 1e6)
+"""[m, rad, kg, N and their products] Largest number of an attribute: beyond it, simulators lose their digits."""
+MOST_LINKS = 1000
+"""Links of a model; a humanoid with two hands has 100."""
 _SOLIDS = ("box", "sphere", "cylinder")
 _ROUNDING = 1e-3
 """Share of the largest moment of inertia that others may miss: files are written with few digits."""
@@ -43,12 +63,15 @@ def check_model(root: Element, path: Path) -> None:
         InputError: The first thing that no robot can have.
     """
     file = ModelLines(path)
+    if (count := len(root.findall("link"))) > MOST_LINKS:
+        raise InputError(f"{count} links, at most {MOST_LINKS} are read", where=str(path), instead="leave some out")
     links = _by_name(root, "link", file)
     joints = _by_name(root, "joint", file)
     for element in (*links.values(), *joints.values()):
         _check_numbers(element, file)
     for joint in joints.values():
         _check_joint(joint, links, file)
+    _check_mimics(joints, file)
     _check_tree(links, joints, file)
     for link in links.values():
         _check_inertia(link, file)
@@ -78,6 +101,14 @@ def _check_numbers(owner: Element, file: ModelLines) -> None:
             if len(values) != count:
                 what = f"{attribute}=\"{text}\" in <{element.tag}> of {owner.tag} '{owner.get('name')}'"
                 raise file.error(owner, what, instead=f"write {count} number{'s' if count > 1 else ''}")
+            if (most := max(map(abs, values))) > _LARGEST[attribute]:
+                what = (
+                    f"{attribute}=\"{text}\" in <{element.tag}> of {owner.tag} '{owner.get('name')}' is far too large"
+                )
+                instead = f"{most:g} is beyond {_LARGEST[attribute]:g}: write it in metres, radians, kilograms"
+                if attribute in ("lower", "upper"):
+                    instead = 'leave the limits out and write type="continuous" where it turns freely'
+                raise file.error(owner, what, instead=instead)
             if element.tag in _SOLIDS and min(values) <= 0:
                 what = f"the {element.tag} of {owner.tag} '{owner.get('name')}' has {attribute}=\"{text}\""
                 raise file.error(owner, what, instead="write its size in metres, above 0")
@@ -93,12 +124,15 @@ def _finite(text: str) -> list[float]:
 
 def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelLines) -> None:
     name, kind = joint.get("name"), joint.get("type", "")
+    if kind in _FREE:
+        instead = "fix it, or write three slides and three turns: a robot stands on its base"
+        raise file.error(joint, f"joint '{name}' is {kind}, which no planner moves", instead=instead)
     if kind not in _KINDS:
         raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=suggest(kind, _KINDS))
     for link in (parent_of(joint), child_of(joint)):
         if link not in links:
             raise file.error(joint, f"joint '{name}' names no link '{link}'", instead=suggest(link, links))
-    if kind in ("fixed", "floating"):
+    if kind == "fixed":
         return
     axis = joint.find("axis")
     if axis is not None and not any(_finite(axis.get("xyz", "1 0 0"))):
@@ -116,28 +150,49 @@ def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], fil
             what = f"link '{child_of(joint)}' hangs on two joints, '{other.get('name')}' and '{joint.get('name')}'"
             raise file.error(joint, what, instead="remove one of them: a robot is a tree of links")
         above[child_of(joint)] = joint
-    for link in links:
-        if circle := _circle(link, above):
-            last = above[circle[0]]
-            what = f"joint '{last.get('name')}' closes a loop of links: {', '.join(circle)}"
-            raise file.error(last, what, instead="remove one joint of the loop: a robot is a tree of links")
+    if circle := _circle({link: parent_of(joint) for link, joint in above.items()}, links):
+        last = above[circle[0]]
+        what = f"joint '{last.get('name')}' closes a loop of links: {', '.join(circle)}"
+        raise file.error(last, what, instead="remove one joint of the loop: a robot is a tree of links")
     first, *others = (link for link in links if link not in above)
     if others:
         what = f"links '{first}' and '{others[0]}' both hang on no joint"
         raise file.error(links[others[0]], what, instead="join them with a fixed joint, or remove one")
 
 
-def _circle(link: str, above: Mapping[str, Element]) -> list[str]:
-    """The links that a walk towards the base comes back to this one by, from the base on; empty when it does not."""
-    walked = [link]
-    while walked[-1] in above:
-        parent = parent_of(above[walked[-1]])
-        if parent == link:
-            return [link, *walked[:0:-1]]
-        if parent in walked:
-            return []
-        walked.append(parent)
+def _circle(above: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Find names that follow each other in a circle, given what is above each; empty where there is none.
+
+    The circle begins with the first of its names, and goes on downwards.
+    """
+    known: set[str] = set()
+    for name in names:
+        walked: dict[str, None] = {}
+        while name in above and name not in known and name not in walked:
+            walked[name] = None
+            name = above[name]
+        if name in walked:
+            circle = list(walked)[list(walked).index(name) :]
+            return [circle[0], *circle[:0:-1]]
+        known.update(walked)
     return []
+
+
+def _check_mimics(joints: Mapping[str, Element], file: ModelLines) -> None:
+    leaders: dict[str, str] = {}
+    for name, joint in joints.items():
+        if (mimic := joint.find("mimic")) is None:
+            continue
+        leader = leaders[name] = mimic.get("joint", "")
+        if leader not in joints:
+            instead = suggest(leader, joints)
+            raise file.error(joint, f"joint '{name}' mimics '{leader}', which is no joint", instead=instead)
+        if joints[leader].get("type") == "fixed":
+            what = f"joint '{name}' mimics '{leader}', which is fixed"
+            raise file.error(joint, what, instead="fix both, or remove <mimic>")
+    if circle := _circle(leaders, leaders):
+        what = f"joints mimic each other in a circle: {', '.join(circle)}"
+        raise file.error(joints[circle[0]], what, instead="remove one <mimic>: one joint leads")
 
 
 def _check_inertia(link: Element, file: ModelLines) -> None:

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.episode.layout import Camera, Quaternion, Vector
 from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.files.strict_yaml import FileName, StrictModel
 from nimbus.datagen.plan.grasp import GripperShape
 
 ONLY_ARM = "arm"
@@ -137,7 +137,7 @@ class Piece(StrictModel):
 class Robot(StrictModel):
     """Everything Nimbus knows about a robot beyond its URDF."""
 
-    name: str
+    name: FileName
     description: str = ""
     pieces: tuple[Piece, ...]
     arms: tuple[Manipulator, ...] = Field(min_length=1)

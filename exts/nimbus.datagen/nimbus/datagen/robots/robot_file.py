@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.files.scene_files import resolve_from, scene_file
-from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel
+from nimbus.datagen.files.strict_yaml import Document, FileName, Keys, Name, StrictModel
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply
 from nimbus.datagen.robots.defaults import complete_robot
 from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
@@ -71,7 +71,7 @@ class WholeArm(ArmEntry):
 class RobotFile(ArmEntry):
     """What stands in a robot file."""
 
-    name: str
+    name: FileName
     description: str = ""
     package: str = Field("", description="Python package that carries the URDF; empty: urdf is a path seen from here.")
     urdf: str = Field("", description="URDF or MJCF: path inside the package's data folder, or seen from this file.")
@@ -79,7 +79,7 @@ class RobotFile(ArmEntry):
         MountPose(), description="Where the robot's base stands, seen from the scene's place for robots."
     )
     locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
-    arms: dict[str, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
+    arms: dict[Name, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
     decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
     cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tool's")
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.robot import Piece
 
@@ -24,6 +25,8 @@ SPEED = {"revolute": 2.0, "prismatic": 0.2}
 EFFORT = 50.0
 """[N m, N] Of a joint whose model does not say how strong it is."""
 
+_DEEPEST = 40
+"""Elements in each other; a URDF has five."""
 _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
 
@@ -79,14 +82,21 @@ def read_urdf(path: Path) -> Element:
     Raises:
         InputError: It is none.
     """
+    check_regular(path, limit=TEXT_BYTES)
+    depth = 0
     try:
-        root = ElementTree.parse(path).getroot()
+        reading = ElementTree.iterparse(path, events=("start", "end"))
+        for event, _ in reading:
+            depth += 1 if event == "start" else -1
+            if depth > _DEEPEST:
+                raise InputError("not a URDF: nested too deeply", where=str(path), instead="leave out what is no URDF")
+        root: Element = reading.root  # pyright: ignore[reportAttributeAccessIssue]
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
         raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="mend its XML") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"not a URDF: {error}", where=str(path)) from None
+    except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
+        raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:
         raise InputError(f"not a URDF: its root is <{root.tag}>, with no links", where=str(path))
     return root

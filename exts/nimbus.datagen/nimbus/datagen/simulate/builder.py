@@ -14,7 +14,8 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import PlacedObject, part_label
+from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector, part_label
+from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import Robot
@@ -52,8 +53,55 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
     floating = False if anchored else None
+    limit_formats()  # textures are opened by Newton
     builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
     return builder
+
+
+@lru_cache(maxsize=8)
+def fixed_world(stage: Path, base: tuple[Vector, Quaternion], robot: Robot, *, visuals: bool) -> newton.ModelBuilder:
+    """Put a robot at home into a stage; the result is shared, never changed.
+
+    Args:
+        stage: The file.
+        base: Position [m] and orientation (wxyz) of the robot's mount in the world.
+        robot: The robot.
+        visuals: Load what only cameras see.
+    """
+    builder = newton.ModelBuilder()
+    newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
+    builder.add_builder(parse_usd(stage, visuals=visuals))
+    builder.body_label[:] = [_leaf(label) for label in builder.body_label]
+    first_body, first_joint = builder.body_count, builder.joint_count
+    position, (w, x, y, z) = base
+    place = wp.transform(wp.vec3(*position), wp.quat(x, y, z, w))
+    usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
+    builder.add_builder(parse_usd(usd, visuals=visuals), xform=place)
+    for body in range(first_body, builder.body_count):
+        builder.body_label[body] = _leaf(builder.body_label[body])
+    _set_all(builder, _GRAVITY_COMPENSATION, range(first_body, builder.body_count), 1.0)
+    _set_gains(builder, robot, first_joint)
+    if not visuals:
+        _ignore_touching(builder, first_body)
+    return builder
+
+
+def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> None:
+    """Give every actuated joint its controller, and start at home."""
+    joints = {_leaf(builder.joint_label[index]): index for index in range(first_joint, builder.joint_count)}
+    for name, index in joints.items():
+        builder.joint_label[index] = name
+    for one in robot.arms:
+        arm, gripper = one.arm, one.gripper
+        for place, name in enumerate(arm.joints):
+            gains = (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.armature)
+            _set_joint(builder, joints[name], arm.home[place], *gains)
+        for name, ratio in zip(gripper.joints, gripper.ratios, strict=True):
+            gains = (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.armature)
+            _set_joint(builder, joints[name], ratio * gripper.open, *gains)
+        leader, *followers = gripper.joints
+        for name, ratio in zip(followers, gripper.ratios[1:], strict=True):
+            builder.set_joint_mimic(joints[name], joints[leader], coeffs=(0.0, ratio))
 
 
 class SceneBuilder:
@@ -70,7 +118,8 @@ class SceneBuilder:
 
     def __init__(self, stage: StageInfo, robot: Robot, *, visuals: bool) -> None:
         self.stage, self.robot, self.visuals = stage, robot, visuals
-        self._fixed = self._parse_fixed()
+        pose = base_pose(stage, robot)
+        self._fixed = fixed_world(stage.path, pose, robot, visuals=visuals)  # pyright: ignore[reportArgumentType]
 
     def world(self, objects: Iterable[PlacedObject]) -> newton.ModelBuilder:
         """One world: stage, robot and objects at their places."""
@@ -80,41 +129,6 @@ class SceneBuilder:
         for item in objects:
             self._add_object(builder, item)
         return builder
-
-    def _parse_fixed(self) -> newton.ModelBuilder:
-        builder = newton.ModelBuilder()
-        newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
-        builder.add_builder(parse_usd(self.stage.path, visuals=self.visuals))
-        builder.body_label[:] = [_leaf(label) for label in builder.body_label]
-        first_body, first_joint = builder.body_count, builder.joint_count
-        position, (w, x, y, z) = base_pose(self.stage, self.robot)
-        place = wp.transform(wp.vec3(*position), wp.quat(x, y, z, w))
-        usd = robot_usd(self.robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
-        builder.add_builder(parse_usd(usd, visuals=self.visuals), xform=place)
-        for body in range(first_body, builder.body_count):
-            builder.body_label[body] = _leaf(builder.body_label[body])
-        _set_all(builder, _GRAVITY_COMPENSATION, range(first_body, builder.body_count), 1.0)
-        self._set_gains(builder, first_joint)
-        if not self.visuals:
-            _ignore_touching(builder, first_body)
-        return builder
-
-    def _set_gains(self, builder: newton.ModelBuilder, first_joint: int) -> None:
-        """Give every actuated joint its controller, and start at home."""
-        joints = {_leaf(builder.joint_label[index]): index for index in range(first_joint, builder.joint_count)}
-        for name, index in joints.items():
-            builder.joint_label[index] = name
-        for one in self.robot.arms:
-            arm, gripper = one.arm, one.gripper
-            for place, name in enumerate(arm.joints):
-                gains = (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.armature)
-                _set_joint(builder, joints[name], arm.home[place], *gains)
-            for name, ratio in zip(gripper.joints, gripper.ratios, strict=True):
-                gains = (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.armature)
-                _set_joint(builder, joints[name], ratio * gripper.open, *gains)
-            leader, *followers = gripper.joints
-            for name, ratio in zip(followers, gripper.ratios[1:], strict=True):
-                builder.set_joint_mimic(joints[name], joints[leader], coeffs=(0.0, ratio))
 
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
         library = open_library(item.library)
@@ -142,6 +156,27 @@ class SceneBuilder:
             builder.shape_material_mu_rolling[shape] = _ROLLING_FRICTION
         if item.friction != model.friction:
             _set_friction(builder, shapes, item.friction / model.friction * max(_USUAL_FRICTION, model.friction))
+
+
+def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjModel:
+    """Make MuJoCo's model of a world; the builder stays as it is.
+
+    While Newton finalizes the builder, no shape collides: half of its time went into hulls for contacts of its own, and
+    here MuJoCo finds the contacts.
+
+    Args:
+        builder: The world.
+        options: Of ``newton.solvers.SolverMuJoCo``.
+    """
+    flags = builder.shape_flags
+    builder.shape_flags = [flag & ~int(newton.ShapeFlags.COLLIDE_SHAPES) for flag in flags]
+    try:
+        model = builder.finalize(device="cpu")
+    finally:
+        builder.shape_flags = flags
+    assert model.shape_flags is not None
+    model.shape_flags.assign(flags)
+    return newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True, **options).mj_model
 
 
 def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDArray[np.float64]:
@@ -176,8 +211,7 @@ def _set_all(builder: newton.ModelBuilder, name: str, places: Iterable[int], val
 
 def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
     """Let links that overlap at home pass through each other, as the planner does: hulls are wide."""
-    solver = newton.solvers.SolverMuJoCo(builder.finalize(device="cpu"), use_mujoco_cpu=True)
-    model, bodies = solver.mj_model, {label: body for body, label in enumerate(builder.body_label)}
+    model, bodies = compile_world(builder), {label: body for body, label in enumerate(builder.body_label)}
     data = mujoco.MjData(model)
     data.qpos[:] = start_positions(model, builder)
     mujoco.mj_forward(model, data)

@@ -17,8 +17,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.registry import register
-from nimbus.datagen.simulate.rates import steps_per_period
-from nimbus.datagen.simulate.reference import smooth_reference
+from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
@@ -146,9 +145,9 @@ class IsaacSimSimulation:
 
         target = action[list(self.robot.action_index)] * np.array(self.robot.joint_ratios)
         first, second = self._previous, self._last
-        for step in range(self.steps_per_period):
-            u = (step + 1) / self.steps_per_period
-            self._command(*smooth_reference(first, second, target, u, 1.0 / self.rate))
+        path = smooth_reference(first, second, target, steps=self.steps_per_period, period=1.0 / self.rate)
+        for position, velocity in zip(*path, strict=True):
+            self._command(position, velocity)
             SimulationManager.step(steps=1)
             if observe:
                 observe()

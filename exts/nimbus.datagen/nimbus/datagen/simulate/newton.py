@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 import mujoco
-import newton
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
@@ -17,9 +15,8 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.simulate.builder import SceneBuilder, start_positions
-from nimbus.datagen.simulate.rates import steps_per_period
-from nimbus.datagen.simulate.reference import smooth_reference
+from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, start_positions
+from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo
 
 STEP_RATE = 2400.0
@@ -56,10 +53,7 @@ class NewtonSimulation:
     def load(self, layout: PhysicalLayout) -> None:
         """Build the world of a layout and put everything at its start."""
         builder = self._scenes.world(layout.objects)
-        solver = newton.solvers.SolverMuJoCo(
-            builder.finalize(device="cpu"), use_mujoco_cpu=True, cone="elliptic", impratio=50.0, solver="newton"
-        )
-        self.model: mujoco.MjModel = solver.mj_model
+        self.model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
         _make_contacts_believable(self.model)
         if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
@@ -130,7 +124,8 @@ class NewtonSimulation:
     def restart_controller(self) -> None:
         """Take the present joint positions as the commands so far."""
         self._previous = self._command = self.reference = self.data.qpos[self.qpos_index].copy()
-        self._on_the_way = deque([(self.reference, self.reference)] * self._delay_steps)
+        # (D, J) what the motors have not followed yet.
+        self._late_orders = self._late_reference = np.tile(self.reference, (self._delay_steps, 1))
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -149,34 +144,35 @@ class NewtonSimulation:
             observe: Called several times on the way, to look at what is not recorded.
         """
         target = action[self._action_index] * self._ratios
-        control, period = self.data.ctrl, 1.0 / self.rate
+        model, data, period = self.model, self.data, 1.0 / self.rate
         first, second = self._previous, self._command
-        acceleration = (first - 2 * second + target) / period**2
-        reference, lead = second, np.zeros_like(second)
+        reference, velocity = smooth_reference(first, second, target, steps=self.steps_per_period, period=period)
+        orders = np.concatenate([self._late_orders, reference + self._lead_time * velocity])
+        reference = np.concatenate([self._late_reference, reference])
+        acceleration = np.zeros(model.nv)
+        acceleration[self.dof_index] = (first - 2 * second + target) / period**2
+        control = np.tile(data.ctrl, (_OBSERVED_EVERY, 1))
         tick()
-        for step in range(self.steps_per_period):
-            if step % _OBSERVED_EVERY == 0:
-                lead = self._lead_of(acceleration)
-            u = (step + 1) / self.steps_per_period
-            reference, velocity = smooth_reference(first, second, target, u, period)
-            order = reference + self._lead_time * velocity + lead
-            if self._delay_steps:
-                self._on_the_way.append((reference, order))
-                reference, order = self._on_the_way.popleft()
-            control[self._actuators] = order
-            if len(self._belt_dofs):
-                self._run_belts()
-            mujoco.mj_step(self.model, self.data)
-            if observe and step % _OBSERVED_EVERY == 0:
-                observe()
+        for begin in range(0, self.steps_per_period, _OBSERVED_EVERY):
+            late = begin + self._delay_steps
+            orders[late : late + _OBSERVED_EVERY] += self._lead_of(acceleration)
+            due = orders[begin : min(begin + _OBSERVED_EVERY, self.steps_per_period)]
+            control[: len(due), self._actuators] = due
+            for step in range(len(due)):
+                data.ctrl[:] = control[step]
+                if len(self._belt_dofs):
+                    self._run_belts()
+                mujoco.mj_step(model, data)
+                if observe and step == 0:
+                    observe()
         self._previous, self._command = second, target
-        self.reference = reference
+        self.reference = reference[self.steps_per_period - 1]
+        self._late_orders, self._late_reference = orders[self.steps_per_period :], reference[self.steps_per_period :]
 
     def _lead_of(self, acceleration: FloatArray) -> FloatArray:
         """How far ahead of the reference a position command must be for the arm's inertia to follow it [rad, m]."""
-        wanted, torque = np.zeros(self.model.nv), np.zeros(self.model.nv)
-        wanted[self.dof_index] = acceleration
-        mujoco.mj_mulM(self.model, self.data, torque, wanted)
+        torque = np.zeros(self.model.nv)
+        mujoco.mj_mulM(self.model, self.data, torque, acceleration)
         return torque[self.dof_index] / self._stiffness
 
     def state(self) -> StartState:

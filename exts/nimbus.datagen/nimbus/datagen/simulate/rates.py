@@ -1,6 +1,46 @@
-"""Record periods in steps of physics, so that records do not drift."""
+"""Record periods in steps of physics, so that records do not drift, and the path of commands through them."""
 
 from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+
+
+def smooth_reference(
+    first: FloatArray, second: FloatArray, target: FloatArray, *, steps: int, period: float
+) -> tuple[FloatArray, FloatArray]:
+    """Positions and velocities on a quadratic B-spline through the last three commands.
+
+    Args:
+        first: (J,) the command before the last one [rad, m].
+        second: The last one.
+        target: This one.
+        steps: Steps of physics in the period, S.
+        period: [s] between two commands.
+
+    Returns:
+        Positions (S, J) [rad, m] and velocities (S, J) at the end of each step; the last position is midway between
+        ``second`` and ``target``.
+    """
+    (a, b, c), (d, e, f) = _weights(steps)
+    position = 0.5 * (a * first + b * second + c * target)
+    velocity = (d * first + e * second + f * target) / period
+    return position, velocity
+
+
+@lru_cache(maxsize=8)
+def _weights(steps: int) -> tuple[FloatArray, FloatArray]:
+    """Weights of the three commands in position and velocity, each (3, S, 1).
+
+    As Python computes them: NumPy squares by another rule, which differs in the last bit.
+    """
+    shares = [(step + 1) / steps for step in range(steps)]
+    position = [((1 - u) ** 2, 1 + 2 * u - 2 * u * u, u * u) for u in shares]
+    velocity = [(u - 1, 1 - 2 * u, u) for u in shares]
+    return np.transpose(position)[:, :, None], np.transpose(velocity)[:, :, None]
 
 
 def steps_per_period(step_rate: float, rate: float) -> int:

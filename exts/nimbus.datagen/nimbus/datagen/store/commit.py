@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,10 +13,11 @@ from typing import Any
 
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.codec import to_compact_json
+from nimbus.datagen.files.own_files import link_file, move, remove_file
 from nimbus.datagen.store.episode_file.content_check import is_whole, is_whole_video
 from nimbus.datagen.store.episode_file.videos import staged_video_path
 from nimbus.datagen.store.failpoints import failpoint
-from nimbus.datagen.store.folder import quarantine_file
+from nimbus.datagen.store.folder import can_link, quarantine_file
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -48,6 +50,9 @@ class StagedEpisode:
 class Committer:
     """Gives staged episodes their names, with the ledger's word before and after.
 
+    A name is a second link to the staged file, which is removed last. On a disk without links the staged file is
+    renamed: the folder has one writer, so that nothing comes between the look at the name and the renaming.
+
     ``orphans`` are files that stood under such a name and that the ledger did not know, where they are now.
     """
 
@@ -55,6 +60,7 @@ class Committer:
         self.orphans: list[Path] = []
         self._folder = folder
         self._ledger = ledger
+        self._has_links = can_link(folder)
 
     def commit(self, group: Sequence[StagedEpisode]) -> list[StagedEpisode]:
         """Commit episodes together; their staged files are gone afterwards.
@@ -105,20 +111,33 @@ class Committer:
         """Remove staged files; one that cannot be removed is cleared when the dataset is next opened."""
         for path in (path for staged in group for path in staged.files.values()):
             with suppress(OSError):
-                os.unlink(path)
+                remove_file(path)
             failpoint("after_unlink")
 
     def _link(self, staged: StagedEpisode, source: Path, path: str) -> None:
         """Give a file its name, over no other; one of the same content that is there already will do."""
         try:
-            os.link(source, f"{self._folder}/{path}")
+            self._name(source, f"{self._folder}/{path}")
         except FileExistsError:
             final = self._folder / path
             is_ours = source.exists() and final.samefile(source)
             if is_ours or is_whole_file(final, staged.attempt, path):
                 return
             self.orphans.append(quarantine_file(final, self._folder / ORPHANS))
-            os.link(source, final)
+            self._name(source, final)
+
+    def _name(self, source: Path, final: Path | str) -> None:
+        """Give a staged file its name.
+
+        Raises:
+            FileExistsError: Something has it.
+        """
+        if self._has_links:
+            link_file(source, final)
+        elif os.path.lexists(final):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(final))
+        else:
+            move(source, Path(final))
 
     def _state(self, staged: StagedEpisode, state: EpisodeStatus, **values: Any) -> EpisodeState:
         attempt = staged.attempt
@@ -133,8 +152,10 @@ class Committer:
             for path, source in ((path, source) for staged in taken for path, source in staged.files.items()):
                 final = self._folder / path
                 with suppress(OSError):
-                    if final.samefile(source):
-                        final.unlink()
+                    if not self._has_links and not source.exists():  # another run's file stays
+                        move(final, source)
+                    elif final.samefile(source):
+                        remove_file(final)
             self._ledger.defer(*before)
             raise
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +13,23 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.store.commit import ORPHANS, Committer, StagedEpisode
-from nimbus.datagen.store.dataset_inference import infer_dataset_info_from_file
 from nimbus.datagen.store.dataset_origin import check_folder as check_folder
 from nimbus.datagen.store.dataset_origin import refuse_foreign, refuse_other_inputs, refuse_other_task
 from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA
 from nimbus.datagen.store.failures import clear_failures
-from nimbus.datagen.store.folder import make_subfolder, open_folder, quarantine_file
-from nimbus.datagen.store.info import INFO_NAME, RESTORE, DatasetInfo, info_text, merge, read_info
+from nimbus.datagen.store.folder import open_folder, quarantine_file
+from nimbus.datagen.store.folder_lock import FolderLock
+from nimbus.datagen.store.info import (
+    INFO_NAME,
+    RESTORE,
+    DatasetInfo,
+    infer_dataset_info_from_file,
+    info_text,
+    merge,
+    read_info,
+)
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan, status_of
@@ -42,7 +50,7 @@ class Dataset:
     ``recovered`` what became of the last run's unfinished commits. ``stale`` counts episodes that came too late.
     """
 
-    def __init__(self, folder: Path, info: DatasetInfo, lock: int) -> None:
+    def __init__(self, folder: Path, info: DatasetInfo, lock: FolderLock) -> None:
         self.folder = folder
         self.info = info
         self.episodes = folder / "episodes"
@@ -50,7 +58,7 @@ class Dataset:
         self.outdated: tuple[Path, ...] = ()
         self.recovered = RecoveryReport()
         self.stale = 0
-        self._lock = lock
+        self._lock: FolderLock | None = lock
         self._written = info
         self._written_at = -_INFO_PERIOD
         self._turn = threading.RLock()
@@ -89,7 +97,7 @@ class Dataset:
             StorageError: The disk is full.
         """
         folder = Path(folder).absolute()
-        lock = open_folder(folder, probe=f"{INFO_NAME}.tmp")
+        lock = open_folder(folder)
         try:
             wanted = DatasetInfo(
                 task=task,
@@ -109,7 +117,7 @@ class Dataset:
                 replace_text(folder / INFO_NAME, info_text(info))
             return cls(folder, info, lock)
         except BaseException:
-            os.close(lock)
+            lock.release()
             raise
 
     @property
@@ -220,14 +228,14 @@ class Dataset:
 
     def close(self) -> None:
         """Write what waits, close the ledger and let others write."""
-        if self._lock >= 0:
+        if self._lock:
             with suppress(StorageError):  # a full disk was told where it hurt; the next opening catches up
                 self.ledger.flush()
             with suppress(StorageError):
                 self._write_info()
             self.ledger.close()
-            os.close(self._lock)
-            self._lock = -1
+            self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> Dataset:
         return self

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
+from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
 from nimbus.datagen.version import was_source_hash
@@ -94,7 +95,7 @@ def _shorten(content: str) -> str:
 
 def refuse_foreign(folder: Path) -> None:
     """Refuse a folder that is not empty and no dataset."""
-    strangers = sorted(path.name for path in folder.iterdir())
+    strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"
         raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, new or empty")

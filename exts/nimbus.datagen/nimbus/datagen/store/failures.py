@@ -10,6 +10,7 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.own_files import check_own, make_subfolder, move, remove_file, remove_tree
 from nimbus.datagen.stages import Rendered, TimedObservations
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.encode import EpisodeEncoder
@@ -50,7 +51,7 @@ def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compr
     name = f"{item.layout.key.id}.a{item.attempt}"
     staged, folder = stage / f"{name}.{os.getpid()}.failure.tmp", stage.parent / FOLDER
     with disk(staged):
-        staged.unlink(missing_ok=True)
+        remove_file(staged)
         encoder = EpisodeEncoder(staged, compression=compression)
     try:
         encoder.episode(item.layout, item.trajectory, item.labels, item.scene.provenance)
@@ -67,8 +68,8 @@ def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compr
         raise
     kept = KeptFailure(path=f"{FOLDER}/{name}.hdf5", byte_count=staged.stat().st_size, sha256=encoder.hash.hexdigest())
     with disk(folder):
-        folder.mkdir(exist_ok=True)
-        os.replace(staged, folder / f"{name}.hdf5")
+        make_subfolder(folder)
+        move(staged, folder / f"{name}.hdf5")
         sync_folder(folder)
     return kept
 
@@ -80,9 +81,10 @@ def clear_failures(folder: Path, ledger: Ledger) -> None:
         StorageError: One cannot be removed.
     """
     if (folder / FOLDER).is_dir():
+        check_own(folder / FOLDER)
         with disk(folder):
             for path in _strays(folder, ledger.attempts()):
-                path.unlink()
+                remove_tree(path)
 
 
 def _strays(folder: Path, attempts: list[Attempt]) -> list[Path]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import suppress
+import tempfile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import link_file, make_subfolder, move, remove_file
+from nimbus.datagen.store.folder_lock import WITHOUT, FolderLock, lock_folder
 
 OTHER_OUT = "choose another --out"
 
@@ -17,22 +19,9 @@ def quarantine_file(path: Path, folder: Path) -> Path:
     """Move a file into a folder, over no other one."""
     make_subfolder(folder)
     names = (folder / f"{path.stem}{mark}{path.suffix}" for mark in ("", *(f"-{count}" for count in range(1, 10**6))))
-    target = next(name for name in names if not name.exists())
-    path.rename(target)
+    target = next(name for name in names if not os.path.lexists(name))
+    move(path, target)
     return target
-
-
-def make_subfolder(folder: Path) -> None:
-    """Make a folder of a dataset, unless it is there.
-
-    Raises:
-        InputError: Somebody's file has its name.
-    """
-    try:
-        folder.mkdir(exist_ok=True)
-    except FileExistsError:
-        what = "this is a file, where a dataset has a folder"
-        raise InputError(what, where=str(folder), instead="move it elsewhere") from None
 
 
 def check_writable(folder: Path) -> None:
@@ -54,69 +43,72 @@ def check_writable(folder: Path) -> None:
         raise _unwritable(folder, OSError(errno.EROFS if is_mounted_so else errno.EACCES, ""))
 
 
-def open_folder(folder: Path, *, probe: str) -> int:
+def open_folder(folder: Path) -> FolderLock:
     """Make a folder and lock it; only its one writer then tries whether it can be written.
 
     Args:
         folder: The folder.
-        probe: Name of the file to try with.
 
     Returns:
-        A descriptor that holds the lock until it is closed.
+        The lock, held until it is released.
 
     Raises:
-        InputError: It is a file, cannot be written, or another run writes into it.
+        InputError: It is a file, cannot be written, its disk cannot hold a dataset, or another run writes into it.
     """
     check_writable(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        lock = lock_folder(folder)
     except OSError as error:
         raise _unwritable(folder, error) from None
     try:
-        _lock(folder, lock)
-        _try_to_write(folder / probe)
+        _try_to_write(folder)
+        check_disk(folder)
     except BaseException:
-        os.close(lock)
+        lock.release()
         raise
     return lock
 
 
-def is_in_use(folder: Path) -> bool:
-    """Whether a run writes into a folder now."""
+def check_disk(folder: Path) -> None:
+    """Refuse a disk that lacks what nothing can stand for: locks of parts of files, which the ledger needs.
+
+    Raises:
+        InputError: It has none.
+    """
     if sys.platform == "win32":
-        return False
+        return
     import fcntl
 
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _lock(folder: Path, lock: int) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            line = "wait for it, or choose another --out"
-            raise InputError("another run writes into this folder", where=str(folder), instead=line) from None
-
-
-def _try_to_write(probe: Path) -> None:
-    try:
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        with suppress(OSError):
-            probe.unlink()
-        raise _unwritable(probe.parent, error) from None
+        if error.errno not in WITHOUT:
+            return  # such as a full disk, which the first write meets
+        what = f"this disk has no file locks, which the ledger needs ({os.strerror(error.errno or 0)})"
+        instead = "choose another --out, on a local disk, and copy the dataset when it is done"
+        raise InputError(what, where=str(folder), instead=instead) from None
+
+
+def can_link(folder: Path) -> bool:
+    """Try whether a disk can give a file a second name: FAT and some network mounts cannot."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".probe.", suffix=".tmp", dir=folder) as probe:
+            link_file(probe.name, second := f"{probe.name}.link")
+            remove_file(second)
+    except OSError as error:
+        return error.errno not in (errno.EPERM, errno.EMLINK, *WITHOUT)
+    return True
+
+
+def _try_to_write(folder: Path) -> None:
+    try:
+        descriptor, probe = tempfile.mkstemp(prefix=".probe.", suffix=".tmp", dir=folder)
+        os.close(descriptor)
+        remove_file(probe)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.observation import Labels
+from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import from_json, to_json
-from nimbus.datagen.store.episode_file.schema import FORMAT_VERSION
+from nimbus.datagen.files.bounded import Count, Pixels, Rate, read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.episode_file.schema import FORMAT_VERSION, Feature, feature, field_of
 
 INFO_NAME = "dataset.json"
 RESTORE = "restore this file from a copy"
@@ -27,20 +31,20 @@ class DatasetInfo:
     field_schema: int = 1
     """Newest set of fields that its episodes hold, see ``schema.FIELD_SCHEMA``; not in files of up to Nimbus 0.1.0."""
     robot: str = ""
-    rate: float = 0.0
+    rate: Rate = 0.0
     """[Hz]; 0 until an episode is stored, like the rest below."""
-    cameras: dict[str, tuple[int, int]] = field(default_factory=dict)
+    cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)
     """Width and height by camera."""
     joint_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
     instance_names: tuple[str, ...] = ()
     """Every instance name that occurs in an episode."""
     semantic_names: tuple[str, ...] = ()
-    features: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By path in the file: shape (symbols where it differs between episodes), dtype, units, description."""
-    episode_count: int = 0
-    step_count: int = 0
-    byte_count: int = 0
+    features: dict[str, Feature] = field(default_factory=dict)
+    """By path in the file."""
+    episode_count: Count = 0
+    step_count: Count = 0
+    byte_count: Count = 0
 
 
 def read_info(folder: Path) -> DatasetInfo:
@@ -50,16 +54,12 @@ def read_info(folder: Path) -> DatasetInfo:
         InputError: The folder holds no dataset, or one of another format.
     """
     path = folder / INFO_NAME
-    if path.exists() and not path.is_file():
-        raise InputError("is no file", where=str(path))
+    if not path.exists() and not path.is_symlink():
+        raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run")
     try:
-        info = from_json(DatasetInfo, path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except ValueError as error:
-        what = f"not a Nimbus dataset description: {error}"
+        info = read_typed(DatasetInfo, path)
+    except InputError as error:
+        what = f"not a Nimbus dataset description: {error.what}"
         raise InputError(what, where=str(path), instead=RESTORE) from None
     if info.format_version != FORMAT_VERSION:
         raise InputError(
@@ -87,3 +87,31 @@ def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
 def info_text(info: DatasetInfo) -> str:
     """The text of ``dataset.json``."""
     return to_json(info, indent=2) + "\n"
+
+
+def infer_dataset_info(
+    info: DatasetInfo, layout: Layout, trajectory: Trajectory, labels: Labels | None, features: dict[str, Feature]
+) -> DatasetInfo:
+    """The description of a dataset that holds this episode and no other."""
+    return replace(
+        info,
+        rate=trajectory.rate,
+        cameras={camera.name: (camera.width, camera.height) for camera in layout.visual.cameras},
+        joint_names=trajectory.joint_names,
+        action_names=trajectory.action_names,
+        instance_names=labels.instance_names if labels else (),
+        semantic_names=labels.semantic_names if labels else (),
+        features=features,
+    )
+
+
+def infer_dataset_info_from_file(info: DatasetInfo, path: Path) -> DatasetInfo:
+    """The same, read back from a stored episode.
+
+    Raises:
+        InputError: There is no readable episode in the file.
+    """
+    with EpisodeFile(path) as episode:
+        fields = ((name, field_of(name)) for name in episode.paths())
+        features = {name: feature(field, episode[name].shape) for name, field in fields if field}
+        return infer_dataset_info(info, episode.layout(), episode.trajectory(), episode.labels, features)

@@ -9,6 +9,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.files.own_files import own_path, remove_tree
 from nimbus.datagen.store.commit import Committer, StagedEpisode, is_whole_file
 from nimbus.datagen.store.info import RESTORE
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -35,7 +36,10 @@ def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryRepor
     broken: list[EpisodeState] = []
     claimed = set()
     for state in ledger.episodes(EpisodeStatus.INTENT):
-        staged = StagedEpisode(attempt=_attempt(ledger, state), path=folder / state.stage, lease=state.lease)
+        if not state.stage.startswith("stage/"):
+            what = f"not a ledger: {state.episode_id} is staged in {state.stage!a}"
+            raise InputError(what, where=str(ledger.path), instead=RESTORE)
+        staged = StagedEpisode(attempt=_attempt(ledger, state), path=own_path(folder, state.stage), lease=state.lease)
         claimed.update(staged.files.values())
         if _is_whole(folder, staged):
             whole.append(staged)
@@ -66,7 +70,7 @@ def _pending(state: EpisodeState) -> EpisodeState:
 def _cleared(stage: Path) -> Iterator[Path]:
     with disk(stage):
         for path in stage.iterdir():
-            path.unlink()
+            remove_tree(path)
             yield path
         sync_folder(stage)
 

@@ -13,19 +13,58 @@ import numpy as np
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import ORPHANS
 from nimbus.datagen.store.dataset_paths import DatasetPaths
-from nimbus.datagen.store.episode_file.content_check import content_hash, is_whole_video
-from nimbus.datagen.store.episode_file.content_hash import LEVELS, combine
+from nimbus.datagen.store.episode_file.content_check import LEVELS, combine, content_hash, is_whole_video
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA, FIELDS, field_of, is_dtype, unify
+from nimbus.datagen.store.episode_file.schema import CAMERA_GROUPS, FIELD_SCHEMA, FIELDS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import stored_video
 from nimbus.datagen.store.failures import check_failures
-from nimbus.datagen.store.folder import is_in_use
+from nimbus.datagen.store.folder_lock import is_locked
 from nimbus.datagen.store.info import DatasetInfo, read_info
-from nimbus.datagen.store.ledger.consistency import attempt_name, check_consistency, find_intended, find_unfinished
-from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
-from nimbus.datagen.store.ledger.records import EpisodeStatus
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 
 _REQUIRED = tuple(field for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels"))
+
+
+def check_consistency(states: list[EpisodeState], attempts: list[Attempt]) -> Iterator[str]:
+    """What does not fit together, one line each."""
+    winners: dict[tuple[int, int], list[Attempt]] = {}
+    for attempt in attempts:
+        if attempt.path:
+            winners.setdefault((attempt.idx, attempt.variant), []).append(attempt)
+    for mine in winners.values():
+        if len(mine) > 1:
+            yield f"ledger.sqlite: {mine[0].episode_id}: {len(mine)} stored attempts, one may be"
+    done = {(state.idx, state.variant): state for state in states if state.state is EpisodeStatus.DONE}
+    for address in sorted({*winners, *done}):
+        yield from _check_done(done.get(address), winners.get(address, []))
+
+
+def find_unfinished(states: list[EpisodeState]) -> Iterator[str]:
+    """Commits that a run which is gone left half done."""
+    for state in states:
+        if state.state is EpisodeStatus.INTENT:
+            yield f"ledger.sqlite: {attempt_name(state)}: its commit was cut short; the next run finishes or undoes it"
+
+
+def find_intended(states: list[EpisodeState]) -> set[str]:
+    """Episodes whose files may be in place already, though the ledger does not call them done."""
+    return {state.episode_id for state in states if state.state is EpisodeStatus.INTENT}
+
+
+def attempt_name(state: EpisodeState) -> str:
+    """Its id, or its address while that is not known."""
+    return state.episode_id or f"episode {state.idx}, variant {state.variant}"
+
+
+def _check_done(state: EpisodeState | None, stored: list[Attempt]) -> Iterator[str]:
+    if state is None:
+        yield f"ledger.sqlite: {stored[0].episode_id}: is stored, but not done"
+    elif not stored:
+        yield f"ledger.sqlite: {attempt_name(state)}: is done, but no attempt at it is stored"
+    elif (state.sha256, state.byte_count) != (stored[0].sha256, stored[0].byte_count):
+        yield f"ledger.sqlite: {attempt_name(state)}: its attempt tells of another file than its state"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +102,16 @@ def verify(folder: Path) -> Verification:
     under_commit = find_intended(states)
     under_way = [*_counts(info, stored), *find_unfinished(states)]
     problems = [*check_consistency(states, attempts), *_strays(_unknown(files, known, under_commit))]
-    problems += [] if under_way and is_in_use(folder) else under_way
-    found = [] if is_in_use(folder) else check_failures(folder, attempts)  # of a run, the file comes before the row
+    problems += [] if under_way and is_locked(folder) else under_way
+    found = [] if is_locked(folder) else check_failures(folder, attempts)  # of a run, the file comes before the row
     problems += found
     inside = DatasetPaths(folder)
+    checked: set[str] = set()
     for attempt in stored:
+        if attempt.path in checked:
+            problems.append(f"ledger.sqlite: {attempt.episode_id}: names {attempt.path}, as another attempt does")
+            continue
+        checked.add(attempt.path)
         problems += [f"{attempt.path}: {problem}" for problem in _outside(inside, attempt)]
         problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
     return Verification(
@@ -139,8 +183,10 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
         return [error.what]
     with episode:
         try:
-            problems = [*_identity(episode, attempt), *_structure(episode, info)]
-            problems += [] if problems else _numbers(episode)
+            problems = [*_identity(episode, attempt), *_rate(episode, info), *_structure(episode, info)]
+            if not problems:
+                problems += _numbers(episode)
+                _ = episode.segments  # refused where one is beyond the steps
             problems += _videos(episode, attempt)
             if content_hash(episode).hexdigest() != attempt.sha256:
                 problems.append("the content differs from what was written (sha256)")
@@ -211,16 +257,28 @@ def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
         yield "holds a failed attempt"
 
 
+def _rate(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
+    """Compare an episode's rate with the dataset's; reading it refuses what is no rate."""
+    if info.rate and episode.rate != info.rate:
+        yield f"{episode.rate:g} Hz, dataset.json says {info.rate:g}"
+
+
 def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
     sizes: dict[str, int] = {}
     found = set(episode.paths())
     images = "video" if episode.videos else "images"
-    cameras = {f"observations/{group}/{name}" for group in (images, "depth", "instance") for name in info.cameras}
+    stored = {camera.name: camera.modalities for camera in episode.layout().visual.cameras}
+    groups = CAMERA_GROUPS | {"rgb": images}
+    cameras = {
+        f"observations/{groups[modality]}/{name}"
+        for name in info.cameras
+        for modality in stored.get(name, ("rgb", "depth", "instance"))
+    }
     required = {field.path for field in _REQUIRED if field.since <= info.field_schema}
     for path in sorted({*required, *(cameras if episode.labels else ())} - found):
         yield f"{path}: missing"
     for path in sorted(found):
-        field, dataset = field_of(path), episode[path]
+        field, dataset = field_of(path), episode.stored(path)
         if field is None:
             yield f"{path}: unknown dataset"
         elif not is_dtype(field, dataset.dtype):
@@ -232,7 +290,7 @@ def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
 
 
 def _same_sizes(known: list[int | str], shape: tuple[int, ...]) -> bool:
-    return all(isinstance(size, str) or size == found for size, found in zip(known, shape, strict=True))
+    return len(known) == len(shape) and all(isinstance(a, str) or a == b for a, b in zip(known, shape, strict=True))
 
 
 def _numbers(episode: EpisodeFile) -> Iterator[str]:

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull
 
+from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
@@ -68,7 +68,7 @@ def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]
     if lowest > surface + _TOUCH or len(base) < 3:
         return np.zeros(len(points), dtype=bool)
-    sides = ConvexHull(base).equations
+    sides = qhull(base).equations
     return np.asarray((points @ sides[:, :2].T + sides[:, 2] <= 0.0).all(axis=1))
 
 

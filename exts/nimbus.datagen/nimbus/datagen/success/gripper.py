@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nimbus.datagen.execute.toolkit import is_touching
+from nimbus.datagen.execute.toolkit import find_contacts
 from nimbus.datagen.plugin import Field, ObjectReference, Outcome, Predicate, Reason, World, register
 
 
@@ -33,7 +33,7 @@ class Held(Predicate):
         if not any(arm.is_gripping(self.object) for arm in arms):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
         links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
-        if others := sorted({touch.other for touch in is_touching(world, self.object)} - links):
+        if others := sorted({touch.other for touch in find_contacts(world, self.object)} - links):
             detail = f"{self.object} touches {', '.join(others)}"
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=detail)
         return None

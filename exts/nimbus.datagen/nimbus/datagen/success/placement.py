@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import WORLD, find_frame, is_resting_on, measure_gap
+from nimbus.datagen.execute.toolkit import WORLD, find_frame, find_supports, measure_gap
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
@@ -108,7 +108,7 @@ class On(Predicate):
         return None
 
     def _off_thing(self, world: World, name: str) -> str:
-        supports = is_resting_on(world, name)
+        supports = find_supports(world, name)
         return "" if self.support in supports else f"{name} rests on {_listed(supports)}, not on {self.support}"
 
     def _off_region(self, world: World, name: str) -> str:
@@ -120,7 +120,7 @@ class On(Predicate):
             return (
                 f"{name} is {max(0.0, float(off.max())) * 100:.1f} cm off {self.support}, {height * 100:.1f} cm above"
             )
-        supports = is_resting_on(world, name)
+        supports = find_supports(world, name)
         return "" if WORLD in supports else f"{name} rests on {_listed(supports)}, not on {region.on}"
 
 
@@ -142,7 +142,7 @@ class Stacked(Predicate):
         if self.order == "any":
             names = sorted(names, key=world.lowest_point)
         for below, above in pairwise(names):
-            if below not in (supports := is_resting_on(world, above)):
+            if below not in (supports := find_supports(world, above)):
                 detail = f"{above} rests on {', '.join(sorted(supports)) or 'nothing'}, not on {below}"
                 return Outcome(success=False, reason=Reason.NOT_ON, detail=detail)
         return None
@@ -172,7 +172,7 @@ class Beside(Predicate):
         distance = measure_gap(world, self.object, self.of, most=2 * self.within)
         if distance > self.within:
             return f"is {distance * 100:.1f} cm or more from"
-        if self.of in is_resting_on(world, self.object) or self.object in is_resting_on(world, self.of):
+        if self.of in find_supports(world, self.object) or self.object in find_supports(world, self.of):
             return "is not beside, but on or below"
         if self.side is None:
             return ""

@@ -8,13 +8,12 @@ from typing import Any
 
 from nimbus.datagen import registry
 from nimbus.datagen.tasks.plugins import discover
-from nimbus.datagen.tasks.presets import presets
 from nimbus.datagen.tasks.statements import Statement
-from nimbus.datagen.tasks.task_file import TaskFile
+from nimbus.datagen.tasks.task_file import TaskFile, presets
 
 
 def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a task file, with every registered skill, predicate and randomizer."""
+    """JSON Schema (draft 2020-12) of a task file, with every registered skill, condition and randomizer."""
     discover(skill_folders)
     schema = TaskFile.model_json_schema()
     definitions: dict[str, Any] = schema.setdefault("$defs", {})
@@ -24,7 +23,7 @@ def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
     properties["steps"] |= _list("skill")
     properties["success"] |= _list("predicate")
     properties["randomize"] = _randomizers(properties["randomize"], definitions)
-    properties["cameras"] = _cameras(properties["cameras"])
+    properties["cameras"] = _cameras(properties["cameras"], definitions)
     schema["title"] = "Nimbus task"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
 
@@ -63,13 +62,15 @@ def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
     }
 
 
-def _cameras(mapping: dict[str, Any]) -> dict[str, Any]:
+def _cameras(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """Names of presets, or cameras by name."""
     known = sorted(presets("cameras"))
     one, own = {"enum": known}, mapping["additionalProperties"]
+    settings = definitions[own["$ref"].rsplit("/", 1)[1]]
+    changed = settings | {"properties": settings["properties"] | {"preset": one}, "required": ["preset"]}
     some = "|".join(known)
     return _with_presets(
-        mapping | {"additionalProperties": {"anyOf": [own, one]}},
+        mapping | {"additionalProperties": {"anyOf": [own, one, changed]}},
         {"type": "string", "pattern": rf"^\s*({some})(\s*\+\s*({some}))*\s*$"},
         {"type": "array", "minItems": 1, "items": one},
     )

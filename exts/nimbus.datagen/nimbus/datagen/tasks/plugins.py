@@ -5,17 +5,29 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import pkgutil
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
+
+from pydantic import PydanticSchemaGenerationError, PydanticUserError
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.tasks.plugin_checks import check_new, import_error
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.tasks.plugin_guard import UnendingImportError, guarded_import
+from nimbus.datagen.tasks.plugin_origin import find_user_frame
+from nimbus.datagen.tasks.statements import Predicate, Randomization, Skill
 
+_BASES = {"skill": Skill, "predicate": Predicate}
+_ANOTHER_NAME = "give yours another name"
+_TYPES = (
+    "write ObjectReference, Metres, Radians, float, int, bool, Literal[…] or the like, or ClassVar for no parameter"
+)
 PACKAGES = ("nimbus.datagen.tasks.control_flow", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
-"""Where the composites, skills, predicates and randomizers of Nimbus are; every module in them is imported."""
+"""Where the composites, skills, conditions and randomizers of Nimbus are; every module in them is imported."""
 
 
 COMPONENTS = (
@@ -32,6 +44,94 @@ COMPONENTS = (
 """Where the components of pipelines are; importing them loads simulator and renderer."""
 
 
+def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
+    """Check what a file has registered.
+
+    Raises:
+        InputError: That is nothing, of no kind that there is, or cannot be used.
+    """
+    if not components:
+        instead = 'put @register("skill", "name") before its class, or begin the file\'s name with _'
+        raise InputError("registers nothing", where=str(path), instead=instead)
+    words = {word for kind, name in registry.registered() if kind == "composite" for word in _words(name)}
+    for kind, name in sorted(components):
+        component = registry.lookup(kind, name)
+        where = _place(component, path)
+        if not set(kind.split("+")) <= set(registry.KINDS):  # several stages may be done as one
+            raise InputError(
+                f"'{name}' is of unknown kind '{kind}'", where=where, instead=suggest(kind, registry.KINDS)
+            )
+        if kind == "randomizer":
+            _check_randomizer(name, component, where=where)
+        if kind in _BASES:
+            _check_statement(kind, name, component, where=where)
+            if name in words:
+                raise InputError(f"'{name}' is a word of the language of steps", where=where, instead=_ANOTHER_NAME)
+
+
+def _check_randomizer(name: str, component: Any, *, where: str) -> None:
+    if not (isinstance(component, type) and issubclass(component, Randomization) and callable(_of(component, "draw"))):
+        instead = "derive it from LayoutRandomization of nimbus.datagen.randomize.base"
+        raise InputError(f"randomizer '{name}' is no LayoutRandomization", where=where, instead=instead)
+    if lacking := sorted(getattr(component, "__abstractmethods__", ())):
+        what = f"randomizer '{name}' has no method '{lacking[0]}'"
+        raise InputError(what, where=where, instead=f"write def {lacking[0]}(self, draft, streams): …")
+    if _of(component, "part") not in ("physical", "visual"):
+        instead = 'write part = "physical", or part = "visual"'
+        raise InputError(f"randomizer '{name}' does not name the part of a layout", where=where, instead=instead)
+
+
+def _of(component: type, name: str) -> Any:
+    return getattr(component, name, None)
+
+
+def _check_statement(kind: str, name: str, component: Any, *, where: str) -> None:
+    base = _BASES[kind]
+    if not (isinstance(component, type) and issubclass(component, base)):
+        raise InputError(
+            f"{kind} '{name}' is no {base.__name__}", where=where, instead=f"derive it from {base.__name__}"
+        )
+    if lacking := sorted(getattr(component, "__abstractmethods__", ())):
+        parameters = ", ".join(inspect.signature(getattr(component, lacking[0])).parameters)
+        what = f"{kind} '{name}' has no method '{lacking[0]}'"
+        raise InputError(what, where=where, instead=f"write def {lacking[0]}({parameters}): …")
+
+
+def import_error(error: BaseException, path: Path) -> InputError:
+    """One line about a file that does not import."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, registry.TakenError):
+        what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
+        return InputError(what, where=find_user_frame(error) or str(path), instead=_ANOTHER_NAME)
+    if isinstance(error, SyntaxError):
+        where = f"{error.filename or path}:{error.lineno}"
+        return InputError(f"cannot be imported: SyntaxError: {error}", where=where)
+    where = find_user_frame(error) or str(path)
+    if isinstance(error, PydanticSchemaGenerationError):
+        kind = re.search(r"schema for (?:<class '(.+?)'>|(.+?)\.(?:\s|$))", str(error))
+        named = f"of type {kind[1] or kind[2]} " if kind else ""
+        return InputError(f"a parameter {named}cannot be written in a task file", where=where, instead=_TYPES)
+    if isinstance(error, PydanticUserError):
+        what = f"a parameter cannot be read: {error.message.splitlines()[0]}"
+        return InputError(
+            what, where=where, instead="annotate each parameter, such as x: Metres; ClassVar for no parameter"
+        )
+    return InputError(f"cannot be imported: {type(error).__name__}: {error}", where=where)
+
+
+def _place(component: Any, path: Path) -> str:
+    """Where it is defined, as far as Python knows."""
+    try:
+        return f"{inspect.getsourcefile(component) or path}:{inspect.getsourcelines(component)[1]}"
+    except (TypeError, OSError):
+        return str(path)
+
+
+def _words(composite: str) -> tuple[str, ...]:
+    return registry.lookup("composite", composite).words[:1]
+
+
 def discover_components() -> None:
     """Register the components that come with Nimbus."""
     for module in COMPONENTS:
@@ -39,7 +139,7 @@ def discover_components() -> None:
 
 
 def discover(skill_folders: Iterable[Path | str] = ()) -> None:
-    """Register the skills, predicates and randomizers of Nimbus, of installed packages and of folders.
+    """Register the skills, conditions and randomizers of Nimbus, of installed packages and of folders.
 
     Installed packages name theirs in the entry-point group ``nimbus.skills``.
 
@@ -85,14 +185,15 @@ def _load(entry: importlib.metadata.EntryPoint) -> None:
     where = f"{package}, entry point '{entry.name}' of nimbus.skills"
     before = registry.registered()
     try:
-        entry.load()
-    except (Exception, SystemExit) as error:
+        with guarded_import():
+            entry.load()
+    except (Exception, SystemExit, UnendingImportError) as error:
         registry.forget(registry.registered() - before)
         if isinstance(error, registry.TakenError):
             what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
         else:
             what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise InputError(what, where=where, instead="mend or uninstall the package") from error
+        raise InputError(what, where=where, instead="repair or uninstall the package") from error
 
 
 def _import_package(name: str) -> None:
@@ -116,9 +217,10 @@ def _import_file(path: Path) -> None:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     before = registry.registered()
     try:
-        spec.loader.exec_module(module)
+        with guarded_import():
+            spec.loader.exec_module(module)
         check_new(registry.registered() - before, path=path)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, UnendingImportError) as error:
         del sys.modules[name]
         registry.forget(registry.registered() - before)
         raise import_error(error, path) from error

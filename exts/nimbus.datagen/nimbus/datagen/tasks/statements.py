@@ -160,7 +160,7 @@ class Skill(Statement):
 
     hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
     """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
-    which must be in it. Empty: nobody knows. Steps that contradict each other are found by this before a run."""
+    which must be in it. Empty: not known. Steps that contradict each other are found by this before a run."""
 
     needs: ClassVar[Literal["empty", "held", ""]] = ""
     """State of the gripper before the skill: empty, or holding the main object. Left out: empty for a skill that takes,
@@ -198,7 +198,7 @@ class Skill(Statement):
 
 
 class Predicate(Statement):
-    """A condition of success, judged from physics at the end of an attempt."""
+    """A condition of ``success:``, ``if:`` or ``until:``, judged from physics."""
 
     @abstractmethod
     def failure(self, world: World) -> Outcome | None:

@@ -81,8 +81,19 @@ def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] =
         InputError: No such task, or the first mistake in it: one line with its place.
     """
     path = scene_file("tasks", name_or_path, kind="task")
-    discover(skill_folders)
-    return _task(read(path), path.stem, folder=path.parent)
+    return _task(read(path), path.stem, folder=path.parent, skill_folders=skill_folders)
+
+
+def check_form(name_or_path: str | Path) -> None:
+    """Check that a file has the form of a task; no skill is imported for it.
+
+    Args:
+        name_or_path: A name from ``scenes/tasks`` or the path of a file.
+
+    Raises:
+        InputError: No such task, or the first mistake of form in it.
+    """
+    read(scene_file("tasks", name_or_path, kind="task")).validate(TaskFile)
 
 
 def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
@@ -93,15 +104,15 @@ def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
         name: What the task and the file in errors are called.
         folder: From where relative paths in it are seen.
     """
-    discover()
     return _task(parse(text, f"{name}.yaml"), name, folder=folder)
 
 
-def _task(document: Document, name: str, *, folder: Path) -> Task:
+def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()) -> Task:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         what = f"'{name}' cannot name a task, its episodes' files carry it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
     file = document.validate(TaskFile)
+    discover(skill_folders)  # once the form is right: all skills are imported here
     steps = parse_steps(document, ("steps",), file.steps, kind="skill")
     success = parse_steps(document, ("success",), file.success, kind="predicate")
     randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}

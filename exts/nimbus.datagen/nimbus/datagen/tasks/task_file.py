@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
+from string import Formatter
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
@@ -16,16 +19,111 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.episode.layout import Camera, Quaternion, Vector
+from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Quaternion, Vector
+from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
-from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.files.strict_yaml import StrictModel, read
 from nimbus.datagen.geometry.transforms import look_at
-from nimbus.datagen.tasks.presets import expand_cameras, expand_randomization
 
 Length = Annotated[Metres, Field(gt=0, le=100)]
 Coordinate = Annotated[Metres, Field(ge=-100, le=100)]
 Point = tuple[Coordinate, Coordinate, Coordinate]
 Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class WordingField:
+    """A pair of braces in a wording."""
+
+    name: str
+    text: str
+    """As it was written, braces included."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a name alone: widths and conversions are for numbers, not for sentences."""
+        return self.text == f"{{{self.name}}}"
+
+
+def wording_fields(wording: str) -> list[WordingField]:
+    """What stands in braces.
+
+    Raises:
+        ValueError: A brace has no partner.
+    """
+    found = []
+    for _, name, form, conversion in Formatter().parse(wording):
+        if name is not None:
+            more = (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+            found.append(WordingField(name, f"{{{name}{more}}}"))
+    return found
+
+
+@lru_cache
+def presets(room: str) -> dict[str, Any]:
+    """What ``scenes/<room>.yaml`` names, as plain data."""
+    return read(scene_folder("tasks").parent / f"{room}.yaml").data
+
+
+def expand_cameras(value: Any) -> Any:
+    """Cameras by name: ``front+wrist``, ``[front, wrist]`` or ``{mine: front}`` become their settings.
+
+    ``{mine: {preset: front, size: [640, 480]}}`` takes the preset's settings where it gives none.
+    """
+    if isinstance(value, str):
+        value = _named(value)
+    if isinstance(value, tuple):
+        if odd := [entry for entry in value if not isinstance(entry, str)]:
+            instead = "write names in a list, and cameras of your own as name: {…}"
+            context = {"found": f"{odd[0]}"[:80], "instead": instead}
+            raise PydanticCustomError("preset", "a list of cameras holds names, found {found}", context)
+        value = {name: name for name in value}
+    if not isinstance(value, dict):
+        return value
+    return {name: _expand_camera(entry) for name, entry in value.items()}
+
+
+def _expand_camera(entry: Any) -> Any:
+    """A preset by name, or with changes: ``{preset: front, modalities: [rgb, depth]}``."""
+    if isinstance(entry, dict) and "preset" in entry:
+        changes = {name: setting for name, setting in entry.items() if name != "preset"}
+        base = _preset("cameras", entry["preset"])
+        if {"look_at", "wxyz"} & changes.keys():
+            base = {name: setting for name, setting in base.items() if name not in ("look_at", "wxyz")}
+        return base | changes
+    return _preset("cameras", entry) if isinstance(entry, str) else entry
+
+
+def _named(names: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in names.split("+"))
+    if "" in found and names.strip():
+        context = {"names": names, "instead": f"write {'+'.join(filter(None, found)) or 'front+wrist'}"}
+        raise PydanticCustomError("preset", "a name is missing beside a + in '{names}'", context)
+    return found
+
+
+def expand_randomization(value: Any) -> Any:
+    """How much varies, by name: ``medium`` becomes the settings of each randomizer."""
+    if isinstance(value, str):
+        return _preset("randomizations", value)
+    names = ", ".join(presets("randomizations"))
+    if not isinstance(value, dict):
+        context = {"instead": f"write a name ({names}), or settings by randomizer, such as {{mass: {{}}}}"}
+        raise PydanticCustomError("preset", "neither a name nor a mapping (key: value)", context)
+    if "preset" in value:
+        context = {"instead": f"write a name alone ({names}), or every randomizer with its settings"}
+        raise PydanticCustomError("preset", "a preset cannot be mixed with settings of one's own", context)
+    return value
+
+
+def _preset(room: str, name: Any) -> Any:
+    known = presets(room)
+    if not isinstance(name, str) or name not in known:
+        what = room.removesuffix("s")
+        context = {"what": f"unknown {what} '{name}'", "instead": suggest(str(name), known)}
+        raise PydanticCustomError("preset", "{what}", context)
+    return known[name]
 
 
 def _name(text: str) -> str:
@@ -43,6 +141,10 @@ def _unique(entries: Any) -> Any:
         if entry in entries[:index]:
             raise PydanticCustomError("twice", "'{entry}' is listed twice", {"entry": entry})
     return entries
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class _Growing(StrictModel):
@@ -117,6 +219,20 @@ class CameraSettings(StrictModel):
         (320, 240), description="Width and height [px]."
     )
 
+    modalities: Annotated[tuple[Modality, ...], AfterValidator(_unique)] | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility; "
+        "left out: all.",
+    )
+
+    @model_validator(mode="after")
+    def _has_color(self) -> CameraSettings:
+        if self.modalities is not None and "rgb" not in self.modalities:
+            context = {"instead": f"write modalities: [{', '.join(('rgb', *self.modalities))}]"}
+            raise PydanticCustomError("camera", "a camera without rgb: previews and exports need it", context)
+        return self
+
     @model_validator(mode="after")
     def _has_direction(self) -> CameraSettings:
         if (self.look_at is None) == (self.wxyz is None):
@@ -133,6 +249,7 @@ class CameraSettings(StrictModel):
     def camera(self, name: str) -> Camera:
         """The camera as it is before randomization."""
         width, height = self.size
+        wanted = MODALITIES if self.modalities is None else self.modalities
         wxyz = self.wxyz or look_at(self.position, self.look_at or self.position, up=self.up)
         return Camera(
             name=name,
@@ -142,6 +259,7 @@ class CameraSettings(StrictModel):
             vertical_fov=self.vertical_fov,
             width=width,
             height=height,
+            modalities=tuple(modality for modality in MODALITIES if modality in wanted),
         )
 
 

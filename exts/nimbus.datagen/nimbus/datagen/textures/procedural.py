@@ -79,11 +79,13 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     """
     from PIL import Image as PillowImage
 
+    from nimbus.datagen.media.picture_files import open_picture
+
     if picture_hash(path) != content:
         what = "the picture changed since it was drawn"
         raise InputError(what, where=str(path), instead="restore it, or draw the episode anew")
     try:
-        with warnings.catch_warnings(action="ignore"), PillowImage.open(path) as opened:
+        with warnings.catch_warnings(action="ignore"), open_picture(path) as opened:
             opened.draft("RGB", (SIZE, SIZE))
             picture = _in_colour(opened, path)
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:

@@ -20,8 +20,9 @@ from nimbus.datagen.execute.planner import run_attempt, settle
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
-from nimbus.datagen.render.render_parts import RenderPart, build_object_parts, build_scene_parts
-from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.render.render_inputs import RenderPart
+from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts
+from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -86,7 +87,7 @@ class Preview:
 
     def __init__(self) -> None:
         self._assets: tuple[str, SceneAssets] | None = None
-        self._renderers: dict[str, StackedRenderer] = {}
+        self._renderers: dict[str, SceneRenderer] = {}
 
     def assets(self, task: Task) -> SceneAssets:
         """Scene, robot, libraries and reach of a task; opened again when what it says has changed.
@@ -159,7 +160,7 @@ class Preview:
         key = f"{task.scene} {task.robot}"
         if key not in self._renderers:
             stage, robot = read_stage(task.scene), load_robot(task.robot)
-            self._renderers = {key: StackedRenderer(stage, robot, stack=1)}
+            self._renderers = {key: SceneRenderer(stage, robot, stack=1)}
         renderer, motion = self._renderers[key], look.motion
         renderer.load(look.layout)
         return renderer.render(motion.names, motion.positions[step : step + 1], motion.wxyz[step : step + 1])

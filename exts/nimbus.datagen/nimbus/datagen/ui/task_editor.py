@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.tasks.task import Task, task_names
+from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.form import Control, FormSection, buttons
 from nimbus.datagen.ui.layout_section import LayoutSection, TaskScene
@@ -40,10 +41,20 @@ class TaskEditor:
         tasks: Runs long work.
         folder: Folder where tasks that were opened by name are saved.
         joins_typing: The host reports each keystroke: changes of one field are undone together.
+        allowed: Folders in which files are opened and saved; any, when not given.
     """
 
-    def __init__(self, scene: TaskScene, tasks: TaskQueue, *, folder: Path, joins_typing: bool = False) -> None:
+    def __init__(
+        self,
+        scene: TaskScene,
+        tasks: TaskQueue,
+        *,
+        folder: Path,
+        joins_typing: bool = False,
+        allowed: AllowedFolders | None = None,
+    ) -> None:
         self._scene, self._tasks, self._folder, self._joins_typing = scene, tasks, folder, joins_typing
+        self._allowed = allowed
         self.lock = threading.RLock()
         """Held while the task changes."""
         self.draft: TaskDraft | None = None
@@ -136,7 +147,7 @@ class TaskEditor:
         if self.draft is not None and self.draft.is_changed:
             instead = "save it, or undo its changes"
             raise InputError("this task is not saved", where=str(self.draft.path), instead=instead)
-        draft = TaskDraft(name_or_path.strip(), folder=self._folder)
+        draft = TaskDraft(name_or_path.strip(), folder=self._folder, allowed=self._allowed)
         draft.joins_typing = self._joins_typing
         draft.observe(self._follow_draft)
         with self.lock:
@@ -229,14 +240,14 @@ class TaskEditor:
         changes = {
             "Undo": draft.undo,
             "Redo": draft.redo,
-            "Save over": partial(draft.save, over_others=True),
+            "Overwrite": partial(draft.save, over_others=True),
             "Examine": self._examine,
         }
         return (
             self._start_from(),
             Control(id="file", kind="text", label="file", value=path, hint=_PATH_HINT, act=self._set_path),
             buttons("disk", "on disk", disk, hint="Reload takes over the file as it is on disk"),
-            buttons("changes", "changes", changes, hint="Save over replaces the file on disk; Examine asks the doctor"),
+            buttons("changes", "changes", changes, hint="Overwrite replaces the file on disk; Examine asks the doctor"),
             Control(
                 id="status",
                 kind="note",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import PlacedObject, SurfaceLook, part_label
+from nimbus.datagen.files.own_files import file_name
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.textures.procedural import surface_image
@@ -58,12 +59,12 @@ def write_visual_assets(
     scene, arm = _flat(stage), _flat(robot)
     bodies = {path.rsplit("/", 1)[-1]: (arm, path) for path in _rigid_bodies(arm)}
     bodies |= {name: (scene, path) for name, path in fixtures.items()}
-    files = {name: _write(layer, path, folder / f"{name}.usda") for name, (layer, path) in bodies.items()}
+    files = {name: _write(layer, path, folder / f"{file_name(name)}.usda") for name, (layer, path) in bodies.items()}
     for item in objects:
         model = open_library(item.library).model(item.kind, item.variant)
         for part in ("", *(part.name for part in model.parts)):
             stem = f"{item.library}_{item.kind}_{item.variant:03d}{_size(item)}" if surfaces is None else item.name
-            target = folder / f"{stem}{part and f'_{part}'}.usda"
+            target = folder / f"{file_name(stem + (part and f'_{part}'))}.usda"
             if not target.is_file():
                 layer = _flat(open_library(item.library).usd_path(item.kind, item.variant, item.scale))
                 below = f"/{part or BASE}" if model.parts else ""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.render.camera_model.latency import shown_poses
+from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 PIXELS = 1.5
@@ -52,6 +52,8 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
     lenses = {camera.name: camera.distortion for camera in visual.cameras}
     views, problems = 0, []
     for camera in episode.cameras:
+        if not {"depth", "instance", "boxes"} <= {*episode.modalities(camera)}:
+            continue
         for step in steps.tolist():
             frames = episode.frames(camera, step, step + 1)
             for number in range(1, len(labels.instance_names)):

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.bounded import Count, read_typed
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.version import nimbus_version
 
@@ -32,9 +33,9 @@ class Certificate:
     name: str
     holds: bool | None
     """None when it could not be checked here."""
-    checked: int
+    checked: Count
     """Episodes that were looked at."""
-    of: int
+    of: Count
     """Episodes that there are."""
     figures: dict[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -85,13 +86,13 @@ def read_certificates(folder: Path) -> Certificates | None:
         InputError: It cannot be read.
     """
     path = folder / FILE_NAME
-    try:
-        return from_json(Certificates, path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        what = f"cannot be read: {error}".split("\n")[0]
-        raise InputError(what, where=str(path), instead="delete it, and give 'nimbus certify' again") from None
+    try:
+        return read_typed(Certificates, path)
+    except InputError as error:
+        instead = "delete it, and give 'nimbus certify' again"
+        raise InputError(error.what, where=str(path), instead=instead) from None
 
 
 def attach_certificates(folder: Path, episodes: Iterable[tuple[str, str]]) -> str:

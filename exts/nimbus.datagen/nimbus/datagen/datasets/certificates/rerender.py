@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Layout
-from nimbus.datagen.render.camera_model.latency import shown_poses
+from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 LEAST_PSNR = 30.0
@@ -38,10 +38,11 @@ class FreshRenders:
     """
 
     def __init__(self, assets: Any, *, device: str = "cpu") -> None:
-        from nimbus.datagen.render.stacked import StackedRenderer, find_device
+        from nimbus.datagen.render.scene_renderer import SceneRenderer
+        from nimbus.datagen.render.stacked import find_device
 
         libraries = tuple(assets.libraries)
-        self._renderer = StackedRenderer(
+        self._renderer = SceneRenderer(
             assets.stage, assets.robot, libraries=libraries, stack=1, device=find_device(device), shadows=True
         )
 
@@ -73,6 +74,8 @@ class FreshRenders:
                 found.append(psnr(stored.rgb, fresh[camera].rgb))
                 if found[-1] < LEAST_PSNR:
                     problems.append(f"{where}: {found[-1]:.1f} dB from a fresh rendering")
+                if not len(stored.instance):
+                    continue
                 equal = float((stored.instance == fresh[camera].instance).mean())
                 if equal < LEAST_EQUAL:
                     problems.append(f"{where}: {equal:.1%} of the mask is as rendered afresh")

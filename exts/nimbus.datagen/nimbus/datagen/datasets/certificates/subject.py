@@ -1,13 +1,19 @@
-"""Which episodes a folder holds, and whether its certificates are of these."""
+"""Subject of a folder's certificates: its episodes, and the section of a page about them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from nimbus.datagen.datasets.certificates.record import Certificates, read_certificates, subject_of
+from markupsafe import Markup
+
+from nimbus.datagen.datasets.certificates.record import MEANING, Certificates, read_certificates, subject_of, summary_of
 from nimbus.datagen.datasets.export.publication import NAME, read_manifest
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
+
+_TEMPLATE = Path(__file__).parent / "templates" / "certificates.html.j2"
 
 
 def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
@@ -39,3 +45,14 @@ def certificates_of(folder: Path) -> Certificates | None:
     found = read_certificates(folder)
     episodes = episodes_of(folder) if found else None
     return found if found and episodes is not None and found.subject == subject_of(episodes) else None
+
+
+def render_certificates(folder: Path) -> Markup:
+    """Render a table of a dataset's certificates; empty where there are none of its episodes that can be read."""
+    try:
+        found = certificates_of(folder)
+    except InputError:
+        return Markup()
+    if not found:
+        return Markup()
+    return render_html(_TEMPLATE, certificates=found.certificates, meaning=MEANING, summary_of=summary_of)

@@ -1,4 +1,4 @@
-"""From a LeRobot dataset to another one: other version, other files, or fewer episodes; published whole."""
+"""Conversion of a LeRobot dataset: other version, other files, or fewer episodes; published whole."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
-from nimbus.datagen.datasets.convert import write_v21, write_v30
+from nimbus.datagen.datasets.convert import read_v21, read_v30, write_v21, write_v30
 from nimbus.datagen.datasets.convert.lerobot_set import LeRobotSet
-from nimbus.datagen.datasets.convert.open import open_set
+from nimbus.datagen.datasets.convert.meta_files import INFO, MOST_FRAMES, read_info
 from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.write_v30 import made
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.publication import (
     CARD,
     CARD_PICTURE,
@@ -30,7 +29,10 @@ from nimbus.datagen.datasets.export.publication import (
     stage_of,
     staging,
 )
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import RESTORE, check_regular
+from nimbus.datagen.files.own_files import remove_tree
 from nimbus.datagen.store.dataset_paths import files_under
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.publish import disk
@@ -44,6 +46,30 @@ _REVISION = 1
 """Grows when the same source becomes another dataset."""
 _DERIVED = ("data/", "videos/", "meta/episodes/")
 """Where readers take every file for one of the dataset's."""
+
+
+def open_set(folder: Path) -> LeRobotSet:
+    """The dataset in a folder.
+
+    Raises:
+        InputError: There is none, or something in its tables is missing, damaged, or does not fit together.
+    """
+    info = read_info(folder)
+    found = (read_v30 if info["codebase_version"] == "v3.0" else read_v21).read(folder, info)
+    if not found.items:
+        raise InputError("no episode in it", where=str(folder), instead="give a dataset that holds some")
+    if info["total_episodes"] != len(found.items):
+        what = f"total_episodes {info['total_episodes']}, found {len(found.items)}"
+        raise InputError(what, where=str(folder / INFO), instead="see what 'nimbus qa' says")
+    for item in found.items:
+        if not 1 <= item.length <= MOST_FRAMES:
+            raise InputError(f"episode {item.number} has {item.length} frames", where=str(folder), instead=RESTORE)
+        for path in (item.rows, *(clip.path for clip in item.clips.values())):
+            if not path.is_file():
+                name = path.relative_to(folder).as_posix()
+                raise InputError(f"{name} is missing", where=str(folder), instead=RESTORE)
+            check_regular(path)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +127,8 @@ def convert(
     plan = ConversionPlan(source=source, items=tuple(source.items[number] for number in chosen))
     names = list(files_under(folder))
     extra, left_out = _others(source, names)
+    for name in extra:
+        check_regular(folder / name)
     if choose:
         extra = tuple(name for name in extra if name != CERTIFICATES)  # they are of all its episodes
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
@@ -108,7 +136,7 @@ def convert(
     key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
-        shutil.rmtree(stage_of(out), ignore_errors=True)
+        remove_tree(stage_of(out))
         return _converted(out, plan, before, extra, left_out, is_new=False)
     if before:
         refuse_strangers(out, before, manifest)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.remux import remux
-from nimbus.datagen.datasets.convert.row_stats import episode_stats, side_by_side
-from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
+from nimbus.datagen.datasets.convert.rows import Rows, episode_stats, numbers_of, side_by_side
 from nimbus.datagen.datasets.export.parquet import GROUP_ROWS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing, sync_file

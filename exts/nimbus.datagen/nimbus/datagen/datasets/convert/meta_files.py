@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import read_rows
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import RESTORE, Count, as_typed, read_plain
 from nimbus.datagen.store.dataset_paths import resolve_inside
 
 INFO = "meta/info.json"
 VERSIONS = ("v2.1", "v3.0")
 _TYPES: dict[str, type] = {"features": dict, "data_path": str, "total_episodes": int}
+MOST_FRAMES = 2**31
+"""Frames of an episode; a year at 60 Hz."""
+_SPLIT_LETTERS = 40
+"""Longest text of a split that is read."""
+_PathTemplate = Annotated[str, Meta(max_length=1000)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Feature:
+    """Entry of ``features``."""
+
+    dtype: str = ""
+    shape: list[Annotated[int, Meta(ge=0, le=2**31)]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Info:
+    """``meta/info.json``, as far as anything here computes with it."""
+
+    data_path: _PathTemplate
+    features: dict[str, _Feature]
+    total_episodes: Count
+    total_frames: Count = 0
+    total_tasks: Count = 0
+    video_path: _PathTemplate | None = None
+    chunks_size: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 
 
 def read_info(folder: Path) -> dict[str, Any]:
@@ -26,13 +56,9 @@ def read_info(folder: Path) -> dict[str, Any]:
     path = resolve_inside(folder, INFO)
     if (folder / "dataset.json").exists():
         raise InputError("a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"no {INFO} here", where=str(folder), instead="give the folder of a LeRobot dataset")
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-        json.dumps(info, ensure_ascii=False).encode()  # half a surrogate pair can be read, and never written
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from None
+    info = read_plain(path)
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if version not in VERSIONS:
         instead = "v2.1 and v3.0 can be read; lerobot 0.3 makes v2.1 of older ones"
@@ -50,6 +76,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     if any(told.get("dtype") == "video" for told in info["features"].values()):
         if not isinstance(info.get("video_path"), str):
             raise InputError("video_path: missing, though there is video", where=str(path), instead="add it")
+    as_typed(_Info, info, where=str(path))
     return info
 
 
@@ -101,4 +128,18 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
-RESTORE = "restore it from a copy"
+def split_range(text: object) -> range | None:
+    """Read the episodes of a split, ``0:50``; None where it is written in another way."""
+    ends = str(text)[:_SPLIT_LETTERS].split(":")
+    return range(int(ends[0]), int(ends[1])) if len(ends) == 2 and all(end.isdecimal() for end in ends) else None
+
+
+def usable_stats(stats: Any) -> Mapping[str, Any]:
+    """Statistics of pictures that can be computed with; empty where others wrote something else there."""
+    try:
+        arrays = {name: np.asarray(stats[name], np.float64) for name in ("min", "max", "mean", "std", "count")}
+        is_good = all(np.isfinite(values).all() and values.size for values in arrays.values())
+        is_good &= len({arrays[name].shape for name in ("min", "max", "mean", "std")}) == 1
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return {}
+    return stats if is_good and float(arrays["count"].flat[0]) > 0 else {}

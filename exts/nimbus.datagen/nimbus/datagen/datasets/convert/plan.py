@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.datasets.convert.lerobot_set import LeRobotEpisode, LeRobotSet
+from nimbus.datagen.datasets.convert.meta_files import split_range
 from nimbus.datagen.datasets.convert.remux import Cut
 
 _IMAGE_STATS = {"min", "max", "mean", "std", "count"}
@@ -53,10 +54,9 @@ class ConversionPlan:
         found: dict[str, str] = {}
         numbers = [item.number for item in self.items]
         for name, text in (self.source.info.get("splits") or {}).items():
-            ends = str(text).split(":")
-            if len(ends) != 2 or not all(end.isdecimal() for end in ends):
+            if (split := split_range(text)) is None:
                 return {"train": f"0:{len(numbers)}"}
-            first, last = (int(np.searchsorted(numbers, int(end))) for end in ends)
+            first, last = (int(np.searchsorted(numbers, end)) for end in (split.start, split.stop))
             found[name] = f"{first}:{last}"
         return found or {"train": f"0:{len(numbers)}"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.datasets.convert.lerobot_set import LeRobotEpisode, LeRobotSet, VideoClip
-from nimbus.datagen.datasets.convert.meta_files import INFO, check_numbers, check_tasks, json_rows
+from nimbus.datagen.datasets.convert.meta_files import INFO, check_numbers, check_tasks, json_rows, usable_stats
 from nimbus.datagen.store.dataset_paths import DatasetPaths, fill_template, resolve_inside
 
 _EPISODES, _STATS, _TASKS = "meta/episodes.jsonl", "meta/episodes_stats.jsonl", "meta/tasks.jsonl"
@@ -59,5 +59,5 @@ def _item(
         rows=inside.path(fill_template(info["data_path"], **place)),
         clips=clips,
         extra={name: value for name, value in row.items() if name not in ("episode_index", "length", "tasks")},
-        image_stats={name: stats[name] for name in videos if isinstance(stats.get(name), dict)},
+        image_stats={name: found for name in videos if (found := usable_stats(stats.get(name)))},
     )

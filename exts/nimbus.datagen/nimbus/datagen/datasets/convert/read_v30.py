@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.datasets.convert.lerobot_set import LeRobotEpisode, LeRobotSet, VideoClip
-from nimbus.datagen.datasets.convert.meta_files import INFO, RESTORE, check_numbers, check_tasks
+from nimbus.datagen.datasets.convert.meta_files import INFO, RESTORE, check_numbers, check_tasks, usable_stats
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table, wordings_of
 from nimbus.datagen.errors import InputError
@@ -25,8 +25,8 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     Raises:
         InputError: Something in its tables is missing, damaged, or does not fit together.
     """
-    names = sorted(path.relative_to(folder).as_posix() for path in (folder / "meta/episodes").rglob("*.parquet"))
-    rows = [row for name in names for row in _episodes(folder, name)]
+    names = episode_tables(folder)
+    rows = [row for name in names for row in read_episodes(folder, name).to_pylist()]
     where = folder / "meta/episodes"
     for number, row in enumerate(rows):
         if lacking := [key for key in _OWN_COLUMNS if row.get(key) is None]:
@@ -67,7 +67,7 @@ def _item(inside: DatasetPaths, info: dict[str, Any], row: dict[str, Any], video
         extra={
             name: value for name, value in row.items() if name not in _OWN_COLUMNS and not name.startswith(_OWN_GROUPS)
         },
-        image_stats={name: stats for name in videos if (stats := _stats(row, name))},
+        image_stats={name: stats for name in videos if (stats := usable_stats(_stats(row, name)))},
     )
 
 
@@ -76,11 +76,21 @@ def _stats(row: dict[str, Any], feature: str) -> dict[str, Any]:
     return {name.removeprefix(mark): value for name, value in row.items() if name.startswith(mark)}
 
 
-def _episodes(folder: Path, name: str) -> list[dict[str, Any]]:
+def episode_tables(folder: Path) -> list[str]:
+    """List the tables of episodes, by name."""
+    return sorted(path.relative_to(folder).as_posix() for path in (folder / "meta/episodes").rglob("*.parquet"))
+
+
+def read_episodes(folder: Path, name: str) -> Any:
+    """Read a table of episodes; numbers in it are whole, or finite times.
+
+    Raises:
+        InputError: It cannot be read, or a column is not of its type.
+    """
     try:
         table = read_table(resolve_inside(folder, name))
         check_columns(table, {column: kind for column in table.column_names if (kind := _kind(column))})
-        return table.to_pylist()
+        return table
     except Unreadable as error:
         raise InputError(error.what, where=str(folder / name), instead=RESTORE) from None
 

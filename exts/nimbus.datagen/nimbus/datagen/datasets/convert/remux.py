@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.convert.lerobot_set import VideoClip
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
 
 _TICKS = 1000
 """Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
@@ -137,11 +138,16 @@ class _opened:
 
     def __enter__(self) -> tuple[Any, Any]:
         import av
+        from av.error import FFmpegError
 
+        check_regular(self._cut.clip.path)
         try:
             self._container: Any = av.open(str(self._cut.clip.path), format="mp4")
-            return self._container, self._container.streams.video[0]
-        except (OSError, ValueError, IndexError) as error:
+            stream = self._container.streams.video[0]
+            if stream.codec_context is None or stream.time_base is None:
+                raise ValueError("no decoder for its pictures")
+            return self._container, stream
+        except (OSError, ValueError, IndexError, FFmpegError) as error:
             raise _unreadable(self._cut, error) from None
 
     def __exit__(self, kind: object, error: object, _: object) -> None:

@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 
 from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.convert.remux import check_whole, remux
-from nimbus.datagen.datasets.convert.row_stats import (
+from nimbus.datagen.datasets.convert.rows import (
     KEYS,
+    Rows,
     RowTotals,
     by_feature,
     episode_stats,
     joint_image_stats,
+    numbers_of,
     side_by_side,
 )
-from nimbus.datagen.datasets.convert.rows import Rows, numbers_of
 from nimbus.datagen.datasets.convert.write_v30 import link, made
-from nimbus.datagen.datasets.export.options import Options
-from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
+from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21, Options
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.dataset_paths import fill_template
 from nimbus.datagen.store.publish import disk

@@ -13,12 +13,10 @@ import pyarrow.parquet as pq
 
 from nimbus.datagen.datasets.convert.jobs import ConversionJob, ConversionJobs, JobOutput
 from nimbus.datagen.datasets.convert.plan import ConversionPlan
-from nimbus.datagen.datasets.convert.row_stats import RowTotals, by_column, joint_image_stats
-from nimbus.datagen.datasets.convert.rows import numbers_of
-from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.convert.rows import RowTotals, by_column, joint_image_stats, numbers_of
 from nimbus.datagen.datasets.export.parquet import INT, TEXT, write_index
-from nimbus.datagen.datasets.export.processes import make_all
-from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
+from nimbus.datagen.datasets.export.parts import make_all
+from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, Options, groups, pack, place
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.machine import usable_cores
 
@@ -140,7 +138,7 @@ def _column(values: list[Any]) -> Any:
     """Values of somebody else's; those that are not of one type become JSON."""
     try:
         return pa.array(values)
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         return pa.array([to_json(value) for value in values])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parts import EpisodeParts
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.source import Source, read_signals
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
 from nimbus.datagen.datasets.certificates.record import attach_certificates
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parts import EpisodeParts, prepare
 from nimbus.datagen.datasets.export.publication import (
     Manifest,
@@ -23,9 +21,11 @@ from nimbus.datagen.datasets.export.publication import (
     stage_of,
     staging,
 )
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.source import Source, open_source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import remove_tree, write_new
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
@@ -110,7 +110,7 @@ def export(
     key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
-        _drop(stage_of(out))
+        remove_tree(stage_of(out))  # left by one that was killed after it had published
         return _exported(out, source, before, is_new=False)
     if before:
         refuse_strangers(out, before, manifest)
@@ -120,7 +120,7 @@ def export(
         with disk(stage):
             writer.write(source, EpisodeParts(source, stage / "parts"), stage / "tree", options)
             if proof:
-                (stage / "tree" / CERTIFICATES).write_text(proof)
+                write_new(stage / "tree" / CERTIFICATES, proof.encode())
         manifest = publish(stage, out, manifest)
     return _exported(out, source, manifest, is_new=True)
 
@@ -145,12 +145,6 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
         byte_count=sum(size for size, _ in manifest.files.values()),
         is_new=is_new,
     )
-
-
-def _drop(stage: Path) -> None:
-    """Remove what one left that was killed after it had published."""
-    if stage.exists():
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 def versions() -> dict[str, str]:

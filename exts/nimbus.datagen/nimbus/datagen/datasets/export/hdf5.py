@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
+from nimbus.datagen.store.episode_file.image_chunks import create_images, write_images
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.publish import storage_error
 
@@ -53,9 +54,6 @@ def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str)
         episode.file.copy(path, group, name=name)
         return
     shape = episode.shape(path)
-    images = group.create_dataset(
-        name, shape, "uint8", chunks=(1, *shape[1:]), compression="gzip", compression_opts=1, track_times=False
-    )
+    images = create_images(group, name, shape, "uint8")
     for start in range(0, shape[0], _BLOCK):
-        block = episode.rows(path, slice(start, start + _BLOCK))
-        images[start : start + len(block)] = block
+        write_images(images, start, episode.rows(path, slice(start, start + _BLOCK)))

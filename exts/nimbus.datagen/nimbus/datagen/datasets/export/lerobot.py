@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.datasets.export.features import Tasks, columns_of, dataset_stats, episode_stats, features_of
-from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.features import Tasks, columns_of, dataset_stats, episode_stats, features_of, join
 from nimbus.datagen.datasets.export.parquet import (
     BOOL,
     DOUBLE,
@@ -20,9 +19,8 @@ from nimbus.datagen.datasets.export.parquet import (
     write_parquet,
 )
 from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
-from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, groups, pack, place
+from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, Options, groups, pack, place
 from nimbus.datagen.datasets.export.source import Source
-from nimbus.datagen.datasets.export.video import join
 from nimbus.datagen.files.codec import to_json
 
 NEEDS_PARTS = True

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.datasets.export.features import Tasks, columns_of, episode_stats, features_of
-from nimbus.datagen.datasets.export.options import Options
+from nimbus.datagen.datasets.export.features import Tasks, columns_of, episode_stats, features_of, join
 from nimbus.datagen.datasets.export.parquet import write_parquet
 from nimbus.datagen.datasets.export.parts import EpisodeParts
-from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21
+from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21, Options
 from nimbus.datagen.datasets.export.source import Source
-from nimbus.datagen.datasets.export.video import join
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.h264 import PLAIN

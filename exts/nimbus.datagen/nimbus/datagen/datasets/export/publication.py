@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,8 +12,11 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
-from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.bounded import Count, read_bytes, read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import check_own, has_links, make_subfolder, move, remove_file, remove_tree
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
+from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.publish import disk, replace_text
 
 NAME = "nimbus.json"
@@ -34,7 +36,7 @@ class Manifest:
     """Task, seeds, options and versions that it was made with."""
     episodes: tuple[tuple[str, str], ...]
     """Id and content hash of each, in order."""
-    files: dict[str, tuple[int, str]]
+    files: dict[str, tuple[Count, str]]
     """Bytes and SHA-256 by path."""
 
 
@@ -61,9 +63,9 @@ def read_manifest(folder: Path) -> Manifest:
         InputError: It cannot be read.
     """
     try:
-        return from_json(Manifest, (folder / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{NAME}: {error}".split("\n")[0], where=str(folder), instead=OTHER_OUT) from None
+        return read_typed(Manifest, folder / NAME)
+    except InputError as error:
+        raise InputError(f"{NAME}: {error.what}", where=str(folder), instead=OTHER_OUT) from None
 
 
 def is_whole(out: Path, manifest: Manifest) -> bool:
@@ -97,7 +99,10 @@ def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
 
 def is_own_card(path: Path) -> bool:
     """Whether a dataset's card is one that ``nimbus card`` wrote."""
-    return path.is_file() and CARD_MARK in path.read_text(encoding="utf-8", errors="replace")
+    try:
+        return CARD_MARK.encode() in read_bytes(path)
+    except InputError:  # not ours, whatever it is
+        return False
 
 
 @contextmanager
@@ -112,22 +117,23 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
         InputError: Another export works in it, or it cannot be written.
     """
     stage = stage_of(out)
-    lock = open_folder(stage, probe="probe.tmp")
+    check_own(stage)
+    lock = open_folder(stage)
     try:
         with disk(stage):
             marker = stage / "settings"
-            if not marker.exists() or marker.read_text() != settings:
-                for path in stage.iterdir():
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if has_links(stage) or not marker.is_file() or marker.read_text() != settings:  # we make no links
+                for path in (path for path in stage.iterdir() if path.name != LOCK_NAME):
+                    remove_tree(path)
                 replace_text(marker, settings)
             for stale in stage.rglob("*.tmp"):
-                stale.unlink(missing_ok=True)
-            (stage / "parts").mkdir(exist_ok=True)
-            shutil.rmtree(stage / "tree", ignore_errors=True)
+                remove_file(stale)
+            make_subfolder(stage / "parts")
+            remove_tree(stage / "tree")
             (stage / "tree").mkdir()
         yield stage
     finally:
-        os.close(lock)
+        lock.release()
 
 
 def stage_of(out: Path) -> Path:
@@ -153,12 +159,12 @@ def publish(stage: Path, out: Path, manifest: Manifest) -> Manifest:
         replace_text(tree / NAME, to_json(manifest, indent=1) + "\n")
         for folder in {tree, *(path for path in tree.rglob("*") if path.is_dir())}:
             sync_folder(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        remove_tree(old)
         with suppress(FileNotFoundError):
-            out.rename(old)
-        tree.rename(out)
+            move(out, old)
+        move(tree, out)
         sync_folder(out.parent)
-        shutil.rmtree(stage)
+        remove_tree(stage)
     return manifest
 
 

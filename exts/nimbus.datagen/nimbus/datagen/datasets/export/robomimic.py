@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parts import EpisodeParts
+from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.read import EpisodeFile

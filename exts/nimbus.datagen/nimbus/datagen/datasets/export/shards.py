@@ -1,8 +1,9 @@
-"""Where LeRobot keeps its files, and how episodes are shared out over them."""
+"""Options of an export, paths of LeRobot's files, and the distribution of episodes over them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 FILES_IN_CHUNK = 1000
 DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
@@ -10,6 +11,16 @@ VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 EPISODES = "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 DATA_V21 = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
 VIDEO_V21 = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Bounds of a file, or of a folder of files."""
+
+    episode_size: int = 1000
+    """Episodes in a file at most."""
+    shard_bytes: int = 10**9
+    """Bytes of a file at most, unless one episode alone has more."""
 
 
 def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:

@@ -9,10 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from nimbus.datagen.datasets.export.options import Options
 from nimbus.datagen.datasets.export.parquet import BOOL, INT, TEXT, write_table
 from nimbus.datagen.datasets.export.parts import EpisodeParts
-from nimbus.datagen.datasets.export.shards import groups, pack
+from nimbus.datagen.datasets.export.shards import Options, groups, pack
 from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json

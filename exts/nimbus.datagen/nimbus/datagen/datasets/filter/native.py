@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from nimbus.datagen.datasets.filter.lerobot import no_episode
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_file, sync_folder
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import move, remove_tree
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
@@ -107,7 +107,7 @@ def columns_of(attempt: Attempt) -> dict[str, Any]:
         "cpu_seconds": sum(value for name, value in attempt.times.items() if not name.endswith("_wait")),
         "objects": len(attempt.objects),
         "kinds": sorted({placed["kind"] for placed in attempt.objects}),
-        "classes": sorted({placed["class"] for placed in attempt.objects}),
+        "classes": sorted({placed["class"] for placed in attempt.objects if "class" in placed}),
     }
 
 
@@ -203,6 +203,6 @@ def _publish(stage: Path, out: Path) -> None:
             sync_folder(place)
         if out.exists():
             out.rmdir()
-        tree.rename(out)
+        move(tree, out)
         sync_folder(out.parent)
-        shutil.rmtree(stage_of(out))
+        remove_tree(stage_of(out))

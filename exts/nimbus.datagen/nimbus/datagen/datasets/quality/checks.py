@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +11,36 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.appearance import check_looks
 from nimbus.datagen.datasets.quality.cross_episode import CrossEpisodeChecks, spread_of
-from nimbus.datagen.datasets.quality.finding import Unreadable, fail
-from nimbus.datagen.datasets.quality.limits import find_joint_limits
+from nimbus.datagen.datasets.quality.finding import OF_PICTURES, Unreadable, fail
 from nimbus.datagen.datasets.quality.pictures import CameraStatistics, PictureChecks
-from nimbus.datagen.datasets.quality.row_checks import check_rows
-from nimbus.datagen.datasets.quality.signals import SignalChecks
+from nimbus.datagen.datasets.quality.signals import JointLimits, SignalChecks, find_joint_limits
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
-from nimbus.datagen.datasets.quality.view import View
+from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic, Severity
 
 _STRIPS = 6
 """Episodes whose pictures a page shows."""
+
+
+def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
+    """What is wrong with the rows of one episode."""
+    columns = clip.columns
+    count = len(columns["timestamp"]) if "timestamp" in columns else clip.length
+    if count != clip.length:
+        yield fail("counts", clip.name, f"{count} rows, expected {clip.length}")
+    expected = {"frame_index": np.arange(count), "index": np.arange(count) + clip.start}
+    for name, values in expected.items():
+        if name in columns and not np.array_equal(columns[name], values):
+            row = int(np.argmax(columns[name] != values))
+            yield fail("row_index", clip.name, f"{name} of row {row} is {columns[name][row]}, expected {values[row]}")
+    if "timestamp" in columns and count:
+        late = np.abs(columns["timestamp"] - np.arange(count) / view.fps)
+        if not late.max() <= thresholds.grid:  # also where a time is none
+            row = int(np.argmax(~(late <= thresholds.grid)))
+            yield fail("timestamps", clip.name, f"row {row} is {late[row]:.4f} s off the grid of {view.fps:g} Hz")
+    if view.wordings and "task_index" in columns:
+        for number in sorted({*columns["task_index"].tolist()} - {*view.wordings}):
+            yield fail("tasks", clip.name, f"task {number} is in no table")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +63,8 @@ class Examination:
     """What was drawn, one value a plan."""
     looks: tuple[CameraStatistics, ...] = ()
     """Of the first episodes, with pictures."""
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+    """Why a check had nothing to compare, by its name."""
 
     @property
     def is_fit(self) -> bool:
@@ -108,4 +129,26 @@ def examine(
         },
         drawn=spread_of(together.drawn),
         looks=tuple(look for look in pictures.looks if look.strip),
+        unchecked=dict(_unchecked(view, together, limits=limits, cameras=camera_count, least=thresholds.few)),
     )
+
+
+def _unchecked(
+    view: View, together: CrossEpisodeChecks, *, limits: JointLimits | None, cameras: int, least: int
+) -> Iterator[tuple[str, str]]:
+    """The checks that had nothing to compare, with the reason."""
+    if limits is None:
+        yield "limits", "limits of the joints are not known; --robot NAME gives them"
+    if not cameras:
+        yield from ((name, "no pictures") for name in OF_PICTURES)
+    if not view.wordings:
+        yield "tasks", "no table of tasks"
+    if not view.splits:
+        yield "leakage", "no splits"
+    if not view.stats:
+        yield "stats", "no stored statistics"
+    if len(together.lengths) < least:
+        yield from ((name, f"fewer than {least} episodes") for name in ("balance", "coverage"))
+    elif not together.drawn:
+        yield "coverage", "what was drawn is not stored"
+    yield from ((name, "not stored") for name in ("checksums", "certificates") if name not in view.proofs)

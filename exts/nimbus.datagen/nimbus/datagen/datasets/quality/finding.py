@@ -36,6 +36,17 @@ CHECKS = {
     "certificates": "stored certificates are of these episodes, and hold",
 }
 """Every check, and what holds where it finds nothing."""
+OF_PICTURES = (
+    "video_frames",
+    "black",
+    "frozen",
+    "repeated",
+    "picture_order",
+    "cameras",
+    "colors",
+    "same_pictures",
+)
+"""Those that look at pictures."""
 
 
 class Unreadable(Exception):

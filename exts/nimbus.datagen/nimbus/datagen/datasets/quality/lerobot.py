@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.datasets.convert.meta_files import INFO, read_info
-from nimbus.datagen.datasets.quality.checksums import check_sums
+from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
+from nimbus.datagen.datasets.convert.meta_files import INFO, MOST_FRAMES, read_info, split_range
+from nimbus.datagen.datasets.convert.read_v30 import episode_tables, read_episodes
+from nimbus.datagen.datasets.export.publication import NAME, read_manifest
 from nimbus.datagen.datasets.quality.finding import Unreadable, fail
-from nimbus.datagen.datasets.quality.tables import column, read_rows, read_table, wordings_of
+from nimbus.datagen.datasets.quality.native import check_certificates
+from nimbus.datagen.datasets.quality.tables import check_columns, column, numbers, read_rows, read_table, wordings_of
 from nimbus.datagen.datasets.quality.video import VideoPictures
 from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.files.bounded import read_plain
 from nimbus.datagen.store.dataset_paths import DatasetPaths, files_under, fill_template
 
 _NO_NUMBERS = ("video", "image", "string")
+_ROW_KINDS = dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "whole") | {"timestamp": "time"}
 _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "data_path")
+
+
+def check_sums(folder: Path) -> Iterator[Diagnostic]:
+    """Every file that is missing or changed since Nimbus exported it; none where somebody else wrote the dataset."""
+    if not (folder / NAME).exists():
+        return
+    try:
+        manifest = read_manifest(folder)
+    except InputError as error:
+        yield fail("checksums", NAME, error.what)
+        return
+    for name, (size, digest) in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            yield fail("checksums", name, "missing")
+        elif path.stat().st_size != size or _sum(path) != digest:
+            yield fail("checksums", name, "changed since it was exported")
+    if "task" in manifest.origin:  # an export: its episodes are those of a dataset of Nimbus
+        yield from check_certificates(folder)
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class LeRobotView:
@@ -43,6 +72,8 @@ class LeRobotView:
         self.stats: dict[str, dict[str, Any]] = self._read(self._read_stats, {})
         self._stats_of: dict[int, dict[str, Any]] = self._read(self._read_episode_stats, {})
         self.splits = dict(self._read_splits())
+        records = {"checksums": NAME, "certificates": CERTIFICATES}
+        self.proofs = tuple(name for name, file in records.items() if (folder / file).is_file())
         self._table = lru_cache(maxsize=2)(read_table)
 
     def structure(self) -> Iterator[Diagnostic]:
@@ -88,13 +119,14 @@ class LeRobotView:
         number = row["episode_index"]
         path = self._path(fill_template(self._info["data_path"], **self._place(row, "data")))
         table = self._table(path)
+        check_columns(table, _ROW_KINDS)
         mine = column(table, "episode_index") == number
         declared = [name for name, told in self._info["features"].items() if told.get("dtype") not in _NO_NUMBERS]
         if lacking := [name for name in declared if name not in table.column_names]:
             raise Unreadable(
                 f"episode {number}", f"its table has no column {lacking[0]}, which meta/info.json declares"
             )
-        columns = {name: column(table, name)[mine] for name in declared}
+        columns = {name: (numbers if self._is_number(name) else column)(table, name)[mine] for name in declared}
         images = {key.removeprefix("observation.images."): self._video(row, key) for key in self.cameras}
         return EpisodeView(
             number=number,
@@ -106,9 +138,12 @@ class LeRobotView:
             plan=_plan_of(row),
         )
 
+    def _is_number(self, name: str) -> bool:
+        return self._info["features"][name].get("dtype", "").startswith(("float", "int", "uint", "bool"))
+
     def _video(self, row: dict[str, Any], key: str) -> VideoPictures:
         name = fill_template(self._info["video_path"], **self._place(row, f"videos/{key}"), video_key=key)
-        begin = float(row.get(f"videos/{key}/from_timestamp", 0.0))
+        begin = float(row.get(f"videos/{key}/from_timestamp") or 0.0)
         return VideoPictures(
             self._path(name), name, begin=begin, length=row["length"], fps=self.fps, alone=not self._is_v3
         )
@@ -131,7 +166,10 @@ class LeRobotView:
 
     def _place(self, row: dict[str, Any], kind: str) -> dict[str, int]:
         if self._is_v3:
-            return {name: row[f"{kind}/{name}"] for name in ("chunk_index", "file_index")}
+            place = {name: row[f"{kind}/{name}"] for name in ("chunk_index", "file_index")}
+            if not all(isinstance(number, int) for number in place.values()):
+                raise Unreadable("meta/episodes", f"row {row['episode_index']} has no {kind}/file_index")
+            return place
         number = row["episode_index"]
         return {"episode_index": number, "episode_chunk": number // int(self._info.get("chunks_size") or 1000)}
 
@@ -145,10 +183,13 @@ class LeRobotView:
     def _read_episodes(self) -> list[dict[str, Any]]:
         if not self._is_v3:
             return self._complete(read_rows(self._folder / "meta/episodes.jsonl"))
-        paths = sorted((self._folder / "meta/episodes").rglob("*.parquet"))
-        if not paths:
+        names = episode_tables(self._folder)
+        if not names:
             raise Unreadable("meta/episodes", "no table of episodes")
-        tables = [read_table(path) for path in paths]
+        try:
+            tables = [read_episodes(self._folder, name) for name in names]
+        except InputError as error:
+            raise Unreadable("meta/episodes", error.what) from None
         return self._complete([row for table in tables for row in table.to_pylist()])
 
     def _complete(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,6 +197,9 @@ class LeRobotView:
         for number, row in enumerate(rows):
             if lacking := [name for name in needed if not isinstance(row.get(name), int)]:
                 raise Unreadable("meta/episodes", f"row {number} has no {lacking[0]}")
+            if not (0 <= row["length"] <= MOST_FRAMES and 0 <= row["episode_index"] <= MOST_FRAMES):
+                what = f"row {number} is episode {row['episode_index']} of {row['length']} frames"
+                raise Unreadable("meta/episodes", what)
         return rows
 
     def _read_wordings(self) -> dict[int, Any]:
@@ -177,16 +221,15 @@ class LeRobotView:
 
     def _read_splits(self) -> Iterator[tuple[str, range]]:
         for name, text in (self._info.get("splits") or {}).items():
-            ends = str(text).split(":")
-            if len(ends) == 2 and all(end.isdecimal() for end in ends):
-                yield name, range(int(ends[0]), int(ends[1]))
+            if (split := split_range(text)) is not None:
+                yield name, split
 
     def _read_stats(self) -> dict[str, Any]:
         path = self._folder / "meta/stats.json"
         try:
-            stats = json.loads(path.read_text()) if path.exists() else {}
-        except (OSError, ValueError) as error:
-            raise Unreadable("meta/stats.json", f"cannot be read: {error}") from None
+            stats = read_plain(path) if path.exists() else {}
+        except InputError as error:
+            raise Unreadable("meta/stats.json", error.what) from None
         if not isinstance(stats, dict) or not all(isinstance(told, dict) for told in stats.values()):
             raise Unreadable("meta/stats.json", "no object of a feature's statistics each")
         return stats

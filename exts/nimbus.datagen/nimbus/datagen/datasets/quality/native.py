@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.quality.certificate_checks import check_certificates
-from nimbus.datagen.datasets.quality.finding import Unreadable, fail
+from nimbus.datagen.datasets.certificates.record import FILE_NAME, read_certificates, summary_of
+from nimbus.datagen.datasets.certificates.subject import certificates_of
+from nimbus.datagen.datasets.quality.finding import Unreadable, fail, warn
 from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.errors import Diagnostic, InputError
@@ -27,6 +28,24 @@ _COLUMNS = {
 }
 _BLOCK = 32
 """Pictures in memory at once."""
+
+
+def check_certificates(folder: Path) -> Iterator[Diagnostic]:
+    """What is wrong with the certificates of a dataset or an export; nothing where it has none."""
+    try:
+        if not read_certificates(folder):
+            return
+        found = certificates_of(folder)
+    except InputError as error:
+        yield fail("certificates", FILE_NAME, error.what)
+        return
+    if not found:
+        yield warn("certificates", FILE_NAME, "of other episodes: give 'nimbus certify' again")
+        return
+    for one in found.certificates:
+        if one.holds is False:
+            told = one.problems[0] if one.problems else summary_of(one)
+            yield fail("certificates", one.name, f"is broken: {told}")
 
 
 class NativeView:
@@ -47,6 +66,7 @@ class NativeView:
         self.wordings: dict[int, Any] = {}
         self.splits: dict[str, range] = {}
         self.stats: dict[str, dict[str, Any]] = {}
+        self.proofs = ("certificates",) if (folder / FILE_NAME).is_file() else ()
         ledger = Ledger(folder, read_only=True)
         try:
             self._stored = ledger.stored()

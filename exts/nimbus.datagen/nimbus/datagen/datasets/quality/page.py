@@ -83,7 +83,7 @@ def _check_rows(found: Examination) -> Iterator[CheckRow]:
     for name, meaning in CHECKS.items():
         texts = [f"{counts[name, level]} {level.value}" for level in Severity if counts[name, level]]
         level = "fail" if counts[name, Severity.FAIL] else "warn" if texts else "ok"
-        yield CheckRow(name, meaning, level, ", ".join(texts) or "nothing")
+        yield CheckRow(name, meaning, level, ", ".join(texts) or found.unchecked.get(name, "nothing"))
 
 
 def _histogram(values: Iterable[float]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,49 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular, parse_plain, read_text
+
+_ROWS_BYTES = 1 << 31
+"""[bytes] Largest file of rows of JSON: statistics of 100,000 episodes have some hundred MB."""
+_VALUES, _VALUES_BY_BYTE = 10_000_000, 64
+_UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
+"""Values, and bytes unpacked, that a table may declare whatever its size, and for each of its bytes."""
+_LARGEST = 2**53
+_LATEST = 1e9
+"""[s] Of a time in a file; thirty years."""
 
 
-def read_table(path: Path) -> Any:
-    """A parquet file.
+def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
+    """A parquet file, or some of its columns.
 
     Raises:
-        Unreadable: It is missing or damaged.
+        Unreadable: It is missing or damaged, declares more than it can hold, or has a column twice.
     """
-    _refuse_what_is_no_file(path)
     try:
+        size = check_regular(path)
         # A dataset's folders may be named like partitions; only this file is wanted.
-        return pq.ParquetFile(path, pre_buffer=False).read(use_threads=False)
+        file = pq.ParquetFile(path, pre_buffer=False)
+        _check_declared(file.metadata, size)
+        names = file.schema_arrow.names
+        if twice := next((name for place, name in enumerate(names) if name in names[:place]), ""):
+            raise pa.ArrowInvalid(f"column {twice} is there twice")
+        return file.read(columns=None if columns is None else list(columns), use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise Unreadable(_short(path), f"cannot be read: {error}") from None
+    except InputError as error:
+        raise Unreadable(_short(path), error.what) from None
+
+
+def _check_declared(metadata: Any, size: int) -> None:
+    """Refuse a table whose repeated values would fill the memory."""
+    values = unpacked = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            values += max(chunk.num_values, group.num_rows)
+            unpacked += chunk.total_uncompressed_size
+    if values > _VALUES + _VALUES_BY_BYTE * size or unpacked > _UNPACKED + _UNPACKED_BY_BYTE * size:
+        raise pa.ArrowInvalid(f"declares {values} values of {unpacked} bytes, in {size} bytes")
 
 
 def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
@@ -34,7 +62,7 @@ def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
 
     Args:
         table: An Arrow table.
-        wanted: ``whole`` (numbers), ``time`` (finite numbers) or ``texts`` (a list of them), by name.
+        wanted: ``whole`` (numbers from 0), ``time`` (finite numbers), ``text`` or ``texts`` (a list of them), by name.
 
     Raises:
         Unreadable: There is one.
@@ -45,8 +73,12 @@ def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
             raise Unreadable(name, f"column {name} holds {values.type}, expected {_WORDS[kind]}")
         if values.null_count:
             raise Unreadable(name, f"column {name} has rows without a value")
-        if kind == "time" and not np.isfinite(values.to_numpy()).all():
-            raise Unreadable(name, f"column {name} has values that are no numbers")
+        if kind == "time" and not (np.abs(values.to_numpy()) <= _LATEST).all():
+            raise Unreadable(name, f"column {name} has values that are no times")
+        if kind == "whole" and len(values):
+            low, high = values.to_numpy().min(), values.to_numpy().max()
+            if low < 0 or high > _LARGEST:
+                raise Unreadable(name, f"column {name} holds {low if low < 0 else high}")
 
 
 def _is_list_of_texts(kind: Any) -> bool:
@@ -58,9 +90,10 @@ def _is_list_of_texts(kind: Any) -> bool:
 _TYPES = {
     "whole": pa.types.is_integer,
     "time": lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind),
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
     "texts": _is_list_of_texts,
 }
-_WORDS = {"whole": "whole numbers", "time": "numbers", "texts": "lists of texts"}
+_WORDS = {"whole": "whole numbers", "time": "numbers", "text": "texts", "texts": "lists of texts"}
 
 
 def column(table: Any, name: str) -> NDArray[Any]:
@@ -74,10 +107,25 @@ def column(table: Any, name: str) -> NDArray[Any]:
     values = table.column(name).combine_chunks()
     if not (pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type)):
         return values.to_numpy(zero_copy_only=False)
-    flat = values.flatten().to_numpy(zero_copy_only=False)
-    if len(values) and len(flat) % len(values):
+    inner = values
+    while pa.types.is_list(inner.type) or pa.types.is_fixed_size_list(inner.type):
+        inner = inner.flatten()
+    flat = inner.to_numpy(zero_copy_only=False)
+    if len(values) and (not len(flat) or len(flat) % len(values)):
         raise Unreadable(name, "rows differ in size")
     return flat.reshape(len(values), -1)
+
+
+def numbers(table: Any, name: str) -> NDArray[Any]:
+    """A column of numbers as (T,) or (T, D).
+
+    Raises:
+        Unreadable: There is none of that name, its rows differ in size, or it holds something else.
+    """
+    values = column(table, name)
+    if values.dtype.kind not in "fiub":
+        raise Unreadable(name, f"column {name} holds {table.column(name).type}, expected numbers")
+    return values
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -86,11 +134,10 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     Raises:
         Unreadable: It is missing or damaged.
     """
-    _refuse_what_is_no_file(path)
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise Unreadable(_short(path), f"cannot be read: {error}") from None
+        rows = [parse_plain(line, where="") for line in read_text(path, limit=_ROWS_BYTES).splitlines()]
+    except InputError as error:
+        raise Unreadable(_short(path), error.what) from None
     if odd := next((number for number, row in enumerate(rows, start=1) if not isinstance(row, dict)), 0):
         raise Unreadable(_short(path), f"line {odd} is no object")
     return rows
@@ -103,17 +150,21 @@ def wordings_of(path: Path) -> dict[int, Any]:
         Unreadable: It is missing or damaged.
     """
     table = read_table(path)
-    told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    names = [name for name in told.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
-    numbers = column(table, "task_index").tolist()
-    texts = table.column(names[0]).to_pylist() if names else list(range(len(numbers)))
-    return dict(zip(numbers, texts, strict=True))
+    check_columns(table, {"task_index": "whole"})
+    indices = column(table, "task_index").tolist()
+    names = [name for name in _index_columns(table) if isinstance(name, str) and name in table.column_names]
+    texts = table.column(names[0]).to_pylist() if names else list(range(len(indices)))
+    return dict(zip(indices, texts, strict=True))
 
 
-def _refuse_what_is_no_file(path: Path) -> None:
-    """A pipe would be waited for."""
-    if path.exists() and not path.is_file():
-        raise Unreadable(_short(path), "cannot be read: it is no file")
+def _index_columns(table: Any) -> list[Any]:
+    note = (table.schema.metadata or {}).get(b"pandas", b"{}").decode(errors="replace")
+    try:
+        told = parse_plain(note, where="")
+    except InputError as error:
+        raise Unreadable("meta/tasks.parquet", f"its note of pandas {error.what}") from None
+    names = told.get("index_columns") if isinstance(told, dict) else None
+    return names if isinstance(names, list) else []
 
 
 def _short(path: Path) -> str:

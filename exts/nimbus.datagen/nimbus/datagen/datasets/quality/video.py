@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
 
 _LATE = 1e-4
 """[s] by which a frame may miss its time."""
@@ -72,13 +74,19 @@ class VideoPictures:
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, Any]]:
         import av
+        from av.error import FFmpegError
 
         try:
+            check_regular(self._path)
             with av.open(str(self._path), format="mp4") as container:
                 stream = container.streams.video[0]
+                if stream.codec_context is None:
+                    raise ValueError("no decoder for its pictures")
                 stream.codec_context.thread_count = 1
                 yield container, stream
         except IndexError as error:
             raise Unreadable(self._name, "cannot be read: no video in it") from error
-        except (OSError, ValueError) as error:
+        except InputError as error:
+            raise Unreadable(self._name, error.what) from error
+        except (OSError, ValueError, FFmpegError) as error:
             raise Unreadable(self._name, f"cannot be read: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -91,6 +91,11 @@ class View(Protocol):
     @property
     def stats(self) -> Mapping[str, Mapping[str, Any]]:
         """Statistics by feature as stored; empty where there are none."""
+        ...
+
+    @property
+    def proofs(self) -> Collection[str]:
+        """Names of the checks whose record the dataset carries: ``checksums``, ``certificates``."""
         ...
 
     def structure(self) -> Iterator[Diagnostic]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.training.frames import IMAGES
-from nimbus.datagen.datasets.training.recent import Recent
+from nimbus.datagen.datasets.convert.meta_files import INFO, read_info
+from nimbus.datagen.datasets.convert.read_v30 import episode_tables, read_episodes
+from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.datasets.quality.tables import numbers, read_table
+from nimbus.datagen.datasets.training.frames import IMAGES, Recent
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths, fill_template
 from nimbus.datagen.store.episode_file.decode import VideoReader
@@ -41,17 +42,23 @@ class LeRobotFrames:
         self._arrays: dict[str, NDArray[Any]] = {}
         self._info = self._read_info()
         features: dict[str, Any] = self._info["features"]
-        self._videos = {name.removeprefix(IMAGES): name for name, f in features.items() if f["dtype"] == "video"}
+        self._videos = {name.removeprefix(IMAGES): name for name, f in features.items() if f.get("dtype") == "video"}
         self.fps = int(self._info["fps"])
         self.cameras = tuple(sorted(self._videos))
         self.columns = tuple(
-            name for name, f in features.items() if f["dtype"].startswith(("float", "int")) and name not in _AUTOMATIC
+            name
+            for name, f in features.items()
+            if f.get("dtype", "").startswith(("float", "int")) and name not in _AUTOMATIC
         )
-        tables = [self._parquet(path) for path in sorted((folder / "meta/episodes").rglob("*.parquet"))]
+        tables = [read_episodes(folder, name) for name in episode_tables(folder)]
         if not tables:
             raise InputError("has no table of episodes", where=str(folder / "meta/episodes"), instead=_MEND)
         wanted = [name for name in tables[0].column_names if not name.startswith("stats/")]
-        self._episodes: Any = pa.concat_tables([table.select(wanted) for table in tables])
+        try:
+            self._episodes: Any = pa.concat_tables([table.select(wanted) for table in tables])
+        except (KeyError, pa.ArrowException):
+            what = "its tables of episodes have other columns than the first"
+            raise InputError(what, where=str(folder), instead=_MEND) from None
         self.lengths = self._column("length").astype(np.int64)
         if not np.array_equal(self._column("episode_index"), np.arange(len(self.lengths))):
             what = "row i of its table of episodes is not episode i"
@@ -82,7 +89,7 @@ class LeRobotFrames:
 
     def task(self, episode: int) -> str:
         """What the robot is told."""
-        return self._episodes.column("tasks")[episode].as_py()[0]
+        return next(iter(self._column("tasks")[episode]), "")
 
     def facts(self) -> dict[str, NDArray[Any]]:
         """Columns with a value an episode."""
@@ -94,16 +101,10 @@ class LeRobotFrames:
         self._open.close()
 
     def _read_info(self) -> dict[str, Any]:
-        path = self._folder / "meta/info.json"
-        try:
-            info = json.loads(path.read_text(encoding="utf-8"))
-            version, _ = info["codebase_version"], info["features"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            what = f"not a LeRobot description: {error!r}".split("\n")[0]
-            raise InputError(what, where=str(path), instead=_MEND) from None
-        if version != "v3.0":
-            instead = "write it anew with 'nimbus convert'"
-            raise InputError(f"is LeRobot {version}, this reads v3.0", where=str(path), instead=instead)
+        info = read_info(self._folder)
+        if (version := info["codebase_version"]) != "v3.0":
+            what, instead = f"is LeRobot {version}, this reads v3.0", "write it anew with 'nimbus convert'"
+            raise InputError(what, where=str(self._folder / INFO), instead=instead)
         return info
 
     def _column(self, name: str) -> NDArray[Any]:
@@ -128,20 +129,10 @@ class LeRobotFrames:
         return fill_template(self._info["data_path"], chunk_index=file[0], file_index=file[1])
 
     def _read_table(self, file: tuple[int, int]) -> dict[str, NDArray[np.float32]]:
-        table = self._parquet(self._inside.path(self._data_file(file)), columns=list(self.columns))
-        return {column: _rows(table.column(column)) for column in self.columns}
-
-    def _parquet(self, path: Path, *, columns: list[str] | None = None) -> Any:
+        path = self._inside.path(self._data_file(file))
         try:
-            return pq.read_table(path, columns=columns)
-        except (OSError, pa.ArrowException) as error:
-            what = f"cannot be read: {error}".split("\n")[0]
-            raise InputError(what, where=str(path), instead=_MEND) from None
-
-
-def _rows(column: Any) -> NDArray[np.float32]:
-    """(T, D) rows of a column of vectors, or of numbers."""
-    values = flat = column.combine_chunks()
-    while pa.types.is_list(flat.type) or pa.types.is_fixed_size_list(flat.type):
-        flat = flat.flatten()
-    return flat.to_numpy(zero_copy_only=False).reshape(len(values), -1).astype(np.float32, copy=False)
+            table = read_table(path, columns=self.columns)
+            rows = {name: numbers(table, name) for name in self.columns}
+        except Unreadable as error:
+            raise InputError(error.what, where=str(path), instead=_MEND) from None
+        return {name: values.reshape(len(values), -1).astype(np.float32, copy=False) for name, values in rows.items()}

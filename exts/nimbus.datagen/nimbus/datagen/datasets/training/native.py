@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.source import Signals, open_source, read_signals
-from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY
-from nimbus.datagen.datasets.training.recent import Recent
+from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")

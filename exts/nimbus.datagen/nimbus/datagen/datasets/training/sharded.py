@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.source import Signals, Source, read_signals
 from nimbus.datagen.datasets.export.tar_shards import FORMAT, MANIFEST, SHARD
+from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.datasets.quality.tables import check_columns, read_table
+from nimbus.datagen.datasets.training.frames import Recent
 from nimbus.datagen.datasets.training.native import COLUMNS, FACTS, by_name
-from nimbus.datagen.datasets.training.recent import Recent
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.bounded import Pixels, as_typed, check_regular, parse_plain
 from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _KEPT = 256
 """Episodes whose signals stay in memory."""
+_BLOCK = 1 << 20
+
+
+_COLUMNS: dict[str, str] = {name: "whole" for name in ("shard", "length", "hdf5/offset", "hdf5/bytes")}
+_COLUMNS |= {name: "text" for name in ("episode_id", "instruction", "content_sha256", "hdf5/sha256")}
+"""Columns of every manifest, and of what they are."""
+_AGAIN = "restore it from a copy, or export again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SourceNote:
+    """Dataset that shards were made of."""
+
+    task: str
+    robot: str
+    fps: Annotated[int, Meta(ge=1, le=100_000)]
+    cameras: dict[str, tuple[Pixels, Pixels]]
+    joint_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ManifestNote:
+    """Note of a manifest, beside its columns."""
+
+    format: str
+    source: Any = None
 
 
 class ShardManifest:
@@ -39,24 +73,43 @@ class ShardManifest:
         self.folder = folder = Path(folder)
         path = folder / MANIFEST
         try:
-            names = pq.read_schema(path).names
-            if lost := next((name for name, *_ in where or () if name not in names), None):
-                raise InputError(f"no column '{lost}'", where=f"where of {path}", instead=suggest(lost, names))
-            self.table: Any = pq.read_table(path, filters=where)
-            told = json.loads((self.table.schema.metadata or {})[b"nimbus"])
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            what = f"not a manifest of shards: {error}".split("\n")[0]
-            raise InputError(what, where=str(path), instead="restore it from a copy, or export again") from None
-        if told.get("format") != FORMAT:
-            what = f"format {told.get('format')}, this Nimbus reads {FORMAT}"
+            self.table: Any = read_table(path)
+            names = self.table.column_names
+            if lacking := next((name for name in _COLUMNS if name not in names), None):
+                raise Unreadable(lacking, f"no column {lacking}")
+            check_columns(self.table, _COLUMNS)
+            for name in self.videos:  # a failed attempt has none
+                kinds = {
+                    f"video/{name}/offset": "whole",
+                    f"video/{name}/bytes": "whole",
+                    f"video/{name}/sha256": "text",
+                }
+                if lacking := next((column for column in kinds if column not in names), None):
+                    raise Unreadable(lacking, f"no column {lacking}")
+                check_columns(self.table.select(list(kinds)).drop_null(), kinds)
+        except Unreadable as error:
+            raise InputError(f"not a manifest of shards: {error.what}", where=str(path), instead=_AGAIN) from None
+        if lost := next((name for name, *_ in where or () if name not in names), None):
+            raise InputError(f"no column '{lost}'", where=f"where of {path}", instead=suggest(lost, names))
+        note = (self.table.schema.metadata or {}).get(b"nimbus", b"{}").decode(errors="replace")
+        told = as_typed(_ManifestNote, parse_plain(note, where=str(path)), where=str(path))
+        if told.format != FORMAT:
+            what = f"format {told.format}, this Nimbus reads {FORMAT}"
             raise InputError(what, where=str(path), instead="use the Nimbus that wrote it")
-        self.source: dict[str, Any] = told["source"]
+        self.source = as_typed(_SourceNote, told.source, where=str(path))
+        if where:
+            try:
+                self.table = self.table.filter(pq.filters_to_expression(where))
+            except (pa.ArrowException, ValueError, TypeError) as error:
+                raise InputError(f"cannot be compared: {error}".split("\n")[0], where=f"where of {path}") from None
 
     def __len__(self) -> int:
         return self.table.num_rows
 
     def column(self, name: str) -> NDArray[Any]:
         """Read a column (R,), a value for each row of the table [unit of the column]."""
+        if name not in self.table.column_names:
+            raise InputError(f"no column {name}", where=str(self.folder / MANIFEST), instead=_AGAIN)
         return self.table.column(name).to_numpy()
 
     def span(self, row: int, part: str) -> ByteRange:
@@ -64,8 +117,11 @@ class ShardManifest:
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
         path = self.folder / SHARD.format(number=number)
-        if not path.is_file():
-            raise InputError("no such file", where=str(path), instead="restore it from a copy, or export again")
+        if not path.exists():
+            raise InputError("no such file", where=str(path), instead=_AGAIN)
+        if offset + size > check_regular(path):
+            what = f"{name}: bytes {offset} to {offset + size} are told, it has {path.stat().st_size}"
+            raise InputError(what, where=str(path), instead=_AGAIN)
         return ByteRange(path=path, offset=offset, byte_count=size, name=f"{name}/{part}")
 
     @property
@@ -100,11 +156,7 @@ class ShardFrames:
 
     def __init__(self, folder: Path, *, open_files: int = 16, where: list[tuple[str, str, Any]] | None = None) -> None:
         self.manifest = ShardManifest(folder, where=where)
-        told = self.manifest.source
-        cameras = {name: tuple(size) for name, size in told["cameras"].items()}
-        names = {name: tuple(told[name]) for name in ("joint_names", "action_names")}
-        values = {name: told[name] for name in ("task", "robot", "fps")}
-        self._source = Source(folder=folder, cameras=cameras, items=(), **names, **values)
+        self._source = Source(folder=folder, items=(), **vars(self.manifest.source))
         self._open: Recent[EpisodeFile] = Recent(open_files)
         self._signals = lru_cache(_KEPT)(self._read)
         self.fps = self._source.fps
@@ -136,3 +188,48 @@ class ShardFrames:
 
     def _file(self, episode: int) -> EpisodeFile:
         return self._open.get(episode, lambda: self.manifest.open(episode))
+
+
+def check_shards(manifest: ShardManifest) -> Iterator[str]:
+    """What is not as it was written, one line each."""
+    shards = {SHARD.format(number=int(number)) for number in manifest.column("shard")}
+    for path in sorted((manifest.folder / "shards").glob("*")):
+        name = path.relative_to(manifest.folder).as_posix()
+        if name not in shards:
+            yield f"{name}: the manifest does not know it"
+    gone = {name for name in shards if not (manifest.folder / name).is_file()}
+    yield from (f"{name}: missing" for name in sorted(gone))
+    for row in range(len(manifest)):
+        if SHARD.format(number=int(manifest.column("shard")[row])) not in gone:
+            yield from _check_episode(manifest, row)
+
+
+def _check_episode(manifest: ShardManifest, row: int) -> Iterator[str]:
+    whole = True
+    for part in ("hdf5", *(f"video/{camera}" for camera in manifest.videos_of(row))):
+        span = manifest.span(row, part)
+        if _sum(span) != manifest.column(f"{part}/sha256")[row]:
+            whole = False
+            yield f"{_name(manifest.folder, span)}: differs from what was written (sha256)"
+    if not whole:
+        return
+    try:
+        with manifest.open(row) as episode:
+            found, length = content_hash(episode).hexdigest(), episode.step_count
+    except InputError as error:
+        yield error.what
+        return
+    if (found, length) != (manifest.column("content_sha256")[row], manifest.column("length")[row]):
+        yield f"{_name(manifest.folder, manifest.span(row, 'hdf5'))}: holds another episode than the manifest says"
+
+
+def _name(folder: Path, span: ByteRange) -> str:
+    return f"{span.path.relative_to(folder).as_posix()}: {span.name}"
+
+
+def _sum(span: ByteRange) -> str:
+    digest = hashlib.sha256()
+    with span.open() as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

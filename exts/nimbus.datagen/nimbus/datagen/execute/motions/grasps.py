@@ -1,19 +1,45 @@
-"""Grasp axes of an object's variant, sampled once: they depend on its shape and nothing else."""
+"""Grasps of objects: axes of a variant, sampled once; with a leaning or level hand; beside a hand that holds it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
+from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes, rank_grasps
 from nimbus.datagen.random_streams import generator
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
     from nimbus.datagen.episode.layout import PlacedObject
+    from nimbus.datagen.plan.grasp import GraspAxes
+    from nimbus.datagen.tasks.workcell_interface import Workcell
 
 _THINNEST_WALL = 0.002
 """[m] Of a container that is held by its wall."""
+_TURNS = (0.6, -0.6, 0.9, -0.9, 1.2, -1.2, 1.4, -1.4, 1.57, -1.57)
+"""[rad] Turns of the hand from straight down that are looked at."""
+_CLEAR = 0.015
+"""[m] The arm behind the hand stays so far from everything, since a level hand is low."""
+_THICK = 0.018
+"""[m] What is thinner is a wall or a handle."""
+_ROUND_THE_AXIS = np.arange(24) * (2 * np.pi / 24)
+"""Ways to come to an axis [rad]."""
+_APART = 0.03
+"""[m] Between the middles of the pads of the two hands at least."""
+_FAR = 0.07
+"""[m] Further apart is no better."""
+_LEAST_ANGLE = np.cos(np.radians(35))
+"""Two hands that come from nearly the same side would touch."""
+_PUTS_DOWN = np.cos(np.radians(62))
+"""The object can be put down later: at rest, the hand would come so far from above."""
+_ABOVE_TABLE = 0.003
+"""[m] Then, the finger tips stay so far above what it is put on."""
+_NEAR = 0.03
+"""[m] What is so near to the tool's x-z plane can touch the palm."""
 
 
 def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
@@ -37,3 +63,125 @@ def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, sca
         min_width=_THINNEST_WALL,
         open_inside=True,
     )
+
+
+def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
+    """Ways to grasp an object from the side where it is now, with an arm that has room, best first.
+
+    Args:
+        cell: The scene.
+        name: The object.
+        least_tilt: Of the hand from straight down [rad].
+        limit: Grasps that are looked at.
+    """
+    item = cell.objects[name]
+    ranked = rank_grasps(
+        _axes_around(item.library, item.kind, item.variant, item.scale, cell.robot.gripper.shape),
+        cell.pose(name),
+        table_height=cell.lowest_point(name),
+        max_tilt=1.58,
+        limit=limit,
+        turns=[turn for turn in _TURNS if abs(turn) >= least_tilt],
+    )
+    leaning = [grasp for grasp in ranked if -grasp.world_T_tool[2, 2] <= np.cos(least_tilt)]
+    return [grasp for grasp in leaning if _has_room(cell, grasp)]
+
+
+def _has_room(cell: Workcell, grasp: Grasp) -> bool:
+    """Whether the arm gets there with its links clear of everything; the gripper is looked at when it is planned."""
+    scene = cell.scene
+    q = scene.arm.solve(grasp.world_T_tool, cell.arm_command)
+    if q is None:
+        return False
+    with scene.nearer(_CLEAR):
+        return all(scene.gripper_bodies.intersection(pair) for pair in scene.contacts(q))
+
+
+@lru_cache(maxsize=128)
+def _axes_around(library: str, kind: str, variant: int, scale: float, gripper: GripperShape) -> GraspAxes:
+    """Axes through the whole body, hollow or not."""
+    model = open_library(library).model(kind, variant, scale)
+    rng = generator(0, "side grasps", kind, variant)
+    return find_axes(
+        model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass, min_width=_THICK
+    )
+
+
+def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limit: int = 24) -> list[FloatArray]:
+    """Tool poses (4, 4) in which the receiver can take an object out of the giver's hand, best first.
+
+    Args:
+        giver: The arm that holds it.
+        receiver: The arm that is to take it.
+        name: The object.
+        limit: Poses to return at most.
+    """
+    axes = grasp_axes(receiver.objects[name], receiver.robot.gripper.shape)
+    frames, origins, score = _hands(axes, receiver.pose(name))
+    hand = giver.tool_pose()
+    apart = np.linalg.norm(origins - hand[:3, 3], axis=1)
+    same_side = frames[:, :, 2] @ hand[:3, 2]
+    away: FloatArray = receiver.pose(name)[:3, 3] - receiver.pose(receiver.base_link())[:3, 3]
+    away /= np.linalg.norm(away)
+    keep = (apart > _APART) & (same_side < _LEAST_ANGLE)
+    from_above = _from_above(receiver, axes, name, frames, origins)
+    keep &= from_above > _PUTS_DOWN
+    keep &= _depths(axes.vertices, receiver.pose(name), frames, origins) <= axes.gripper.finger_depth
+    score = score + np.minimum(apart, _FAR) / _FAR + 0.5 * (frames[:, :, 2] @ away) - 0.3 * same_side
+    score = score - 0.3 * np.maximum(frames[:, 2, 2], 0.0) + 0.5 * from_above
+    found: list[FloatArray] = []
+    for index in np.flatnonzero(keep)[np.argsort(-score[keep], kind="stable")]:
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = frames[index], origins[index]
+        if not any(_alike(pose, other) for other in found):
+            found.append(pose)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _hands(axes: GraspAxes, world: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Tool frames (C, 3, 3), origins (C, 3) and how well the pads face the surface, for every way to every axis."""
+    closing = axes.directions @ world[:3, :3].T
+    middles = axes.middles @ world[:3, :3].T + world[:3, 3]
+    any_axis = np.where(np.abs(closing[:, :1]) < 0.7, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
+    first = np.cross(closing, any_axis)
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    second = np.cross(closing, first)
+    approach = np.cos(_ROUND_THE_AXIS)[:, None, None] * first + np.sin(_ROUND_THE_AXIS)[:, None, None] * second
+    shape = (len(_ROUND_THE_AXIS), *closing.shape)
+    y = np.broadcast_to(closing, shape).reshape(-1, 3)
+    z = approach.reshape(-1, 3)
+    frames: FloatArray = np.stack([np.cross(y, z), y, z], axis=2).astype(float)
+    origins = np.broadcast_to(middles, shape).reshape(-1, 3)
+    return frames, origins, np.tile(axes.alignments, len(_ROUND_THE_AXIS))
+
+
+def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, origins: FloatArray) -> FloatArray:
+    """(C,) how much each approach would point down, were the object at rest: in the best of its rest poses.
+
+    A rest pose in which the open fingers would be in the table does not count.
+    """
+    world_T_object, gripper = cell.pose(name), axes.gripper
+    turned = world_T_object[:3, :3].T @ frames
+    places = (origins - world_T_object[:3, 3]) @ world_T_object[:3, :3]
+    half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
+    best = np.full(len(frames), -1.0)
+    for rest in cell.model(name).rest_poses:
+        up = quat_to_matrix(rest.wxyz)[2]
+        rows = np.einsum("i,cij->cj", up, turned)
+        tips = places @ up - (axes.vertices @ up).min() - np.abs(rows) @ half
+        best = np.maximum(best, np.where(tips > _ABOVE_TABLE, -rows[:, 2], -1.0))
+    return best
+
+
+def _depths(vertices: FloatArray, world: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
+    """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
+    points = vertices @ world[:3, :3].T + world[:3, 3]
+    x = points @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
+    z = points @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])
+    return np.where(np.abs(x) < _NEAR, -z, 0.0).max(axis=0, initial=0.0)
+
+
+def _alike(one: FloatArray, other: FloatArray) -> bool:
+    return bool(np.abs(one[:3, 3] - other[:3, 3]).max() < 0.008 and one[:3, 2] @ other[:3, 2] > 0.95)

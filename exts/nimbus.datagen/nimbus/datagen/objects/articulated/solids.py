@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull
 
 from nimbus.datagen.arrays import FloatArray, IndexArray
+from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
 from nimbus.datagen.objects.shapes.shape import TextureRegion
 
@@ -105,7 +105,7 @@ class Solids:
 
     def hull(self, points: FloatArray, look: str, *, contact: FloatArray | None) -> None:
         """A convex solid, and what it is in contact; None: it is only seen."""
-        hull = ConvexHull(points)
+        hull = qhull(points)
         corners = points[hull.simplices]
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         inward = np.einsum("ij,ij->i", normals, hull.equations[:, :3]) < 0
@@ -135,7 +135,7 @@ class Solids:
     @property
     def volume(self) -> float:
         """Of the pieces [m³]; what overlaps counts twice."""
-        return sum(float(ConvexHull(vertices).volume) for vertices, _ in self.pieces)
+        return sum(float(qhull(vertices).volume) for vertices, _ in self.pieces)
 
 
 def join_surfaces(surfaces: Iterable[SolidSurface]) -> SolidSurface:

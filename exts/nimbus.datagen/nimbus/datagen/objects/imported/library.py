@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
-from nimbus.datagen.objects.imported.read import SUFFIXES
+from nimbus.datagen.objects.imported.read import LARGEST_FILE, SUFFIXES
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
 from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary
 from nimbus.datagen.objects.mass import mass_properties
@@ -162,6 +163,6 @@ def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetS
 def _digest(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
-        content = path.read_bytes()
+        content = read_bytes(path, limit=LARGEST_FILE)
         digest.update(f"{path.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()

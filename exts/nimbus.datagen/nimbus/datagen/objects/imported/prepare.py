@@ -15,6 +15,7 @@ from scipy.spatial import ConvexHull, KDTree
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_metres
 from nimbus.datagen.objects.imported.read import read_surface
@@ -68,9 +69,22 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
     kept = cache_folder("assets") / f"{key}.npz"
     if (known := _read(kept)) is not None:
         return known
-    made = _prepare(path, settings, said_in)
-    _keep(made, kept)
+    arguments = {"mesh": str(path), "settings": settings.model_dump_json(by_alias=True), "said_in": said_in}
+    with writing(kept.parent):
+        run_limited(f"{__name__}:prepare_into", arguments | {"target": str(kept)}, where=str(path))
+    made = _read(kept)
+    assert made is not None, kept
     return made
+
+
+def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
+    """Prepare a mesh in a process of its own, into a file of the cache.
+
+    Raises:
+        InputError: The mesh cannot be a thing.
+    """
+    path = Path(mesh)
+    _keep(_prepare(path, AssetSettings.model_validate_json(settings, strict=False), said_in), Path(target))
 
 
 def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:

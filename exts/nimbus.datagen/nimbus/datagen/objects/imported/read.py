@@ -10,11 +10,13 @@ from PIL import Image as PillowImage
 
 from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
 USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 SUFFIXES = (".obj", ".glb", ".gltf", ".stl", ".ply", *USD_SUFFIXES)
-_LARGEST_FILE = 256 * 2**20
+LARGEST_FILE = 256 * 2**20
 _MOST_FACES = 2_000_000
 _TEXTURE_SIDE = 511
 _GREY = (170, 170, 172)
@@ -26,11 +28,11 @@ def read_surface(path: Path) -> ImportedSurface:
     Raises:
         InputError: Empty, too large, not what its name says, or without a triangle.
     """
-    size = path.stat().st_size
+    size = check_regular(path)
     if not size:
         raise InputError("the file is empty", where=str(path))
-    if size > _LARGEST_FILE:
-        raise InputError(f"{size / 2**20:.0f} MiB, at most {_LARGEST_FILE / 2**20:.0f} are read", where=str(path))
+    if size > LARGEST_FILE:
+        raise InputError(f"{size / 2**20:.0f} MiB, at most {LARGEST_FILE / 2**20:.0f} are read", where=str(path))
     if path.suffix.lower() in USD_SUFFIXES:
         from nimbus.datagen.objects.imported.read_usd import read_usd
 
@@ -60,8 +62,10 @@ def _with_trimesh(path: Path) -> ImportedSurface:
             if not target.is_relative_to(path.parent.resolve()):
                 outside.append(name)  # the parser swallows what is raised here
                 raise FileNotFoundError(name)
+            check_regular(target, limit=LARGEST_FILE)
             return super().get(name)
 
+    limit_formats()
     try:
         loaded: Any = trimesh.load_scene(str(path), resolver=FolderResolver(str(path)), process=False)
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh)]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image as PillowImage
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.media.picture_files import open_picture
+from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
 _GREY = (170, 170, 172)
@@ -25,9 +26,13 @@ def read_usd(path: Path) -> ImportedSurface:
     from nimbus.datagen.objects.imported.read import join_surfaces
 
     try:
+        check_growth(path)
         stage: Any = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        what = str(error).strip().splitlines()[-1]
+        try:
+            what = str(error).strip().splitlines()[-1]
+        except UnicodeDecodeError:  # the message quotes bytes that are no text
+            what = "no text"
         raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
     for layer in stage.GetUsedLayers():
         if layer.realPath and not Path(layer.realPath.split("[")[0]).resolve().is_relative_to(path.parent.resolve()):
@@ -49,8 +54,12 @@ def _surfaces(mesh: Any, transform: FloatArray, path: Path) -> list[ImportedSurf
     )
     if points is None or not counts or not indices:
         return []
+    counts = np.asarray(counts)
+    if counts.min() < 0 or counts.sum(dtype=np.int64) > len(indices):
+        what = f"{mesh.GetPath()}: its faces have more corners than it lists"
+        raise InputError(what, where=str(path), instead="export it again")
     points = np.asarray(points, dtype=np.float64) @ transform[:3, :3] + transform[3, :3]
-    indices, places = np.asarray(indices), _fans(np.asarray(counts))
+    indices, places = np.asarray(indices), _fans(counts)
     if indices.min() < 0 or indices.max() >= len(points) or places.max(initial=-1) >= len(indices):
         raise InputError(f"{mesh.GetPath()}: a face names a point that is not there", where=str(path))
     if mesh.GetOrientationAttr().Get() == "leftHanded":
@@ -109,7 +118,7 @@ def _image(mesh: Any, path: Path) -> ImageArray | None:
     if "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
     with Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found)).GetBuffer() as content:
-        return texel_colors(PillowImage.open(BytesIO(bytes(content))))
+        return texel_colors(open_picture(BytesIO(bytes(content))))
 
 
 def _display_color(mesh: Any) -> ImageArray:

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
-from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.files.quantities import Metres, Radians
@@ -95,6 +94,8 @@ class Compound(StrictModel):
 
 
 def _transform(part: CompoundPart) -> FloatArray:
+    from scipy.spatial.transform import Rotation
+
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_euler("xyz", part.turn).as_matrix()
     pose[:3, 3] = part.at

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from nimbus.datagen.arrays import FloatArray, IndexArray
+from nimbus.datagen.geometry.hulls import qhull
 
 Piece = tuple[FloatArray, IndexArray]
 
@@ -18,7 +18,7 @@ def convex_hull(points: FloatArray) -> Piece:
     Args:
         points: (n, 3) not in one plane.
     """
-    hull = ConvexHull(points)
+    hull = qhull(points)
     faces = hull.simplices.astype(np.int64)
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
@@ -37,13 +37,13 @@ def limited_hull(points: FloatArray, *, max_vertices: int = MAX_VERTICES) -> Pie
     Returns:
         (V, 3) points [m] and (F, 3) faces, counter-clockwise from outside.
     """
-    corners = points[np.unique(ConvexHull(points).simplices)]
+    corners = points[np.unique(qhull(points).simplices)]
     if len(corners) <= max_vertices:
         return convex_hull(corners)
     axes = np.vstack([np.eye(3), -np.eye(3), [[1, 1, 1], [-1, -1, 1], [1, -1, -1], [-1, 1, -1]]])
     chosen = list(dict.fromkeys(np.argmax(corners @ axes.T, axis=0).tolist()))
     while len(chosen) < max_vertices:
-        planes = ConvexHull(corners[chosen]).equations
+        planes = qhull(corners[chosen]).equations
         outside = (corners @ planes[:, :3].T + planes[:, 3]).max(axis=1)
         chosen.append(int(np.argmax(outside)))
     return convex_hull(corners[sorted(set(chosen))])

@@ -76,7 +76,7 @@ class Lens:
             instance=instance,
             semantic=self._labels(frames.semantic),
             flow=None if frames.flow is None else self._flow(frames.flow),
-            normals=self._labels(frames.normals) if frames.normals.size else frames.normals,
+            normals=self._labels(frames.normals),
             boxes_2d=frames.boxes_2d
             if np.isnan(frames.boxes_2d).all()
             else boxes_of(instance, frames.boxes_2d.shape[1]),

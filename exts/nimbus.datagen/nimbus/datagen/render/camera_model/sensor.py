@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Sensor
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.random_streams import generator
@@ -15,6 +15,30 @@ from nimbus.datagen.textures.color import encoded, linear
 
 _BLOB = 3.0
 """[px] Size of holes in the depth."""
+
+
+def shown_poses(
+    positions: FloatArray, wxyz: FloatArray, *, rate: float, latency: float
+) -> tuple[FloatArray, FloatArray]:
+    """Body poses as they were a little before each step; before the first step everything stood still.
+
+    Args:
+        positions: (T, B, 3) [m]
+        wxyz: (T, B, 4) unit quaternions.
+        rate: Steps a second [Hz].
+        latency: [s]; at 0 the arrays themselves are given back.
+    """
+    if latency <= 0.0 or len(positions) < 2:
+        return positions, wxyz
+    late = np.maximum(np.arange(len(positions)) - latency * rate, 0.0)
+    before = np.floor(late).astype(int)
+    after = np.minimum(before + 1, len(positions) - 1)
+    share = (late - before)[:, None, None]
+    one, other = wxyz[before], wxyz[after]
+    other = np.where(np.sum(one * other, axis=-1, keepdims=True) < 0.0, -other, other)
+    turned = (1.0 - share) * one + share * other
+    turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
+    return (1.0 - share) * positions[before] + share * positions[after], turned
 
 
 class SensorModel:
@@ -39,6 +63,8 @@ class SensorModel:
         if sensor.depth_noise:
             self._depth_noise = (sensor.depth_noise * rng.standard_normal(self._shape)).astype(np.float32)
         if sensor.depth_holes:
+            from scipy import ndimage
+
             blobs = ndimage.gaussian_filter(rng.standard_normal(self._shape), _BLOB, mode="wrap")
             self._holes = blobs < np.quantile(blobs, sensor.depth_holes)
 
@@ -52,16 +78,18 @@ class SensorModel:
         sensor, depth = self._sensor, frames.depth
         rgb: NDArray[np.uint8] = frames.rgb
         if sensor.blur:
+            from scipy import ndimage
+
             rgb = np.asarray(ndimage.gaussian_filter(rgb, (0, sensor.blur, sensor.blur, 0), mode="nearest"), np.uint8)
         if sensor.exposure:
             rgb = self._curve[rgb]
         if sensor.grain:
             grain = _shifted(self._grain, (sensor.seed, "grain"), len(rgb), first_step)
             rgb = np.clip(rgb + grain, 0, 255).astype(np.uint8)
-        if sensor.depth_noise:
+        if sensor.depth_noise and len(depth):
             noise = _shifted(self._depth_noise, (sensor.depth_seed, "noise"), len(depth), first_step)
             depth = np.where(depth > 0, np.maximum(depth + noise * depth**2, 1e-3), 0).astype(np.float32)
-        if sensor.depth_holes:
+        if sensor.depth_holes and len(depth):
             lost = _shifted(self._holes, (sensor.depth_seed, "holes"), len(depth), first_step)
             depth = np.where(lost, np.float32(0.0), depth)
         return replace(frames, rgb=rgb, depth=depth)

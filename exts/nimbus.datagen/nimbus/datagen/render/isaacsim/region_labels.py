@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Labels
-from nimbus.datagen.render.labels import ROBOT, make_labels
+from nimbus.datagen.render.labels import make_labels
+from nimbus.datagen.render.render_inputs import ROBOT
 from nimbus.datagen.usd.stacked_stage import body_prim
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.usd.visual_assets import VisualAssets, asset_bounds

@@ -178,7 +178,7 @@ class RegionRenderer:
                 flow = flow_to_next(frames, body, camera, self._names, (positions, wxyz), following)
                 frames = replace(frames, flow=flow)
             lens = self._lenses.get(camera.name)
-            shown[camera.name] = lens.bend(frames) if lens else frames
+            shown[camera.name] = (lens.bend(frames) if lens else frames).only(camera.modalities)
         return shown
 
     def _place(self, bodies: FloatArray, turns: FloatArray, eyes: FloatArray, views: FloatArray) -> None:

@@ -18,8 +18,7 @@ from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import allow, tick
-from nimbus.datagen.render.camera_model.latency import shown_poses
-from nimbus.datagen.render.camera_model.sensor import SensorModel
+from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
 from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
 from nimbus.datagen.simulate.kit_app import progress_by_update
 from nimbus.datagen.stages import Planned, Rendered, Renderer

@@ -77,14 +77,15 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
 def _light_bounds(
     boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
 ):
-    """Where each box lies across the light [m]."""
+    """Where each box lies across the light, with the margin of its mesh [m]."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     found = wp.vec4(_NOTHING)
     for corner in range(boxes.eight):
         point = steps.world_R_mesh[row] * _corner(boxes, box, corner) + steps.positions[row]
         found = _widened(found, wp.dot(point, along), wp.dot(point, across))
-    bounds[step * boxes.count + box] = found
+    margin = steps.margins[row]
+    bounds[step * boxes.count + box] = found + wp.vec4(-margin[0], -margin[1], margin[0], margin[1])
 
 
 @wp.kernel
@@ -146,7 +147,7 @@ def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tupl
     Args:
         boxes: Around pieces of G meshes.
         casts: (K, G) which of them cast shadows.
-        steps: K steps; gets ``grid_corner``, ``grid_scale`` and ``cells``.
+        steps: K steps with ``margins``; gets ``bounds``, ``grid_corner``, ``grid_scale`` and ``cells``.
         axes: Unit vectors along the rows and the columns of the grid.
     """
     count, meshes = casts.shape
@@ -155,6 +156,7 @@ def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tupl
     along, across = (wp.vec3(*axis) for axis in axes)
     inputs = [boxes, meshes, steps, along, across, bounds]
     wp.launch(_light_bounds, dim=(count, boxes.count), inputs=inputs, device=device)
+    steps.bounds = bounds
     found, shown = bounds.numpy().reshape(count, -1, 2, 2), casts[:, boxes.mesh.numpy(), None]
     low = np.where(shown, found[:, :, 0], np.inf).min(axis=1)
     high = np.where(shown, found[:, :, 1], -np.inf).max(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -18,13 +18,12 @@ from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.raytracer import tone_tables
 from nimbus.datagen.render.raytracer.kernel_data import LEVELS, Boxes, DeviceScene, MaterialRow
 from nimbus.datagen.render.raytracer.mipmap import mipmap
-from nimbus.datagen.render.render_parts import ROBOT, RenderPart
+from nimbus.datagen.render.raytracer.pieces import MeshPieces, cut
+from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
 """A part of more rectangles is traced faster as a mesh."""
-_MOST_BOXES, _FACES_OF_A_BOX = 128, 16
-"""A mesh is looked for in the boxes of this many pieces, fewer when it has few faces."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
 """The room casts no shadow: the light is taken to come in through its walls."""
 
@@ -41,14 +40,14 @@ class Geometry:
     """Body of each of the G meshes, empty for what stands still."""
     boxes: Any
     """A ``Boxes``: around pieces of the meshes."""
+    mesh_of_box: NDArray[np.int64]
+    """Mesh of each of the boxes."""
     bounds: NDArray[np.float64]
     """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]"""
     casts_shadow: NDArray[np.bool_]
     """(G,)"""
     flat: NDArray[np.bool_]
     """(G,) which of them are rectangles; those are seen, and cast shadows, from their front only."""
-    mapped: NDArray[np.bool_]
-    """(G,) which of them are links of the robot."""
     rectangles: NDArray[np.float64]
     """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
     of their lengths."""
@@ -81,19 +80,12 @@ def build_geometry(
     scene.mesh_count = len(groups)
     scene.rectangle_count = int(flat.sum())
     scene.smooth = upload(np.array([not _is_flat(group) for group in groups], dtype=np.uint8), wp.uint8)
-    mapped = np.array([all(part.instance == ROBOT for part in group.parts) for group in groups]) & ~flat
-    scene.mapped = upload(mapped.astype(np.uint8), wp.uint8)
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
-    solid = [group.triangles for group in groups if group.rectangle is None]
-    starts = np.cumsum([0] + [len(triangles.corners[0]) for triangles in solid])
-    scene.vertex_count, scene.face_count = int(starts[-1]), sum(len(triangles.faces) for triangles in solid)
-    if solid:
-        scene.points = upload(np.concatenate([t.corners[0] for t in solid]), wp.vec3)
-        numbers = [t.corners[1].ravel() + start for t, start in zip(solid, starts, strict=False)]
-        scene.corners = upload(np.concatenate(numbers), wp.int32)
-        scene.vertex_mesh = upload(np.repeat(np.arange(len(groups))[-len(solid) :], np.diff(starts)), wp.int32)
+    pieces = [cut(group.triangles) for group in groups]
+    solid = [piece for piece, group in zip(pieces, groups, strict=True) if group.rectangle is None]
+    put_pieces(scene, solid, upload)
     scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
     scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
     rows = np.zeros(len(ordered), dtype=np.dtype(MaterialRow.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
@@ -110,19 +102,19 @@ def build_geometry(
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
     scene.to_srgb = upload(tone_tables.BYTE_OF_LIGHT, wp.uint8)
-    pieces = [_boxes(group.triangles) for group in groups]
-    boxes, every = Boxes(), np.concatenate(pieces)
+    boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
     boxes.count, boxes.eight = len(every), 8
-    boxes.mesh = upload(np.repeat(np.arange(len(groups)), [len(piece) for piece in pieces]), wp.int32)
+    mesh_of_box = np.repeat(np.arange(len(groups)), [len(piece.boxes) for piece in pieces])
+    boxes.mesh = upload(mesh_of_box, wp.int32)
     boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
     return Geometry(
         scene=scene,
         bodies=tuple(group.body for group in groups),
         boxes=boxes,
-        bounds=np.stack([[piece[:, 0].min(axis=0), piece[:, 1].max(axis=0)] for piece in pieces]),
+        mesh_of_box=mesh_of_box,
+        bounds=np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces]),
         casts_shadow=np.array([group.casts_shadow for group in groups]),
         flat=flat,
-        mapped=mapped,
         rectangles=_rectangle_rows(groups),
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )
@@ -137,6 +129,32 @@ class _Group:
     triangles: Triangles
     casts_shadow: bool
     rectangle: NDArray[np.float32] | None = None
+
+
+def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArray, Any], wp.array]) -> None:
+    """Set faces and vertices of the meshes, piece after piece; meshes come after rectangles."""
+    boxes = [len(mesh.boxes) for mesh in solid]
+    scene.piece_count, scene.vertex_count = sum(boxes), sum(len(mesh.points) for mesh in solid)
+    scene.face_count = sum(len(mesh.faces) for mesh in solid)
+    if not solid:
+        return
+    mesh_of_piece = np.repeat(np.arange(len(solid)) + scene.mesh_count - len(solid), boxes)
+    point_counts = np.concatenate([mesh.point_counts for mesh in solid])
+    points = np.cumsum([0] + [len(mesh.points) for mesh in solid])
+    faces = np.cumsum([0] + [len(mesh.faces) for mesh in solid])
+    every = np.concatenate([mesh.boxes for mesh in solid])
+    scene.piece_mesh = upload(mesh_of_piece, wp.int32)
+    scene.piece_middle = upload(every.mean(axis=1), wp.vec3)
+    scene.piece_half = upload(0.5 * (every[:, 1] - every[:, 0]), wp.vec3)
+    scene.piece_points = upload(np.cumsum([0, *point_counts]), wp.int32)
+    scene.piece_faces = upload(np.cumsum([0, *np.concatenate([mesh.face_counts for mesh in solid])]), wp.int32)
+    numbered = [mesh.faces + start for mesh, start in zip(solid, faces, strict=False)]
+    scene.drawn_faces = upload(np.concatenate(numbered), wp.int32)
+    scene.outward = upload(np.concatenate([mesh.outward for mesh in solid]), wp.vec3)
+    scene.points = upload(np.concatenate([mesh.points for mesh in solid]), wp.vec3)
+    corners = [mesh.corners.ravel() + start for mesh, start in zip(solid, points, strict=False)]
+    scene.corners = upload(np.concatenate(corners), wp.int32)
+    scene.vertex_mesh = upload(np.repeat(mesh_of_piece, point_counts), wp.int32)
 
 
 def _rectangle_rows(groups: Sequence[_Group]) -> NDArray[np.float64]:
@@ -209,23 +227,6 @@ def _device_mesh(triangles: Triangles, device: wp.Device) -> wp.Mesh:
             bvh_constructor="sah",
         )
     return by_device[device.alias]
-
-
-@lru_cache(maxsize=512)
-def _boxes(triangles: Triangles) -> NDArray[np.float64]:
-    """(b, 2, 3) lower and upper corners around pieces: halved along their longest sides until there are enough."""
-    pieces = [triangles.vertices[triangles.faces].astype(np.float64)]
-    while len(pieces) < _MOST_BOXES and len(pieces[0]) > _FACES_OF_A_BOX:
-        halves = [half for piece in pieces for half in _halved(piece)]
-        pieces = sorted(halves, key=len, reverse=True)
-    return np.stack([[piece.min(axis=(0, 1)), piece.max(axis=(0, 1))] for piece in pieces])
-
-
-def _halved(piece: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    middle = piece.mean(axis=1)
-    along = middle[:, np.argmax(np.ptp(middle, axis=0))]
-    low = along <= 0.5 * (along.min() + along.max())
-    return (piece[low], piece[~low]) if low.any() and not low.all() else (piece,)
 
 
 def _is_flat(group: _Group) -> bool:

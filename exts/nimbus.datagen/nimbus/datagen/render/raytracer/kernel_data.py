@@ -11,8 +11,8 @@ TILE = wp.constant(8)
 """[px] Side of a tile."""
 GRID = wp.constant(128)
 """Cells along each side of the grid across the light."""
-MAP = wp.constant(192)
-"""Pixels along each side of the picture from the light."""
+MAP = wp.constant(96)
+"""Pixels along each side of a mesh's picture from the light."""
 BASE = wp.constant(64.0)
 """[m] Added to heights towards the light, so that they are positive."""
 TINTS = wp.constant(4096)
@@ -27,7 +27,7 @@ BRIGHTEST = wp.constant(4.0)
 
 @wp.struct
 class MaterialRow:
-    """How a part is painted."""
+    """Paint of a part."""
 
     tint: wp.vec3
     density: wp.float32
@@ -49,17 +49,27 @@ class DeviceScene:
     rectangle_count: wp.int32
     vertex_count: wp.int32
     face_count: wp.int32
-    """Of meshes, without those of rectangles, which come before them."""
+    """Number of faces of meshes, without those of rectangles, which come before them."""
+    piece_count: wp.int32
+    """Number of pieces of meshes; each is a range of faces and of vertices."""
+    piece_mesh: wp.array(dtype=wp.int32)
+    piece_middle: wp.array(dtype=wp.vec3)
+    piece_half: wp.array(dtype=wp.vec3)
+    """Half of the sides of a box around it, in the frame of its mesh [m]."""
+    piece_points: wp.array(dtype=wp.int32)
+    piece_faces: wp.array(dtype=wp.int32)
+    """Starts of the faces of each piece, and the end."""
+    drawn_faces: wp.array(dtype=wp.int32)
+    """Numbers of faces, piece after piece."""
+    outward: wp.array(dtype=wp.vec3)
+    """Normals in the same order; zero for faces whose backs can be seen, which are not of a closed surface."""
     points: wp.array(dtype=wp.vec3)
-    """Vertices of all meshes, in the frame of each."""
+    """Vertices of all meshes, in the frame of each, piece after piece."""
     vertex_mesh: wp.array(dtype=wp.int32)
     corners: wp.array(dtype=wp.int32)
     """Three vertices of each face of a mesh."""
     meshes: wp.array(dtype=wp.uint64)
     smooth: wp.array(dtype=wp.uint8)
-    mapped: wp.array(dtype=wp.uint8)
-    """Whether the picture from the light shows the mesh: the robot's links, of which nothing is thinner than a few
-    pixels of it."""
     face_start: wp.array(dtype=wp.int32)
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
@@ -120,6 +130,9 @@ class Raster:
     """From the frame of each mesh to pixels and depth; the first two times the depth with a perspective."""
     offsets: wp.array(dtype=wp.vec3)
     shown: wp.array(dtype=wp.uint8)
+    """A byte for each mesh."""
+    drawn: wp.array(dtype=wp.uint8)
+    """A byte for each piece: its mesh is shown, and it reaches into the picture."""
     places: wp.array(dtype=wp.vec3)
     """(K * V) column and row [px], and how near: one over the depth, or the height towards the light."""
     nearest: wp.array(dtype=wp.uint64)
@@ -140,15 +153,20 @@ class Steps:
     """Three planes of each rectangle: distance to it along the light, and shares of its edges, of a world point."""
     tops: wp.array(dtype=wp.float32)
     """How far along the light each mesh reaches [m]."""
+    margins: wp.array(dtype=wp.vec2)
+    """Reach around each mesh within which its shadow is read from its picture, along the rows and the columns [m]."""
+    bounds: wp.array(dtype=wp.vec4)
+    """Places of the boxes across the light with those margins: lower and upper corners, along the rows and the columns
+    [m]."""
     cells: Sets
     """Which meshes each cell of the grid across the light is in the shadow's way of."""
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
     heights: Raster
-    """The robot's links that cast shadows, from the light."""
+    """The meshes that cast shadows, from the light: one below the other, ``MAP`` lines for each."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
-    """Pixels of ``heights`` per metre."""
+    """Corner of each mesh's picture across the light [m], and its pixels per metre."""
 
 
 @wp.struct
@@ -168,6 +186,14 @@ class Views:
     tiles: Sets
     """Rectangles that each tile can show."""
     meshes: Raster
+    is_still: wp.bool
+    """Only tiles that are stale are rendered; others are copied from the step before."""
+    step_before: wp.int32
+    """Its number among the images."""
+    stale: wp.array(dtype=wp.uint8)
+    """A byte for each tile of one step."""
+    reach: wp.array(dtype=wp.vec4)
+    """Place of what each row of a tile shows, as ``Steps.bounds``; of the step rendered last."""
 
 
 @wp.struct

@@ -18,19 +18,53 @@ _NEAR = wp.constant(1.0e-3)
 _SEAM = wp.constant(1.0e-4)
 """[px] Faces are drawn this much larger, so that no gap is left between neighbours."""
 
+_NARROW = wp.constant(4)
+"""[px] In faces narrower than this each pixel is tested; in others the ends of each line are found, by divisions."""
+_LANES = 16
+"""Threads of a GPU for a piece of a mesh."""
+
+
+@wp.func
+def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.bool:
+    """Test by its box that a piece covers the middle of no pixel; half a pixel is left for rounding."""
+    matrix = raster.matrices[row]
+    half = scene.piece_half[piece]
+    middle = matrix * scene.piece_middle[piece] + raster.offsets[row]
+    deep = wp.vec3(0.0)
+    one = wp.float32(1.0)
+    if raster.perspective:
+        deep = matrix[2]
+        one = middle[2]
+        if one + wp.dot(wp.abs(deep), half) < 0.5 * _NEAR:
+            return wp.bool(True)
+    wide = float(raster.width)
+    tall = float(raster.height)
+    right = matrix[0] - wide * deep
+    bottom = matrix[1] - tall * deep
+    return (
+        middle[0] + wp.dot(wp.abs(matrix[0]), half) < 0.0
+        or middle[1] + wp.dot(wp.abs(matrix[1]), half) < 0.0
+        or middle[0] - wide * one - wp.dot(wp.abs(right), half) > 0.0
+        or middle[1] - tall * one - wp.dot(wp.abs(bottom), half) > 0.0
+    )
+
 
 @wp.kernel
-def _place_vertices(scene: DeviceScene, raster: Raster):
-    """Where each vertex is in the picture, and how near; 0 for what is not in front of a camera."""
-    step, vertex = wp.tid()
-    row = step * scene.mesh_count + scene.vertex_mesh[vertex]
-    if raster.shown[row] == wp.uint8(0):
+def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
+    """Find the place of each vertex in the picture, and how near it is; 0 for what is not in front of a camera."""
+    step, piece, lane = wp.tid()
+    row = step * scene.mesh_count + scene.piece_mesh[piece]
+    if raster.shown[row] == wp.uint8(0) or _is_outside(scene, raster, row, piece):
         return
-    seen = raster.matrices[row] * scene.points[vertex] + raster.offsets[row]
-    if raster.perspective:
-        closeness = wp.where(seen[2] >= _NEAR, 1.0 / seen[2], 0.0)
-        seen = wp.vec3(seen[0] * closeness, seen[1] * closeness, closeness)
-    raster.places[step * scene.vertex_count + vertex] = seen
+    raster.drawn[step * scene.piece_count + piece] = wp.uint8(1)
+    matrix = raster.matrices[row]
+    offset = raster.offsets[row]
+    for vertex in range(scene.piece_points[piece] + lane, scene.piece_points[piece + 1], lanes):
+        seen = matrix * scene.points[vertex] + offset
+        if raster.perspective:
+            closeness = wp.where(seen[2] >= _NEAR, 1.0 / seen[2], 0.0)
+            seen = wp.vec3(seen[0] * closeness, seen[1] * closeness, closeness)
+        raster.places[step * scene.vertex_count + vertex] = seen
 
 
 @wp.func
@@ -115,16 +149,11 @@ def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
     )
 
 
-@wp.kernel
-def _draw_faces(scene: DeviceScene, raster: Raster):
-    """Each face into the pixels whose middles it covers."""
-    step, face = wp.tid()
+@wp.func
+def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: int):
+    """A face into the pixels whose middles it covers."""
     first = step * scene.vertex_count
-    corner = scene.corners[face * 3]
-    row = step * scene.mesh_count + scene.vertex_mesh[corner]
-    if raster.shown[row] == wp.uint8(0):
-        return
-    one = raster.places[first + corner]
+    one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
     three = raster.places[first + scene.corners[face * 3 + 2]]
     if wp.min(wp.min(one[2], two[2]), three[2]) <= 0.0:
@@ -154,26 +183,49 @@ def _draw_faces(scene: DeviceScene, raster: Raster):
     seam = _SEAM * (right - left + bottom - top) * wp.abs(inverse)
     nearest = wp.max(wp.max(one[2], two[2]), three[2])
     farthest = wp.min(wp.min(one[2], two[2]), three[2])
-    # Shares of the corners change by as much from pixel to pixel; none is below zero within a line's span.
+    # Shares of the corners change by as much from pixel to pixel; none is below zero in a pixel that is covered.
     slope = wp.vec3((a_y - b_y) * inverse, b_y * inverse, -a_y * inverse)
-    rates = wp.vec3(_inverse(slope[0]), _inverse(slope[1]), _inverse(slope[2]))
+    rise = slope[1] * (two[2] - one[2]) + slope[2] * (three[2] - one[2])
     out = float(first_x) + 0.5 - one[0]
-    wide = float(last_x - first_x)
+    rates = wp.vec3(0.0)
+    wide = last_x - first_x
+    if wide >= _NARROW:
+        rates = wp.vec3(_inverse(slope[0]), _inverse(slope[1]), _inverse(slope[2]))
     for y in range(first_y, last_y + 1):
         down = float(y) + 0.5 - one[1]
         s = (out * b_y - down * b_x) * inverse
         t = (down * a_x - out * a_y) * inverse
-        span = _span(
-            _span(_span(wp.vec2(0.0, wide), 1.0 - s - t + seam, rates[0]), s + seam, rates[1]), t + seam, rates[2]
-        )
-        if span[0] <= span[1]:
-            begin = wp.int32(span[0])
-            begin += wp.where(float(begin) < span[0], 1, 0)
-            closeness = one[2] + s * (two[2] - one[2]) + t * (three[2] - one[2])
-            rise = slope[1] * (two[2] - one[2]) + slope[2] * (three[2] - one[2])
-            index = (step * raster.height + y) * raster.width + first_x
-            for x in range(begin, wp.int32(span[1]) + 1):
-                _keep(raster, index + x, wp.clamp(closeness + float(x) * rise, farthest, nearest), face)
+        shares = wp.vec3(1.0 - s - t + seam, s + seam, t + seam)
+        closeness = one[2] + s * (two[2] - one[2]) + t * (three[2] - one[2])
+        index = (step * raster.height + y) * raster.width + first_x
+        if wide < _NARROW:
+            for x in range(wide + 1):
+                if wp.min(shares + float(x) * slope) >= 0.0:
+                    _keep(raster, index + x, wp.clamp(closeness + float(x) * rise, farthest, nearest), face)
+        else:
+            span = wp.vec2(0.0, float(wide))
+            span = _span(_span(_span(span, shares[0], rates[0]), shares[1], rates[1]), shares[2], rates[2])
+            if span[0] <= span[1]:
+                begin = wp.int32(span[0])
+                begin += wp.where(float(begin) < span[0], 1, 0)
+                for x in range(begin, wp.int32(span[1]) + 1):
+                    _keep(raster, index + x, wp.clamp(closeness + float(x) * rise, farthest, nearest), face)
+
+
+@wp.kernel
+def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
+    """Each face of the pieces that reach into the picture.
+
+    From the light, which is never inside of anything, the backs of closed surfaces are hidden by their fronts.
+    """
+    step, piece, lane = wp.tid()
+    if raster.drawn[step * scene.piece_count + piece] == wp.uint8(0):
+        return
+    row = step * scene.mesh_count + scene.piece_mesh[piece]
+    towards = raster.matrices[row][2]
+    for place in range(scene.piece_faces[piece] + lane, scene.piece_faces[piece + 1], lanes):
+        if raster.perspective or wp.dot(scene.outward[place], towards) >= 0.0:
+            _draw_face(scene, raster, step, row, scene.drawn_faces[place])
 
 
 @wp.func
@@ -214,6 +266,9 @@ def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -
     """Draw all meshes that are shown at K steps; sets ``places`` and ``nearest``."""
     raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
     raster.nearest = wp.zeros(steps * raster.height * raster.width, dtype=wp.uint64, device=device)
+    raster.drawn = wp.zeros(steps * scene.piece_count, dtype=wp.uint8, device=device)
+    # On a GPU neighbouring threads share a piece; on a CPU a thread takes all of it.
+    lanes = _LANES if device.is_cuda else 1
     if scene.face_count:
-        wp.launch(_place_vertices, dim=(steps, scene.vertex_count), inputs=[scene, raster], device=device)
-        wp.launch(_draw_faces, dim=(steps, scene.face_count), inputs=[scene, raster], device=device)
+        for kernel in (_place_vertices, _draw_faces):
+            wp.launch(kernel, dim=(steps, scene.piece_count, lanes), inputs=[scene, raster, lanes], device=device)

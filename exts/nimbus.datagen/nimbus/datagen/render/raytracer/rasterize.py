@@ -1,4 +1,4 @@
-"""The meshes of K steps as a camera sees them, and the robot as the light does."""
+"""The meshes of K steps as a camera sees them, and each of them as the light does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from nimbus.datagen.geometry import cameras
 from nimbus.datagen.render.raytracer import raster
 from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
+
+_WIDER = 1.01
+"""[px] Reach of the pixels around a place, and of rounding."""
 
 
 def draw_view(
@@ -54,11 +57,13 @@ def draw_heights(
     *,
     draw: bool,
 ) -> None:
-    """Set the ``heights`` of some of the meshes towards the light, and where their picture lies.
+    """Set the ``heights`` of some of the meshes towards the light, and where the picture of each lies.
+
+    A picture depends on the pose of its mesh alone, and shows it as large as there is room for.
 
     Args:
         geometry: G meshes.
-        steps: K steps; gets ``heights``, ``map_corner`` and ``map_scale``.
+        steps: K steps; gets ``heights``, ``map_corner``, ``map_scale`` and ``margins``.
         places: (K, G, 3) of the meshes [m].
         world_R_mesh: (K, G, 3, 3)
         shown: (K, G) which of them to draw.
@@ -69,17 +74,19 @@ def draw_heights(
     middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
     centre = (turned @ middle[:, :, None])[..., 0] + offset
     reach = (np.abs(turned) @ half[:, :, None])[..., 0]
-    low = np.where(shown[..., None], centre - reach, np.inf).min(axis=1)[:, :2]
-    high = np.where(shown[..., None], centre + reach, -np.inf).max(axis=1)[:, :2]
-    low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
-    ones = np.ones((len(shown), 1))
-    scale = np.concatenate([MAP / np.maximum(high - low, 1e-6), ones], axis=1)
-    corner = np.concatenate([low, -BASE * ones], axis=1)
-    heights = _raster(geometry, scale[:, None, :, None] * turned, scale[:, None] * (offset - corner[:, None]), shown)
-    heights.width, heights.height, heights.perspective = MAP, MAP, False
+    scale = MAP / np.maximum(2.0 * reach, 1e-6)
+    corner = centre - reach
+    margins = np.where(geometry.flat[:, None], 0.0, _WIDER / scale[..., 1::-1])
+    scale[..., 2], corner[..., 2] = 1.0, -BASE
+    offsets, first = scale * (offset - corner), int(geometry.flat.sum())
+    offsets[..., 1] += MAP * (np.arange(len(geometry.flat)) - first)
+    heights = _raster(geometry, scale[..., None] * turned, offsets, shown)
+    heights.width, heights.height, heights.perspective = MAP, MAP * (len(geometry.flat) - first), False
     device = geometry.boxes.mesh.device
-    steps.map_corner = wp.array(low, dtype=wp.vec2, device=device)
-    steps.map_scale = wp.array(np.ascontiguousarray(scale[:, :2]), dtype=wp.vec2, device=device)
+    steps.map_corner, steps.map_scale, steps.margins = (
+        wp.array(values.reshape(-1, values.shape[-1])[:, :2].astype(np.float32), dtype=wp.vec2, device=device)
+        for values in (corner, scale, margins)
+    )
     if draw:
         raster.draw(geometry.scene, heights, steps=len(shown), device=device)
     steps.heights = heights

@@ -11,9 +11,26 @@ from __future__ import annotations
 
 import warp as wp
 
-from nimbus.datagen.render.raytracer.kernel_data import TILE, DeviceLight, DeviceScene, Images, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import (
+    TILE,
+    DeviceLight,
+    DeviceScene,
+    Images,
+    MaterialRow,
+    Steps,
+    Views,
+)
 from nimbus.datagen.render.raytracer.raster import corner_shares, face_number, nearness
-from nimbus.datagen.render.raytracer.shading import Hit, byte, lowest, shade, shading_normal
+from nimbus.datagen.render.raytracer.shading import (
+    Hit,
+    Received,
+    albedo,
+    byte,
+    caster,
+    lowest,
+    shading_normal,
+    surface_light,
+)
 
 wp.set_module_options({"enable_backward": False})
 
@@ -64,18 +81,39 @@ def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, me
     return hit
 
 
+@wp.func
+def _copy_row(images: Images, views: Views, lines: int, line: int, column: int):
+    """One row of a tile from so many lines further on."""
+    first = line * views.width + column * TILE
+    for index in range(first, first + wp.min(views.width - column * TILE, TILE)):
+        source = index + lines * views.width
+        images.depth[index] = images.depth[source]
+        images.instance[index] = images.instance[source]
+        images.semantic[index] = images.semantic[source]
+        for channel in range(3):
+            images.rgb[index * 3 + channel] = images.rgb[source * 3 + channel]
+        if images.with_normals:
+            for channel in range(3):
+                images.normals[index * 3 + channel] = images.normals[source * 3 + channel]
+
+
 @wp.kernel
 def render_views(
-    scene: DeviceScene, light: DeviceLight, steps: Steps, views: Views, background: wp.vec3, images: Images
+    scene: DeviceScene, light: DeviceLight, steps: Steps, views: Views, background: wp.vec3, images: Images, begin: int
 ):
-    """One ray through the middle of each pixel: every image. A thread takes one row of a tile."""
-    run = wp.tid()
+    """One ray through the middle of each pixel: every image. A thread takes one row of a tile, from ``begin`` on."""
+    run = begin + wp.tid()
     tile_columns = (views.width + TILE - 1) // TILE
     tile_rows = (views.height + TILE - 1) // TILE
     column = run % tile_columns
     line = run // tile_columns
     step = line // views.height
     tile = (step * tile_rows + (line % views.height) // TILE) * tile_columns + column
+    if views.is_still:
+        if views.stale[tile - step * tile_rows * tile_columns] == wp.uint8(0):
+            _copy_row(images, views, (views.step_before - step) * views.height, line, column)
+            return
+    reach = wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9)
     y = float(line % views.height) + 0.5
     first = float(column * TILE) + 0.5
     places = Row(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
@@ -99,6 +137,10 @@ def render_views(
     origin = views.positions[step]
     world_R_camera = views.world_R_camera[step]
     blocker = wp.int32(-1)
+    held = wp.int32(-1)
+    look = MaterialRow()
+    normal = wp.vec3(0.0)
+    received = Received()
     for pixel in range(wp.min(views.width - column * TILE, TILE)):
         x = first + float(pixel)
         index = line * views.width + column * TILE + pixel
@@ -113,18 +155,35 @@ def render_views(
         elif flat[pixel] >= 0:
             hit = _rectangle_hit(scene, steps, views, step, flat[pixel], x, y)
         color = background
-        normal = wp.vec3(0.0)
         depth = wp.float32(0.0)
         instance = wp.int32(0)
         if hit.mesh >= 0:
             ray = world_R_camera * toward
-            look = scene.looks[scene.face_part[hit.face]]
-            normal = shading_normal(scene, steps, step, hit, ray)
+            # Of a flat face all pixels have the same normal, material and light.
+            if hit.face != held:
+                look = scene.looks[scene.face_part[hit.face]]
+                normal = shading_normal(scene, steps, step, hit, ray)
+                received = surface_light(light, normal)
+                held = wp.where(scene.smooth[hit.mesh] == wp.uint8(0), hit.face, -1)
             depth = hit.depth
             instance = look.instance
-            shaded = shade(scene, steps, light, look, step, hit, origin, ray, normal, 1.0 / views.focal, blocker)
-            color = shaded.color
-            blocker = shaded.blocker
+            point = origin + ray * depth
+            found = caster(scene, steps, light, step, hit, point, normal, received.facing, blocker)
+            light_on = received.shaded
+            if found >= 0:
+                blocker = found
+            elif received.facing > 0.0:
+                light_on = received.lit
+            color = wp.cw_mul(albedo(scene, look, hit, ray, normal, 1.0 / views.focal), light_on)
+            if views.is_still:
+                across = wp.dot(point, light.across)
+                along = wp.dot(point, light.along)
+                reach = wp.vec4(
+                    wp.min(reach[0], along), wp.min(reach[1], across), wp.max(reach[2], along), wp.max(reach[3], across)
+                )
+        else:
+            held = wp.int32(-1)
+            normal = wp.vec3(0.0)
         images.depth[index] = depth
         images.instance[index] = wp.uint8(instance)
         images.semantic[index] = scene.semantics[instance]
@@ -133,3 +192,5 @@ def render_views(
         if images.with_normals:
             for channel in range(3):
                 images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))
+    if views.is_still:
+        views.reach[(line % views.height) * tile_columns + column] = reach

@@ -10,6 +10,7 @@ from nimbus.datagen.render.raytracer.kernel_data import (
     BRIGHTEST,
     GRID,
     LEVELS,
+    MAP,
     TONES,
     DeviceLight,
     DeviceScene,
@@ -44,11 +45,12 @@ class Hit:
 
 
 @wp.struct
-class Shaded:
-    """Linear light, and what it was that cast the last shadow found."""
+class Received:
+    """Linear light on a surface, in the shadow and out of it."""
 
-    color: wp.vec3
-    blocker: wp.int32
+    facing: wp.float32
+    shaded: wp.vec3
+    lit: wp.vec3
 
 
 @wp.func
@@ -92,35 +94,36 @@ def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.
 
 
 @wp.func
-def _from_map(steps: Steps, light: DeviceLight, step: int, point: wp.vec3, normal: wp.vec3) -> int:
-    """Whether the robot shades a point, by the four pixels around it: 0 if all say no, 1 if all say yes, else -1.
+def _from_map(
+    scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, mesh: int, point: wp.vec3, normal: wp.vec3
+) -> int:
+    """Whether a mesh shades a point, by the four pixels around it: 0 if all say no, 1 if all say yes, else -1.
 
     A pixel says no when nothing in it rises above the plane of the face that the point lies in.
     """
     facing = wp.dot(normal, light.towards)
     if facing < 0.1:
         return wp.int32(-1)
-    corner = steps.map_corner[step]
-    scale = steps.map_scale[step]
+    corner = steps.map_corner[step * scene.mesh_count + mesh]
+    scale = steps.map_scale[step * scene.mesh_count + mesh]
     x = (wp.dot(point, light.across) - corner[0]) * scale[0] - 0.5
     y = (wp.dot(point, light.along) - corner[1]) * scale[1] - 0.5
     column = wp.int32(wp.floor(x))
     line = wp.int32(wp.floor(y))
-    width = steps.heights.width
-    tall = steps.heights.height
-    if column < -1 or line < -1 or column >= width or line >= tall:
+    if column < -1 or line < -1 or column >= MAP or line >= MAP:
         return wp.int32(0)
     height = wp.dot(point, light.towards) + _BASE
     rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
     rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
+    first = step * steps.heights.height + (mesh - scene.rectangle_count) * MAP
     lit = wp.int32(0)
     dark = wp.int32(0)
     for pixel in range(4):
         place_x = column + (pixel & 1)
         place_y = line + (pixel >> 1)
         top = wp.float32(0.0)
-        if place_x >= 0 and place_y >= 0 and place_x < width and place_y < tall:
-            top = nearness(steps.heights.nearest[(step * tall + place_y) * width + place_x])
+        if place_x >= 0 and place_y >= 0 and place_x < MAP and place_y < MAP:
+            top = nearness(steps.heights.nearest[(first + place_y) * MAP + place_x])
         plane = height + (float(place_x) - x) * rise_x + (float(place_y) - y) * rise_y
         if top <= plane + _LEVEL:
             lit += 1
@@ -131,9 +134,19 @@ def _from_map(steps: Steps, light: DeviceLight, step: int, point: wp.vec3, norma
 
 @wp.func
 def _blocker(
-    scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, point: wp.vec3, normal: wp.vec3, last: int
+    scene: DeviceScene,
+    steps: Steps,
+    light: DeviceLight,
+    step: int,
+    point: wp.vec3,
+    normal: wp.vec3,
+    last: int,
+    own: int,
 ) -> int:
-    """What casts its shadow on a point, or -1; ``last`` is the first to be tried of those that can."""
+    """Find the mesh that casts its shadow on a point, or -1.
+
+    ``last`` is the first to be tried of those that can, and ``own`` is the rectangle that the point is on, or -1.
+    """
     corner = steps.grid_corner[step]
     scale = steps.grid_scale[step]
     x = wp.int32(wp.floor((wp.dot(point, light.across) - corner[1]) * scale[1]))
@@ -142,7 +155,6 @@ def _blocker(
         return wp.int32(-1)
     cell = ((step * GRID + y) * GRID + x) * steps.cells.words
     height = wp.dot(point, light.towards)
-    known = wp.int32(-2)
     tried = last
     for word in range(steps.cells.words):
         bits = steps.cells.bits[cell + word]
@@ -157,14 +169,13 @@ def _blocker(
                 if mesh == last:
                     continue
             if steps.tops[step * scene.mesh_count + mesh] > height:
-                if scene.mapped[mesh] != wp.uint8(0):
-                    if known == -2:
-                        known = _from_map(steps, light, step, point, normal)
+                if scene.meshes[mesh] != wp.uint64(0):
+                    known = _from_map(scene, steps, light, step, mesh, point, normal)
                     if known == 1:
                         return mesh
                     if known == 0:
                         continue
-                if _casts_on(scene, steps, step, mesh, point):
+                if mesh != own and _casts_on(scene, steps, step, mesh, point):
                     return mesh
     return wp.int32(-1)
 
@@ -228,20 +239,23 @@ def _sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, footprint: float
 
 
 @wp.func
-def shade(
-    scene: DeviceScene,
-    steps: Steps,
-    light: DeviceLight,
-    look: MaterialRow,
-    step: int,
-    hit: Hit,
-    origin: wp.vec3,
-    ray: wp.vec3,
-    normal: wp.vec3,
-    pixel: float,
-    last: int,
-) -> Shaded:
-    """Linear light that comes back along a ray; ``pixel`` is its width at unit distance."""
+def surface_light(light: DeviceLight, normal: wp.vec3) -> Received:
+    """Sum up the light on a surface, in the shadow and out of it."""
+    up = 0.5 * (normal[2] + 1.0)
+    received = Received()
+    received.facing = wp.dot(normal, light.towards)
+    received.shaded = light.sky * up + light.ground * (1.0 - up)
+    received.lit = received.shaded + light.color * received.facing
+    for lamp in range(light.lamp_count):
+        more = light.lamp_colors[lamp] * wp.max(wp.dot(normal, light.lamps_towards[lamp]), 0.0)
+        received.shaded += more
+        received.lit += more
+    return received
+
+
+@wp.func
+def albedo(scene: DeviceScene, look: MaterialRow, hit: Hit, ray: wp.vec3, normal: wp.vec3, pixel: float) -> wp.vec3:
+    """Linear colour of a surface; ``pixel`` is its width at unit distance."""
     uv = (
         scene.corner_uvs[hit.face * 3] * hit.u
         + scene.corner_uvs[hit.face * 3 + 1] * hit.v
@@ -250,25 +264,27 @@ def shade(
     long = wp.length(ray)
     slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
     footprint = hit.depth * long * pixel * look.density / wp.sqrt(slant)
-    albedo = wp.cw_mul(look.tint, _sample(scene, look, uv, footprint))
-    up = 0.5 * (normal[2] + 1.0)
-    received = light.sky * up + light.ground * (1.0 - up)
-    facing = wp.dot(normal, light.towards)
-    shaded = Shaded()
-    shaded.blocker = last
-    if facing > 0.0:
-        blocker = wp.int32(-1)
-        if light.shadows:
-            point = origin + ray * hit.depth + normal * _SHADOW_OFFSET
-            blocker = _blocker(scene, steps, light, step, point, hit.normal, last)
-        if blocker < 0:
-            received += light.color * facing
-        else:
-            shaded.blocker = blocker
-    for lamp in range(light.lamp_count):
-        received += light.lamp_colors[lamp] * wp.max(wp.dot(normal, light.lamps_towards[lamp]), 0.0)
-    shaded.color = wp.cw_mul(albedo, received)
-    return shaded
+    return wp.cw_mul(look.tint, _sample(scene, look, uv, footprint))
+
+
+@wp.func
+def caster(
+    scene: DeviceScene,
+    steps: Steps,
+    light: DeviceLight,
+    step: int,
+    hit: Hit,
+    place: wp.vec3,
+    normal: wp.vec3,
+    facing: float,
+    last: int,
+) -> int:
+    """Find the mesh that casts its shadow on a place, or -1; ``last`` cast the last shadow found."""
+    if facing <= 0.0 or not light.shadows:
+        return wp.int32(-1)
+    # A rectangle casts no shadow on itself.
+    own = wp.where(scene.meshes[hit.mesh] == wp.uint64(0), hit.mesh, -1)
+    return _blocker(scene, steps, light, step, place + normal * _SHADOW_OFFSET, hit.normal, last, own)
 
 
 @wp.func

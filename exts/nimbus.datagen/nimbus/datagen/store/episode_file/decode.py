@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.h264 import GROUP
 
 _QUICK = {"analyzeduration": "0", "probesize": "2048"}
 """The header says all: without these, frames of a fragmented file are decoded to learn what they are."""
+_LARGEST = 16_384
+"""[px] Side of a picture."""
 _MEND = "restore this file from a copy, or delete it and run again"
 
 
@@ -32,19 +35,26 @@ class VideoReader:
 
     def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
         import av
+        from av.error import FFmpegError
         from av.video.reformatter import VideoReformatter
 
         self.where = where or str(file)
         self._fps = fps
         try:
+            if isinstance(file, Path) and file.exists():
+                check_regular(file)
             source: Any = str(file) if isinstance(file, Path) else file
-            self._container: Any = av.open(source, options=_QUICK)
+            self._container: Any = av.open(source, format="mp4", options=_QUICK)  # no lists of other files
             self._stream: Any = self._container.streams.video[0]
         except FileNotFoundError:
             what = "restore it from a copy, or run again"
             raise InputError("no such file", where=self.where, instead=what) from None
-        except (OSError, ValueError, IndexError) as error:
+        except (OSError, ValueError, IndexError, FFmpegError) as error:
             raise self._unreadable(error) from None
+        if self._stream.codec_context is None:
+            raise self._unreadable(ValueError("no decoder for its pictures"))
+        if self._stream.time_base is None or max(self.size) > _LARGEST:
+            raise self._unreadable(ValueError(f"pictures of {self.size[0]} x {self.size[1]}"))
         self._stream.codec_context.thread_count = 1
         # One for all frames: each of a frame's own sets up its tables anew.
         self._reformatter: Any = VideoReformatter()
@@ -62,6 +72,8 @@ class VideoReader:
         width, height = self.size
         images = np.empty((stop - start, height, width, 3), np.uint8)
         for row, frame in enumerate(self._from(start, stop)):
+            if (frame.width, frame.height) != (width, height):
+                raise self._unreadable(ValueError(f"frame {start + row} is of another size"))
             images[row] = self._rgb(frame)
         return images
 
@@ -75,6 +87,8 @@ class VideoReader:
 
     def _from(self, start: int, stop: int) -> Iterator[Any]:
         """The frames of a range, one by one; fewer are an error."""
+        from av.error import FFmpegError
+
         if start >= stop:
             return
         try:
@@ -83,6 +97,8 @@ class VideoReader:
                 self._seek(start)
             wanted = start
             for frame in self._frames:
+                if frame.pts is None:
+                    raise ValueError("a frame without a time")
                 number = round(float(frame.pts * self._stream.time_base) * self._fps)
                 self._next = number + 1
                 if number < wanted:
@@ -94,7 +110,7 @@ class VideoReader:
                 if wanted == stop:
                     return
             raise ValueError(f"frame {wanted} is missing")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError, FFmpegError) as error:
             self._next = -1
             raise self._unreadable(error) from None
 

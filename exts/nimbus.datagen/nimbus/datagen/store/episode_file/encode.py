@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
@@ -15,13 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject
-from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
+from nimbus.datagen.episode.observation import ARRAYS, CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.store.episode_file.content_hash import ContentHash
+from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.store.episode_file.content_check import ContentHash
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
-from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, FORMAT_VERSION, Field, feature, field_of
+from nimbus.datagen.store.episode_file.image_chunks import create_images, write_images
+from nimbus.datagen.store.episode_file.schema import (
+    CAMERA_FIELDS,
+    CAMERA_GROUPS,
+    FORMAT_VERSION,
+    Feature,
+    Field,
+    feature,
+    field_of,
+)
 from nimbus.datagen.store.episode_file.videos import CameraVideo, VideoRecord
 from nimbus.datagen.store.publish import storage_error
 
@@ -54,7 +63,7 @@ class EpisodeEncoder:
         video: Callable[[str], Path] | None = None,
     ) -> None:
         self.hash = ContentHash()
-        self.features: dict[str, dict[str, Any]] = {}
+        self.features: dict[str, Feature] = {}
         self._compression = compression
         self._next_step = 0
         self._path = path
@@ -82,7 +91,7 @@ class EpisodeEncoder:
         self.close()
         for video in self._videos.values():
             video.discard()
-        self._path.unlink(missing_ok=True)
+        remove_file(self._path)
 
     def close(self) -> None:
         """Flush and sync; raises no write error, :meth:`check` does."""
@@ -224,27 +233,28 @@ class EpisodeEncoder:
         self._create(path, data=values, **options)
 
     def _rows(self, path: str, start: int, values: NDArray[Any], step_count: int) -> None:
-        """Append rows to a dataset over all steps; images are compressed a frame a chunk, outside of HDF5's lock."""
+        """Append rows to a dataset over all steps."""
         values = np.ascontiguousarray(values, dtype=_field(path).dtype)
         is_image = "H" in _field(path).dims
         if start == 0:
             shape = (step_count, *values.shape[1:])
             self.hash.begin(path, str(values.dtype), shape)
-            chunk = (1, *shape[1:]) if is_image else None
-            filters = {"chunks": chunk, "compression": "gzip", "compression_opts": self._compression}
-            self._create(path, shape=shape, dtype=values.dtype, **(filters if is_image else {}))
+            if is_image:
+                self._describe(create_images(self._file, path, shape, values.dtype, level=self._compression), path)
+            else:
+                self._create(path, shape=shape, dtype=values.dtype)
         self.hash.extend(path, values)
         dataset = self._file[path]
         assert isinstance(dataset, h5py.Dataset)
-        if not is_image:
+        if is_image:
+            write_images(dataset, start, values, level=self._compression)
+        else:
             dataset[start : start + len(values)] = values
-            return
-        for row, frame in enumerate(values, start=start):
-            offset = (row,) + (0,) * frame.ndim
-            dataset.id.write_direct_chunk(offset, zlib.compress(frame.data, self._compression))
 
     def _create(self, path: str, **options: Any) -> None:
-        dataset = self._file.create_dataset(path, track_times=False, **options)
+        self._describe(self._file.create_dataset(path, track_times=False, **options), path)
+
+    def _describe(self, dataset: h5py.Dataset, path: str) -> None:
         field = _field(path)
         dataset.attrs["description"] = field.description
         dataset.attrs["units"] = field.units
@@ -292,15 +302,9 @@ def _text_type(texts: list[str]) -> Any:
 
 
 def _camera_arrays(frames: CameraFrames) -> dict[str, NDArray[Any]]:
-    asked = {} if frames.flow is None else {"flow": frames.flow}
-    return asked | {
-        "images": frames.rgb,
-        "depth": millimetres(frames.depth),
-        "instance": frames.instance,
-        "semantic": frames.semantic,
-        "normals": frames.normals,
-        "boxes_2d": frames.boxes_2d,
-        "visibility": frames.visibility,
+    found = {CAMERA_GROUPS[modality]: getattr(frames, name) for modality, name in ARRAYS.items()}
+    found |= {"depth": millimetres(frames.depth)} | ({} if frames.flow is None else {"flow": frames.flow})
+    return {group: values for group, values in found.items() if len(values)} | {
         "intrinsics": frames.intrinsics,
         "world_T_camera": frames.world_T_camera,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nimbus.datagen.files.own_files import create_file
+
 
 class FaultTolerantFile:
     """A file object for h5py that keeps the first write error instead of raising it.
@@ -19,7 +21,7 @@ class FaultTolerantFile:
     def __init__(self, path: Path) -> None:
         self.error: OSError | None = None
         self._position = 0
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._descriptor = create_file(path)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move; returns the new position."""

@@ -13,11 +13,10 @@ from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.stages import Rendered, named_errors
 from nimbus.datagen.store.background import AtOnce, Background
 from nimbus.datagen.store.commit import StagedEpisode
-from nimbus.datagen.store.dataset_inference import infer_dataset_info
 from nimbus.datagen.store.episode_file.encode import EpisodeEncoder
 from nimbus.datagen.store.episode_file.videos import VideoRecord, staged_video_path, stored_video, video_path
 from nimbus.datagen.store.episode_sink import EpisodeSink
-from nimbus.datagen.store.info import DatasetInfo, merge
+from nimbus.datagen.store.info import DatasetInfo, infer_dataset_info, merge
 from nimbus.datagen.store.ledger.attempt import Attempt, WrittenFiles, attempt_of
 from nimbus.datagen.store.publish import disk
 

@@ -12,21 +12,65 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.layout import MODALITIES, Layout, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.decode import VideoReader
-from nimbus.datagen.store.episode_file.links import check_own
+from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 
 T = TypeVar("T")
 
+_FASTEST = 100_000.0
+"""[Hz] Rate of steps; far above that of any controller."""
 _MEND = "restore this file from a copy, or delete it and run again"
+
+
+_LEAST = 1 << 20
+"""[bytes] A dataset of no more than this is read whatever is stored of it."""
+_LARGEST_ARRAY = 1 << 30
+"""[bytes] Array that is read whole: two hours of 40 bodies at 60 Hz are half of it."""
+_DEFLATE = 1100
+"""Deflate makes data at most 1032 times smaller; chunks have some more bytes around them."""
+
+
+def check_size(dataset: h5py.Dataset) -> None:
+    """Refuse a dataset that declares far more than is stored of it: rows that were never written read as zeros.
+
+    Raises:
+        ValueError: It does.
+    """
+    declared = int(dataset.size or 0) * dataset.dtype.itemsize
+    stored = dataset.id.get_storage_size()
+    if declared > _LEAST and declared > _DEFLATE * stored:
+        raise ValueError(f"declares {declared} bytes, {stored} are stored")
+
+
+def check_own(file: h5py.File, path: str) -> None:
+    """Refuse what is not in the file itself; a path that is not there passes.
+
+    Args:
+        file: The file.
+        path: Of a group or dataset in it.
+
+    Raises:
+        ValueError: An external link leads there, or its data lie in another file.
+    """
+    place: Any = file
+    for part in path.split("/"):
+        if not isinstance(place, h5py.Group) or place.get(part, getlink=True) is None:
+            return
+        if isinstance(place.get(part, getlink=True), h5py.ExternalLink):
+            raise ValueError("a link into another file")
+        place = place[part]
+    if isinstance(place, h5py.Dataset) and (place.external or place.is_virtual):
+        raise ValueError("its data lie in another file")
 
 
 class EpisodeFile:
@@ -44,15 +88,24 @@ class EpisodeFile:
         self.path = path.path if isinstance(path, ByteRange) else Path(path)
         self._spans = videos or {}
         self._readers: dict[str, VideoReader] = {}
+        self._sizes: dict[str, int] = {}
+        """Sizes by symbol of the schema, as the datasets that were read have them."""
+        if not self.path.exists():
+            raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
+        check_regular(self.path)
         try:
             self.file = h5py.File(path.open() if isinstance(path, ByteRange) else self.path, "r")
-        except FileNotFoundError:
-            raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again") from None
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=_MEND) from None
-        if "nimbus_format" not in self.file.attrs:
+        try:
+            with self._reading("its attributes"):
+                if "nimbus_format" not in self.file.attrs:
+                    raise InputError(
+                        "not an episode of Nimbus", where=str(path), instead="give an episode of a dataset"
+                    )
+        except InputError:
             self.file.close()
-            raise InputError("not an episode of Nimbus", where=str(path), instead="give an episode of a dataset")
+            raise
 
     @property
     def episode_id(self) -> str:
@@ -64,7 +117,10 @@ class EpisodeFile:
     def rate(self) -> float:
         """[Hz] steps a second."""
         with self._reading("rate"):
-            return float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
+            rate = float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
+            if not 0.0 < rate <= _FASTEST:
+                raise ValueError(f"{rate:g} Hz, possible are up to {_FASTEST:g}")
+            return rate
 
     @property
     def step_count(self) -> int:
@@ -96,10 +152,13 @@ class EpisodeFile:
     def segments(self) -> tuple[SkillSegment, ...]:
         """The skill steps."""
         columns = [self.texts(f"skills/{column}") for column in ("skill", "target", "phase")]
-        rows = zip(self.array("skills/start"), self.array("skills/stop"), *columns, strict=True)
+        starts, stops, count = self.array("skills/start"), self.array("skills/stop"), self.step_count
+        with self._reading("skills"):
+            if np.any(starts < 0) or np.any(stops < starts) or np.any(stops > count):
+                raise ValueError(f"a segment is not within {count} steps")
         return tuple(
             SkillSegment(start=int(start), stop=int(stop), skill=skill, target=target, phase=phase)
-            for start, stop, skill, target, phase in rows
+            for start, stop, skill, target, phase in zip(starts, stops, *columns, strict=True)
         )
 
     @cached_property
@@ -149,29 +208,61 @@ class EpisodeFile:
 
     def frames(self, camera: str, start: int, stop: int) -> CameraFrames:
         """What a camera saw in steps ``[start, stop)``; depth in metres, as rounded when stored."""
+        stored = self.modalities(camera)
 
         def rows(group: str) -> NDArray[Any]:
             return self.rows(f"observations/{group}/{camera}", slice(start, stop))
 
+        def rows_of(modality: Modality, *shape: int) -> NDArray[Any]:
+            field = CAMERA_FIELDS[CAMERA_GROUPS[modality]]
+            return rows(CAMERA_GROUPS[modality]) if modality in stored else np.empty((0, *shape), field.dtype)
+
+        rgb, instances = rows("images"), len(self.labels.instance_names) if self.labels else 0
+        size = rgb.shape[1:3]
         return CameraFrames(
-            rgb=rows("images"),
-            depth=rows("depth").astype(np.float32) / np.float32(1000.0),
-            instance=rows("instance"),
-            semantic=rows("semantic"),
-            normals=rows("normals"),
-            boxes_2d=rows("boxes_2d"),
-            visibility=rows("visibility"),
+            rgb=rgb,
+            depth=rows_of("depth", *size).astype(np.float32) / np.float32(1000.0),
+            instance=rows_of("instance", *size),
+            semantic=rows_of("semantic", *size),
+            normals=rows_of("normals", *size, 3),
+            boxes_2d=rows_of("boxes", instances, 4),
+            visibility=rows_of("visibility", instances),
             intrinsics=self.array(f"observations/intrinsics/{camera}"),
             world_T_camera=rows("world_T_camera"),
             flow=rows("flow") if camera in self.members("observations/flow") else None,
         )
 
+    def modalities(self, camera: str) -> tuple[Modality, ...]:
+        """Modalities that are stored of a camera."""
+        groups = set(self.members("observations"))
+        return tuple(
+            modality
+            for modality in MODALITIES
+            if modality == "rgb"
+            or (group := CAMERA_GROUPS[modality]) in groups
+            and camera in self.members(f"observations/{group}")
+        )
+
     def __getitem__(self, path: str) -> h5py.Dataset:
+        dataset, field = self.stored(path), field_of(path)
+        with self._reading(path):
+            if field and not is_dtype(field, dataset.dtype):
+                raise ValueError(f"type {dataset.dtype}, expected {field.dtype}")
+            if field and not unify(field, dataset.shape, self._sizes, scope=path.rpartition("/")[2]):
+                dims = ", ".join(map(str, field.dims))
+                raise ValueError(f"shape {dataset.shape}, expected ({dims}) with {self._sizes}")
+        return dataset
+
+    def stored(self, path: str) -> h5py.Dataset:
+        """A dataset as it is stored, of any shape and type, even one that its schema does not allow."""
         with self._reading(path):
             check_own(self.file, path)
             dataset = self.file[path]
             if not isinstance(dataset, h5py.Dataset):
                 raise KeyError(f"'{path}' is a group")
+            if dataset.shape is None:
+                raise ValueError("holds nothing")
+            check_size(dataset)
             return dataset
 
     def rows(self, path: str, which: slice | int) -> NDArray[Any]:
@@ -189,19 +280,22 @@ class EpisodeFile:
         return self[path].shape
 
     def array(self, path: str) -> NDArray[Any]:
-        """A whole dataset."""
+        """A whole dataset of at most 1 GiB."""
         with self._reading(path):
-            return self[path][()]
+            dataset = self[path]
+            if (size := int(dataset.size or 0) * dataset.dtype.itemsize) > _LARGEST_ARRAY:
+                raise ValueError(f"{size} bytes; at most {_LARGEST_ARRAY} are read at once")
+            return dataset[()]
 
     def text(self, path: str) -> str:
         """A dataset that is one text."""
         with self._reading(path):
-            return self[path][()].decode()
+            return str(self[path].asstr()[()])
 
     def texts(self, path: str) -> tuple[str, ...]:
         """A dataset of texts."""
         with self._reading(path):
-            return tuple(value.decode() for value in self[path][()])
+            return tuple(map(str, self[path].asstr()[()]))
 
     def members(self, path: str) -> list[str]:
         """Names in a group, sorted; none when there is no such group."""
@@ -250,7 +344,7 @@ class EpisodeFile:
     def _reading(self, path: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, RuntimeError, KeyError, ValueError, AttributeError) as error:
+        except (OSError, RuntimeError, KeyError, ValueError, AttributeError, TypeError, MemoryError) as error:
             what = f"cannot be read: {path}: {error}".split("\n")[0]
             raise InputError(what, where=str(self.path), instead=_MEND) from error
 

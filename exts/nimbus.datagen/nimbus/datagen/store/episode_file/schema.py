@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from nimbus.datagen.episode.layout import MODALITIES, Modality
+from nimbus.datagen.files.bounded import Count
+
 FORMAT_VERSION = 2
 TEXT = "text"
+
+
+class Feature(TypedDict):
+    """Description of a dataset in ``dataset.json``."""
+
+    shape: list[Count | str]
+    """Sizes; symbols where they differ between episodes."""
+    dtype: str
+    units: str
+    description: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +158,10 @@ FIELDS = (
 FIELD_SCHEMA = max(field.since for field in FIELDS)
 """Number of the newest set of fields: a field that is added gets the next number as its ``since``."""
 
+_RENAMED: dict[Modality, str] = {"rgb": "images", "boxes": "boxes_2d"}
+CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality) for modality in MODALITIES}
+"""Group under ``observations`` by modality."""
+
 _BY_PATH = {field.path: field for field in FIELDS}
 CAMERA_FIELDS = {field.path.split("/")[1]: field for field in FIELDS if field.pixels}
 """Fields a camera fills, by name of the group under ``observations``."""
@@ -155,10 +172,10 @@ def field_of(path: str) -> Field | None:
     return _BY_PATH.get(path) or _BY_PATH.get(path.rpartition("/")[0] + "/*")
 
 
-def feature(field: Field, shape: tuple[int, ...]) -> dict[str, Any]:
+def feature(field: Field, shape: tuple[int, ...]) -> Feature:
     """What ``dataset.json`` says of a dataset; sizes that differ between episodes stay symbols."""
     fixed = ("J", "A", "H", "W")
-    sizes = [size if dim in fixed else dim for dim, size in zip(field.dims, shape, strict=True)]
+    sizes: list[int | str] = [size if dim in fixed else dim for dim, size in zip(field.dims, shape, strict=True)]
     return {"shape": sizes, "dtype": field.dtype, "units": field.units, "description": field.description}
 
 

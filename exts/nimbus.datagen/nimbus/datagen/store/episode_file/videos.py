@@ -6,11 +6,14 @@ import hashlib
 import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
+from nimbus.datagen.files.bounded import Count, Pixels
+from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, FRAGMENTED, PIXELS, Encoder, check_size, whole_rate
 from nimbus.datagen.store.episode_file.statistics import histogram
@@ -29,13 +32,13 @@ IMAGE_SETTINGS = ("images", "video encoder")
 class VideoRecord:
     """What an episode says of the file that holds what one camera saw."""
 
-    byte_count: int
+    byte_count: Count
     sha256: str
     """Of the file's bytes."""
-    frame_count: int
-    width: int
-    height: int
-    fps: int
+    frame_count: Count
+    width: Pixels
+    height: Pixels
+    fps: Annotated[int, Meta(ge=1, le=100_000)]
     codec: str
     pixel_format: str
     encoder: dict[str, str]
@@ -109,7 +112,7 @@ class CameraVideo:
         if self._is_open:
             self._encoder.abandon()
             self._close()
-        self.path.unlink(missing_ok=True)
+        remove_file(self.path)
 
     def _close(self) -> None:
         self._is_open = False

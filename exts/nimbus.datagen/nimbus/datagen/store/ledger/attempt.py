@@ -9,16 +9,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import numpy as np
+from msgspec import Meta
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Trajectory
+from nimbus.datagen.files.bounded import Count, Finite, Seconds
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
 _FAILURE_PATH = re.compile(r"failures/[^/\\\0]+\.hdf5")
+_Coordinate = Annotated[str, Meta(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$")]
+PlacedNote = TypedDict(
+    "PlacedNote",
+    {
+        "name": str,
+        "kind": str,
+        "variant": NotRequired[str],
+        "class": NotRequired[str],
+        "rest_pose": NotRequired[str],
+        "x": NotRequired[_Coordinate],
+        "y": NotRequired[_Coordinate],
+    },
+)
+"""Note of one object: name, kind, variant, class, rest pose, and x and y [m] of its start."""
 _GRASP = ("grasp_tilt", "grasp_width")
 """Measures of a motion plan that say how the hand takes hold."""
 
@@ -29,7 +45,7 @@ class Video:
 
     path: str
     """Relative to the dataset."""
-    byte_count: int
+    byte_count: Count
     sha256: str
     """Of its bytes."""
 
@@ -44,7 +60,7 @@ class KeptFailure:
 
     path: str
     """Relative to the dataset."""
-    byte_count: int
+    byte_count: Count
     sha256: str
     """Content hash at level D1."""
 
@@ -60,19 +76,19 @@ class Attempt:
     episode_id: str
     task: str
     seed: int
-    idx: int
-    variant: int
-    attempt: int
+    idx: Count
+    variant: Count
+    attempt: Count
     final: bool
     """No further attempt follows."""
     success: bool
     phase: str = ""
     reason: str = "none"
     detail: str = ""
-    step_count: int = 0
-    duration: float = 0.0
+    step_count: Count = 0
+    duration: Seconds = 0.0
     """[s] of the motion"""
-    byte_count: int = 0
+    byte_count: Count = 0
     """Of the file at ``path``."""
     path: str = ""
     """Relative to the dataset; empty when nothing is stored."""
@@ -80,18 +96,17 @@ class Attempt:
     """Content hash at level D1; empty when nothing is stored."""
     videos: tuple[Video, ...] = ()
     """Files that belong to it, where images are stored as video."""
-    times: dict[str, float] = field(default_factory=dict)
+    times: dict[str, Finite] = field(default_factory=dict)
     """CPU seconds by stage."""
-    objects: tuple[dict[str, str], ...] = ()
-    """By object: name, kind, variant, class, rest pose, and x and y [m] of its start."""
-    started: float = 0.0
+    objects: tuple[PlacedNote, ...] = ()
+    started: Seconds = 0.0
     """[s since 1970] when the writer took it up"""
-    ended: float = 0.0
+    ended: Seconds = 0.0
     drawn: dict[str, Any] = field(default_factory=dict)
     """Every value drawn, by part of the layout and randomizer, to five digits; empty in old ledgers."""
     steps: tuple[str, ...] = ()
     """Skill steps that it began, in order: ``pick items_0``."""
-    grasps: tuple[dict[str, float], ...] = ()
+    grasps: tuple[dict[str, Finite], ...] = ()
     """Of each grasp: ``tilt`` from straight down [rad], ``width`` between the fingers [m]."""
     failure: KeptFailure | None = None
     """Its file, where a failed attempt was kept."""
@@ -210,7 +225,7 @@ def _grasps(trajectory: Trajectory) -> tuple[dict[str, float], ...]:
     )
 
 
-def _objects(layout: Layout) -> tuple[dict[str, str], ...]:
+def _objects(layout: Layout) -> tuple[PlacedNote, ...]:
     return tuple(
         {
             "name": placed.name,

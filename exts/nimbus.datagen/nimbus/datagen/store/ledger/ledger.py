@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,6 +57,11 @@ class Ledger:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
         self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
+        self._most_rows = sys.maxsize
+        """Rows of a table that there can be: pages that form a circle give rows without end."""
+        if read_only:
+            files = (self.path, self.path.with_name(f"{FILE_NAME}-wal"))
+            self._most_rows = sum(path.stat().st_size for path in files if path.exists())
         self._lock = threading.RLock()
         self._in_batch = False
         self._deferred: list[Row] = []
@@ -267,8 +273,18 @@ class Ledger:
             return self._connection.execute("SELECT COALESCE(MAX(idx), -1) FROM episodes").fetchone()[0]
 
     def _read(self, table: Table[T], rest: str, *values: str | int) -> list[T]:
+        rows: list[T] = []
+        keys: set[tuple[Any, ...]] = set()
         with self._lock, reading(self.path):
-            return [table.parse(row) for row in self._connection.execute(f"{table.select} {rest}", values)]
+            for cells in self._connection.execute(f"{table.select} {rest}", values):
+                row = table.parse(cells)
+                rows.append(row)
+                keys.add(table.key_of(row))
+                if len(rows) > self._most_rows:
+                    raise ValueError("it gives more rows than its file has room for")
+                if table.key and len(keys) < len(rows):
+                    raise ValueError(f"two {table.name} are the same: {table.key_of(row)}")
+        return rows
 
     def _insert(self, rows: Iterable[Row]) -> None:
         for kind, same in groupby(rows, type):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from nimbus.datagen.files.bounded import Count, Index, Seconds
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 
@@ -28,19 +29,19 @@ class EpisodeStatus(StrEnum):
 class EpisodeState:
     """Where one episode stands, by index and variant."""
 
-    idx: int
-    variant: int
+    idx: Count
+    variant: Count
     state: EpisodeStatus
     episode_id: str = ""
     """Empty until an attempt at it is known."""
-    lease: int = 0
+    lease: Count = 0
     """How often it was handed out; never enters content."""
     owner: str = ""
     """Worker that has it."""
     stage: str = ""
     """Staged file, relative to the dataset, while its intent stands."""
     sha256: str = ""
-    byte_count: int = 0
+    byte_count: Count = 0
     detail: str = ""
     """Depends on the state; of an intent the attempt as JSON."""
 
@@ -54,16 +55,16 @@ def status_of(attempt: Attempt, state: EpisodeStatus, **values: Any) -> EpisodeS
 class Fault:
     """A worker that died, hung or raised: never the result of an attempt."""
 
-    time: float
+    time: Seconds
     """[s since 1970]"""
-    run: int
+    run: Count
     worker: str
     kind: str
     """``killed``, ``hang``, ``exception``, …"""
     phase: str = ""
-    idx: int = -1
+    idx: Index = -1
     """Index of the episode; -1 for none."""
-    lease: int = 0
+    lease: Count = 0
     detail: str = ""
     incident: str = ""
     """Folder of the incident, relative to the dataset."""
@@ -73,32 +74,32 @@ class Fault:
 class TimeSpan:
     """What a worker did for a while."""
 
-    run: int
+    run: Count
     worker: str
     stage: str
-    idx: int
+    idx: Index
     """Index of the episode; -1 for none."""
-    begin: float
+    begin: Seconds
     """[s since 1970]"""
-    end: float
+    end: Seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """One run into the dataset."""
 
-    id: int
-    started: float
+    id: Count
+    started: Seconds
     """[s since 1970]"""
-    ended: float = 0.0
+    ended: Seconds = 0.0
     """0 while it runs, and for ever when it was killed."""
     state: str = "running"
     """How it ended."""
     mode: str = ""
     """``serial``, ``coupled`` or ``cell``"""
-    cores: int = 0
+    cores: Count = 0
     workers: str = ""
     """Split it started with, for example ``1x1``."""
-    wall_seconds: float = 0.0
-    startup_seconds: float = 0.0
+    wall_seconds: Seconds = 0.0
+    startup_seconds: Seconds = 0.0
     settings: dict[str, Any] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,19 +10,36 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.store.ledger.tables import TABLES, Table
+
+_LONGEST = 64 << 20
+"""[bytes] Longest value of a row."""
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""Ends a journal that names a super-journal."""
+_EXPRESSION = -2
+"""Number that SQLite gives a column of an index that is an expression."""
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
     """Open for the one process that writes, and look at every page once.
 
     Raises:
-        InputError: The file is not a ledger, or damaged.
+        InputError: The file is not a ledger, damaged, or a link.
         StorageError: The disk is full.
     """
+    for suffix in ("", "-wal", "-shm", "-journal"):  # SQLite follows links, and waits for pipes
+        file = path.with_name(path.name + suffix)
+        check_own(file)
+        if file.exists():
+            check_regular(file)
+    _check_journal(path.with_name(path.name + "-journal"))
     # Several threads of a run use it, one at a time.
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
+        with reading(path), writing(path):  # SQLite may need room even to look at the tables
+            _check_schema(connection)
         with writing(path):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -37,14 +55,34 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _check_journal(journal: Path) -> None:
+    """Refuse a rollback journal that names a super-journal: SQLite deletes the file of that name, wherever it is.
+
+    A ledger attaches no other database, so its own journals name none. Format: https://sqlite.org/fileformat2.html
+
+    Raises:
+        InputError: It names one.
+    """
+    if not journal.exists():
+        return
+    with journal.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_JOURNAL_MAGIC)))
+        ends = file.read()
+    if ends == _JOURNAL_MAGIC:
+        what = "the journal of the ledger names another file, which SQLite would delete"
+        raise InputError(what, where=str(journal), instead="delete this journal, or take the dataset from its source")
+
+
 def open_to_read(path: Path) -> sqlite3.Connection:
     """Open for reading, also while a run writes, and on a disk that is mounted read-only.
 
     Raises:
         InputError: There is no ledger, or the file is not one.
     """
-    if not path.is_file():
+    if not path.exists():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
+    check_regular(path)
     # A WAL reader leaves files behind and cannot read from a read-only disk: without a writer, read the file as it is.
     live = path.with_name(path.name + "-wal").exists()
     error: sqlite3.Error | None = None
@@ -52,8 +90,12 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         address = f"{path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
         try:
+            _check_schema(connection)
             _complete(connection)
             _check_columns(connection)
+        except ValueError as failure:  # to look past what the log says would be no help
+            connection.close()
+            raise _damaged(path, failure) from None
         except sqlite3.Error as failure:
             connection.close()
             error = failure
@@ -108,6 +150,25 @@ def _complete(connection: sqlite3.Connection) -> None:
 def _lacking(connection: sqlite3.Connection, table: Table[Any]) -> dict[str, str]:
     there = {row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")}
     return {name: value for name, value in table.later.items() if there and name not in there}
+
+
+def _check_schema(connection: sqlite3.Connection) -> None:
+    """Refuse what runs or makes rows of its own when tables are read or written: a ledger is plain tables.
+
+    Raises:
+        ValueError: It holds a view, a trigger, a virtual table, or a column or an index that is computed.
+    """
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    for kind, name, sql in connection.execute("SELECT type, name, COALESCE(sql, '') FROM sqlite_master"):
+        if kind not in ("table", "index") or (kind == "table" and not sql.upper().startswith("CREATE TABLE")):
+            raise ValueError(f"it holds the {kind} '{name}', where plain tables are expected")
+        # Hidden columns are computed; an index on an expression, too.
+        pragma, place = ("table_xinfo", 6) if kind == "table" else ("index_xinfo", 1)
+        for column in connection.execute(f"SELECT * FROM pragma_{pragma}(?)", (name,)):
+            if column[place] not in (0, None) if kind == "table" else column[place] == _EXPRESSION:
+                raise ValueError(f"{kind} '{name}' holds a computed column")
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:

@@ -46,6 +46,10 @@ class Table(Generic[T]):
     def _values(self) -> attrgetter[tuple[Any, ...]]:
         return attrgetter(*self.columns)
 
+    def key_of(self, row: T) -> tuple[Any, ...]:
+        """Read the values that no other row has; empty where rows may be the same."""
+        return tuple(getattr(row, name) for name in self.key)
+
     @property
     def create(self) -> str:
         """Statements that make it."""

@@ -9,9 +9,9 @@ from nimbus.datagen.errors import suggest
 from nimbus.datagen.tasks.checks.contradictions import check_contradictions
 from nimbus.datagen.tasks.checks.object_kinds import check_kinds
 from nimbus.datagen.tasks.checks.references import check_references
-from nimbus.datagen.tasks.control_flow.choose_one import chosen_names
+from nimbus.datagen.tasks.control_flow.members import chosen_names
 from nimbus.datagen.tasks.steps import composites, walk
-from nimbus.datagen.tasks.wording import wording_fields
+from nimbus.datagen.tasks.task_file import wording_fields
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.scope import Scope
-from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Performer, Scope, StepParser, Steps
 
 
 @register("composite", "parallel")

@@ -9,9 +9,8 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.statements import GivenUp, SkillFailure
-from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Performer, Scope, StepParser, Steps
 
 _REASONS = [str(reason) for reason in Reason if reason is not Reason.NONE]
 

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.scope import Scope
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.tasks.steps import Composite, Performer, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Performer, Scope, StepParser, Steps
 
 _AT_MOST = 10
 

@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nimbus.datagen.ui.browser.lights import brightness
+from nimbus.datagen.textures.color import linear
 
 _MOST_SIDES = 24
 """Directions that the faces of a part may have: what has more is round, and its light is computed."""
+SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
+"""Where the sun stands, seen from the origin, and how bright it is."""
+SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
+"""How bright the sky is, its colour, and that of the ground, in sRGB."""
 
 
 def baked_glb(mesh: Any) -> bytes | None:
@@ -46,3 +51,21 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
             material.setdefault("pbrMetallicRoughness", {})["baseColorFactor"] = [*colors[material["name"]], 1.0]
 
     return export_glb(scene, tree_postprocessor=unlit)
+
+
+def add_lights(server: Any) -> None:
+    """Put them into a ``viser.ViserServer``'s scene, in place of its own."""
+    # Without a GPU, shadows, reflections and each further light take most of the time that a picture takes.
+    server.scene.configure_environment_map(None)
+    server.scene.configure_default_lights(enabled=False)
+    server.scene.add_light_directional("/lights/sun", intensity=SUN, position=SUN_FROM)
+    server.scene.add_light_hemisphere("/lights/sky", sky_color=SKY_COLOR, ground_color=GROUND_COLOR, intensity=SKY)
+
+
+def brightness(normals: NDArray[Any]) -> NDArray[Any]:
+    """(n, 3) linear RGB that a white matt surface shows, by its (n, 3) unit normals."""
+    to_sun = np.array(SUN_FROM) / np.linalg.norm(SUN_FROM)
+    sky, ground = (linear(np.array(color) / 255.0) for color in (SKY_COLOR, GROUND_COLOR))
+    from_sun = SUN * np.maximum(0.0, normals @ to_sun)
+    # The page's sky has no direction: each surface sees half of it and half of the ground.
+    return (from_sun[:, None] + SKY * (sky + ground) / 2) / np.pi

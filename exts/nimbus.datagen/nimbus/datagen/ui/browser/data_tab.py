@@ -11,6 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.task import parse_task
+from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
 from nimbus.datagen.ui.preview import SceneLook, look_parts, motion_of
 from nimbus.datagen.ui.runs.dataset_list import ALL, FAILED, STORED, DatasetList, attempt_label
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.episode.observation import CameraFrames
     from nimbus.datagen.store.ledger.attempt import Attempt
     from nimbus.datagen.ui.background_tasks import BackgroundTasks
+    from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 
 _MOST_LISTED = 500
 _ANY = "any reason"
@@ -33,10 +35,19 @@ class DataTab:
         folder: Where a run of the task that is open stores, as long as nobody types another.
         player: Shows an episode in the scene.
         tasks: Reads files.
+        allowed: Folders in which datasets are opened.
     """
 
-    def __init__(self, server: Any, folder: Callable[[], Path], player: Player, tasks: BackgroundTasks) -> None:
-        self._player, self._tasks, self._default = player, tasks, folder
+    def __init__(
+        self,
+        server: Any,
+        folder: Callable[[], Path],
+        player: Player,
+        tasks: BackgroundTasks,
+        *,
+        allowed: AllowedFolders,
+    ) -> None:
+        self._player, self._tasks, self._default, self._allowed = player, tasks, folder, allowed
         self._lock = threading.RLock()
         self._list: DatasetList | None = None
         self._shown: list[Attempt] = []
@@ -53,12 +64,14 @@ class DataTab:
 
     def open(self) -> None:
         """Read what the dataset holds."""
-        folder = Path(self._folder.value.strip() or self._default())
+        if typed := self._folder.value.strip():
+            self._allowed.check(Path(typed))
+        folder = Path(typed) if typed else self._default()
         self._list = found = DatasetList.open(folder)
         stored = len(found.filtered(outcome=STORED))
         reasons = ", ".join(f"{reason} {len(found.filtered(reason=reason))}" for reason in found.reasons)
-        lines = [f"{folder.resolve().name}: {len(found.attempts)} attempts, {stored} stored."]
-        lines += [f"Failed: {reasons}."] if reasons else []
+        lines = [f"{escape(folder.resolve().name)}: {len(found.attempts)} attempts, {stored} stored."]
+        lines += [f"Failed: {escape(reasons)}."] if reasons else []
         with self._lock:
             self._summary.content = "  \n".join(lines)
             self._reason.options = (_ANY, *found.reasons)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +11,81 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.textures.procedural import surface_image
-from nimbus.datagen.ui.browser.simplify import simplified
 
 if TYPE_CHECKING:
-    from nimbus.datagen.render.render_parts import RenderPart
+    from nimbus.datagen.arrays import AnyArray
+    from nimbus.datagen.meshes.triangles import Triangles
+    from nimbus.datagen.render.render_inputs import RenderPart
 
+_KEPT = 0.1
+"""Of the triangles of a colour."""
+_FEW = 100
+"""Triangles of a colour that are left as they are."""
+_MOST_COLORS = 16
+"""A part with more of them has a texture, which does not survive this."""
+_SMOOTH = 0.5
+"""Cosine of the angle up to which an edge is drawn round."""
 _PERIOD = 1.6
 """[m] after which a procedural texture repeats."""
 _MOST_PIXELS = 256
 """Along a side of a picture: it is sent to the browser."""
 
 _plain: weakref.WeakKeyDictionary[RenderPart, dict[bool, Any]] = weakref.WeakKeyDictionary()
+
+
+def simplified(triangles: Triangles) -> Triangles:
+    """About a tenth of the triangles of a part that is painted in a few plain colours; others stay as they are."""
+    faces = np.asarray(triangles.faces)
+    _, first, color = np.unique(triangles.uvs[faces[:, 0]].round(4), axis=0, return_index=True, return_inverse=True)
+    if len(faces) <= _FEW or len(first) > _MOST_COLORS:
+        return triangles
+    corners, normals, uvs = [], [], []
+    for number, one in enumerate(first):
+        places, kept = _fewer(*_welded(triangles.vertices, faces[color.ravel() == number]))
+        corners.append(places[kept].reshape(-1, 3))
+        normals.append(_corner_normals(places, kept))
+        uvs.append(np.tile(triangles.uvs[faces[one, 0]], (3 * len(kept), 1)))
+    vertices = np.concatenate(corners).astype(np.float32)
+    return replace(
+        triangles,
+        vertices=vertices,
+        faces=np.arange(len(vertices), dtype=np.int32).reshape(-1, 3),
+        normals=np.concatenate(normals).astype(np.float32),
+        uvs=np.concatenate(uvs).astype(np.float32),
+        colors=np.ones((len(vertices), 3), dtype=np.float32),
+    )
+
+
+def _welded(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """The same with one vertex at each place, those of other faces left out."""
+    places, index = np.unique(vertices[faces].reshape(-1, 3).round(5), axis=0, return_inverse=True)
+    return places.astype(np.float32), index.reshape(-1, 3).astype(np.int32)
+
+
+def _fewer(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """By quadric error metrics (Garland and Heckbert 1997)."""
+    from fast_simplification import simplify  # pyright: ignore[reportMissingImports]
+
+    if len(faces) <= _FEW:
+        return vertices, faces
+    places, kept, *_ = simplify(vertices, faces, target_reduction=1.0 - _KEPT)
+    return places, kept
+
+
+def _corner_normals(vertices: AnyArray, faces: AnyArray) -> AnyArray:
+    """(3 m, 3) of each corner: that of its vertex where the surface is round, that of its face at an edge."""
+    one, two, three = (vertices[faces[:, corner]] for corner in range(3))
+    across = np.cross(two - one, three - one)
+    around = np.zeros_like(vertices)
+    for corner in range(3):
+        np.add.at(around, faces[:, corner], across)
+    round_, flat = _unit(around)[faces], _unit(across)[:, None]
+    is_round = (round_ * flat).sum(axis=2, keepdims=True) > _SMOOTH
+    return np.where(is_round, round_, flat).reshape(-1, 3)
+
+
+def _unit(vectors: AnyArray) -> AnyArray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 def part_mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool = False) -> Any:

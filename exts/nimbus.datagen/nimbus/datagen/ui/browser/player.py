@@ -9,13 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nimbus.datagen.episode.observation import CameraFrames
-from nimbus.datagen.ui.browser.pictures import MODALITIES, picture_of
+from nimbus.datagen.media.colormaps import depth_colors, flow_colors, mask_colors, normal_colors
+from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
 
 if TYPE_CHECKING:
+    from nimbus.datagen.arrays import ImageArray
     from nimbus.datagen.episode.layout import Camera
+    from nimbus.datagen.episode.observation import CameraFrames
     from nimbus.datagen.tasks.task import Task
     from nimbus.datagen.ui.background_tasks import BackgroundTasks
     from nimbus.datagen.ui.browser.scene_view import SceneView
@@ -29,6 +33,43 @@ _MOST_LINES = 16
 
 Frames = Mapping[str, CameraFrames]
 """Of one step, by camera."""
+
+
+def boxed(rgb: ImageArray, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> ImageArray:
+    """The picture with a frame around everything that is seen, in its colour of the instance mask."""
+    picture = rgb.copy()
+    height, width = rgb.shape[:2]
+    for index in np.unique(instance):
+        if index and index < len(boxes) and np.isfinite(boxes[index]).all():
+            color = mask_colors(index)
+            x_min, y_min, x_max, y_max = boxes[index].astype(int)
+            x_max, y_max = min(x_max, width) - 1, min(y_max, height) - 1
+            for rows, columns in (
+                ((y_min, y_max), slice(x_min, x_max + 1)),
+                (slice(y_min, y_max + 1), (x_min, x_max)),
+            ):
+                picture[rows, columns] = color
+    return picture
+
+
+_DRAWN: dict[str, Callable[[CameraFrames, int], ImageArray]] = {
+    "rgb": lambda frames, step: frames.rgb[step],
+    "depth": lambda frames, step: depth_colors(frames.depth[step]),
+    "instance": lambda frames, step: mask_colors(frames.instance[step]),
+    "semantic": lambda frames, step: mask_colors(frames.semantic[step]),
+    "normals": lambda frames, step: normal_colors(frames.normals[step]),
+    "boxes": lambda frames, step: boxed(frames.rgb[step], frames.boxes_2d[step], frames.instance[step]),
+    "flow": lambda frames, step: flow_colors(frames.flow[step]),  # pyright: ignore[reportOptionalSubscript],
+}
+MODALITIES = tuple(_DRAWN)
+"""Names of all pictures there can be of a step."""
+
+
+def picture_of(frames: CameraFrames, step: int, wanted: str) -> ImageArray:
+    """One modality of one step; black where the camera does not store it."""
+    stored = {"boxes": len(frames.boxes_2d) and len(frames.instance), "flow": frames.flow is not None}
+    has_picture = stored[wanted] if wanted in stored else len(getattr(frames, wanted))
+    return _DRAWN[wanted](frames, step) if has_picture else frames.rgb[step] * 0
 
 
 class Player:
@@ -81,6 +122,13 @@ class Player:
         """The step that is shown."""
         return int(self._step.value)
 
+    def draw_simply(self, simple: bool) -> None:
+        """Draw what is shown with fewer triangles, or with all of them."""
+        self._view.draw_simply(simple)
+        if self._look is not None:
+            self._view.show(self._look)
+            self._view.place(self._look.motion, min(self.step, self._look.motion.step_count - 1))
+
     def say(self, line: str) -> None:
         """A line above the scrubber."""
         self._outcome.content = line
@@ -130,7 +178,7 @@ class Player:
         step = min(step, look.motion.step_count - 1)
         self._view.place(look.motion, step)
         if phase := look.motion.phase(step):
-            self.say(f"{outcome_line(look.motion)}  \nstep {step}: {phase}")
+            self.say(f"{outcome_line(look.motion)}  \nstep {step}: {escape(phase)}")
         if not self._playing.is_set() and look.motion.step_count > 1:
             self._tasks.submit("pictures", self.take_pictures, debounce=_PICTURE_DEBOUNCE)
 
@@ -151,7 +199,7 @@ class Player:
                 break
             self._view.place(between(motion, at), 0)
             if int(at) % 5 == 0:
-                self.say(f"{outcome_line(motion)}  \nstep {int(at)}: {motion.phase(int(at))}")
+                self.say(f"{outcome_line(motion)}  \nstep {int(at)}: {escape(motion.phase(int(at)))}")
             time.sleep(1.0 / _FRAME_RATE)
         self._playing.clear()
         self._step.value = min(int((time.monotonic() - begin) * motion.rate), motion.step_count - 1)
@@ -220,4 +268,5 @@ def outcome_line(motion: PreviewMotion) -> str:
     length = f"{motion.step_count / motion.rate:.1f} s"
     if outcome.success:
         return f"**Success**, {length}."
-    return f"**Failed** after {length} in {outcome.phase}: {outcome.reason.value} {outcome.detail}"
+    reason = escape(f"{outcome.phase}: {outcome.reason.value} {outcome.detail}")
+    return f"**Failed** after {length} in {reason}"

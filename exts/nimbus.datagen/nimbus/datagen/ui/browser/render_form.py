@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.ui.browser.markdown import escape
+
 if TYPE_CHECKING:
     from nimbus.datagen.ui.form import Control, FormSection
 
@@ -99,7 +101,7 @@ class ControlList:
             handle.remove()
             handle = None
         if control.problem:
-            lines = "  \n".join(f"**{_escape(line)}**" for line in control.problem.splitlines())
+            lines = "  \n".join(f"**{escape(line)}**" for line in control.problem.splitlines())
             handle = handle or self._gui.add_markdown(lines, order=order + 0.5)
             self._problems[control.id] = control.problem, handle
 
@@ -187,7 +189,7 @@ def _add_rows(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
 
 
 def _add_note(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
-    parts = [_escape(part) for part in control.label.split("``")]
+    parts = [escape(part) for part in control.label.split("``")]
     parts[1::2] = [f"`{code}`" for code in control.label.split("``")[1::2]]  # names between double backticks
     return [gui.add_markdown("".join(parts).replace("\n", "  \n"), order=order)]
 
@@ -211,11 +213,6 @@ def _list_text(control: Control) -> str:
     for index, option in enumerate(control.options):
         number, _, text = option.partition(". ")
         depth = (len(text) - len(text.lstrip())) // len(_INDENT)
-        line = f"{number}\\. {'&emsp;' * depth}{_escape(text.strip())}"
+        line = f"{number}\\. {'&emsp;' * depth}{escape(text.strip())}"
         lines.append(f"**{line}**" if index == control.value else line)
     return "  \n".join(lines)
-
-
-def _escape(text: str) -> str:
-    """Escape Markdown."""
-    return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>#|" else letter for letter in text)

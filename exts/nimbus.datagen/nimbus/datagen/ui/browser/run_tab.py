@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.browser.markdown import escape
 
 if TYPE_CHECKING:
     from nimbus.datagen.ui.document.draft import TaskDraft
@@ -19,7 +20,9 @@ _MOST_REPORT = 30 * 2**20
 
 
 class RunTab:
-    """Starts runs of the saved task and watches them.
+    """Starts runs of the task that is open and watches them.
+
+    A run reads the file. What has none yet, such as a task that comes with Nimbus, is saved first.
 
     Args:
         server: A ``viser.ViserServer``.
@@ -38,7 +41,7 @@ class RunTab:
         seed = gui.add_number("run seed", panel.seed, min=0, max=2**31 - 1, step=1)
         seed.on_update(lambda event: panel.set_seed(int(event.target.value)))
         out = gui.add_text("folder", panel.out, hint="Of the dataset; empty: out/<task>")
-        out.on_update(lambda event: panel.set_out(event.target.value))
+        out.on_update(lambda event: self._set_out(event.target))
         buttons = gui.add_button_group("run", ("Run", "Cancel", "Report"))
         buttons.on_click(lambda event: self._do(event.target.value))
         self._bar = gui.add_progress_bar(0.0)
@@ -51,33 +54,51 @@ class RunTab:
         panel.poll()
         if panel.activity or panel.status:
             self._set(self._bar, "value", round(100.0 * (panel.status.share if panel.status else 0.0), 1))
-            self._set(self._line, "content", panel.problem or panel.progress_line or "Starting …")
+            self._set(self._line, "content", escape(panel.problem or panel.progress_line or "Starting …"))
             self._set(self._table, "content", dashboard(panel.out_folder))
 
     def _set(self, handle: Any, name: str, value: Any) -> None:
         if getattr(handle, name) != value:
             setattr(handle, name, value)
 
+    def _set_out(self, field: Any) -> None:
+        try:
+            self._panel.set_out(field.value)
+        except InputError as error:
+            self._set(field, "value", self._panel.out)
+            self._report(str(error))
+
     def _do(self, what: str) -> None:
         try:
-            {"Run": self._run, "Cancel": self._panel.cancel, "Report": self._show_report}[what]()
+            line = {"Run": self._run, "Cancel": self._cancel, "Report": self._show_report}[what]()
         except InputError as error:
-            self._report(str(error))
-        else:
-            self._report(self._panel.problem)
+            line = str(error)
+        self._report(self._panel.problem or line)
 
-    def _run(self) -> None:
+    def _run(self) -> str:
         draft, panel = self._draft(), self._panel
-        if draft.is_changed or not draft.path.exists():
-            instead = "save it: a run reads the file, and keeps the task as it was when it began"
-            raise InputError("the task is not saved", where=str(draft.path), instead=instead)
+        line = ""
         draft.task()
         if panel.is_running:
             raise InputError("a run is under way", instead="cancel it, or let it end")
+        if draft.is_changed and draft.path.exists():
+            instead = "save it: a run reads the file, and keeps the task as it was when it began"
+            raise InputError("the task is not saved", where=str(draft.path), instead=instead)
+        if not draft.path.exists():
+            draft.save()
+            line = f"saved as {draft.path.absolute()}, and run from there"
+        elif draft.is_changed_on_disk:
+            instead = "reload it, overwrite it, or save this one as another file"
+            raise InputError("the file is another task than the one shown", where=str(draft.path), instead=instead)
         panel.set_task(str(draft.path))
         panel.run()
+        return line
 
-    def _show_report(self) -> None:
+    def _cancel(self) -> str:
+        self._panel.cancel()
+        return ""
+
+    def _show_report(self) -> str:
         page = self._panel.report
         if not self._panel.task:
             self._panel.set_task(str(self._draft().path))
@@ -91,6 +112,7 @@ class RunTab:
             style = "width: 100%; height: 70vh; border: 0; background: white"
             self._server.gui.add_html(f'<iframe class="report" sandbox="" srcdoc="{source}" style="{style}"></iframe>')
             self._server.gui.add_button("Close").on_click(lambda _: modal.close())
+        return ""
 
 
 def dashboard(folder: Path) -> str:
@@ -103,13 +125,14 @@ def dashboard(folder: Path) -> str:
     lines = ["| stage | items | s CPU |", "|---|---|---|"]
     for stage in ("load", "randomize", "plan", "render", "store"):
         if stage in counts or stage in times:
-            lines.append(f"| {stage} | {counts.get(stage, 0)} | {times.get(stage, 0.0):.1f} |")
+            lines.append(f"| {stage} | {escape(counts.get(stage, 0))} | {times.get(stage, 0.0):.1f} |")
     lines.append("")
     attempts, stored = status.get("attempts", 0), status.get("stored", 0)
     share = f" ({min(1.0, stored / attempts):.0%})" if attempts else ""
-    lines.append(f"{stored} stored of {attempts} plans tried{share}.")
+    lines.append(f"{escape(stored)} stored of {escape(attempts)} plans tried{share}.")
     if failures:
-        lines.append("Failed: " + ", ".join(f"{reason} {count}" for reason, count in failures.items()) + ".")
+        counted = ", ".join(f"{escape(reason)} {escape(count)}" for reason, count in failures.items())
+        lines.append(f"Failed: {counted}.")
     for worker in status.get("workers") or []:
-        lines.append(f"- worker {worker.get('seat')}: {worker.get('role')}, {worker.get('phase')}")
+        lines.append(f"- worker {', '.join(escape(worker.get(name)) for name in ('seat', 'role', 'phase'))}")
     return "\n".join(lines)

@@ -9,16 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook
-from nimbus.datagen.ui.browser.baked_lighting import baked_glb
-from nimbus.datagen.ui.browser.lights import add_lights
-from nimbus.datagen.ui.browser.markers import markers_glb
+from nimbus.datagen.textures.color import linear
+from nimbus.datagen.ui.browser.baked_lighting import add_lights, baked_glb, unlit_glb
 from nimbus.datagen.ui.browser.meshes import part_mesh
 
 if TYPE_CHECKING:
-    from nimbus.datagen.render.render_parts import RenderPart
+    from nimbus.datagen.render.render_inputs import RenderPart
     from nimbus.datagen.tasks.task_file import Region
     from nimbus.datagen.ui.preview import PreviewMotion, SceneLook
 
+RADIUS = 0.009
+"""[m]"""
+
+_FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]])
+"""Of an octahedron whose corners are +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
+
+Color = tuple[int, int, int]
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 """Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""
 REGION_GRIP = 0.14
@@ -27,10 +33,31 @@ REGION_GRIP = 0.14
 _COARSE_LABELS = 1.5
 """How much larger labels are where the scene is drawn simply, with as few pixels as can be."""
 
-_HIDDEN = frozenset({"backdrop"})
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
 _SAMPLE_COLORS = ((214, 69, 65), (65, 131, 215), (38, 166, 91), (244, 208, 63), (155, 89, 182), (230, 126, 34))
+
+
+def markers_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
+    """Octahedra at (N, 3) places [m] in sRGB colours, as GLB without lighting."""
+    import trimesh
+    from trimesh.visual import TextureVisuals
+    from trimesh.visual.material import PBRMaterial
+
+    corners = RADIUS * np.vstack([np.eye(3), -np.eye(3)])
+    scene, light = trimesh.Scene(), {}
+    for color in dict.fromkeys(colors):
+        own = places[[one == color for one in colors]]
+        name = "dots{:02x}{:02x}{:02x}".format(*color)
+        light[name] = linear(np.array(color) / 255).tolist()
+        mesh = trimesh.Trimesh(
+            vertices=(own[:, None] + corners).reshape(-1, 3),
+            faces=(np.arange(len(own))[:, None, None] * len(corners) + _FACES).reshape(-1, 3),
+            visual=TextureVisuals(material=PBRMaterial(name=name)),
+            process=False,
+        )
+        scene.add_geometry(mesh)
+    return unlit_glb(scene, light)
 
 
 class SceneView:
@@ -57,9 +84,8 @@ class SceneView:
         surfaces = look.layout.visual.surfaces if look.layout else {}
         wanted: dict[tuple[str, int], tuple[RenderPart, SurfaceLook]] = {}
         for part in look.parts:
-            if part.instance not in _HIDDEN:
-                place = sum(body == part.body for body, _ in wanted)
-                wanted[part.body, place] = part, surfaces.get(part.instance.partition(".")[0], SurfaceLook())
+            place = sum(body == part.body for body, _ in wanted)
+            wanted[part.body, place] = part, surfaces.get(part.instance.partition(".")[0], SurfaceLook())
         with self._server.atomic():
             for key in [key for key, (part, surface, _) in self._meshes.items() if wanted.get(key) != (part, surface)]:
                 self._meshes.pop(key)[2].remove()
@@ -67,6 +93,13 @@ class SceneView:
                 if (body, place) not in self._meshes:
                     self._meshes[body, place] = part, surface, self._add(self._path(body, place), part, surface)
             self.place(look.motion, 0)
+
+    def draw_simply(self, simple: bool) -> None:
+        """Draw with fewer triangles, or with all of them, from the next :meth:`show` on."""
+        self._simple = simple
+        for _, _, handle in self._meshes.values():
+            handle.remove()
+        self._meshes.clear()
 
     def _add(self, path: str, part: RenderPart, surface: SurfaceLook) -> Any:
         mesh = part_mesh(part, surface, simple=self._simple)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import socket
+import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +17,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
 from nimbus.datagen.ui.browser.data_tab import DataTab
+from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player
 from nimbus.datagen.ui.browser.render_form import BrowserForm
 from nimbus.datagen.ui.browser.run_tab import RunTab
 from nimbus.datagen.ui.browser.scene_view import SceneView
+from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.draft import TaskDraft
+from nimbus.datagen.ui.gate import Gate, address_of, check_guarded, guarded_websockets
 from nimbus.datagen.ui.preview import Preview
 from nimbus.datagen.ui.runs.launch import ProcessLauncher
 from nimbus.datagen.ui.runs.run_panel import RunPanel
@@ -27,8 +33,23 @@ from nimbus.datagen.ui.task_editor import TaskEditor
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
+SHARP, QUICK = 100, 40
+"""[%] of the screen's pixels along each side: all of them, and what a processor draws quickly enough to scrub."""
+_GPUS = ("dri", "nvidia0", "dxg")
+"""Devices of which a Linux with a GPU has one; dxg is that of WSL."""
 INSTALL = "type: pip install 'nimbus-datagen[studio]'"
 _POLL_SECONDS = 0.5
+
+
+def has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Tell from the devices whether the browser draws with a GPU; one at the other end of an SSH session does."""
+    is_elsewhere = "SSH_CONNECTION" in os.environ
+    return sys.platform != "linux" or is_elsewhere or any((devices / name).exists() for name in _GPUS)
+
+
+def page_url(address: str, sharpness: int) -> str:
+    """The address of the page, drawn with a share [%] of the screen's pixels along each side."""
+    return address if sharpness == SHARP else f"{address}/?fixedDpr={sharpness / 100:g}"
 
 
 def load_viser() -> Any:
@@ -52,6 +73,7 @@ class Studio:
         host: Address to listen on.
         port: The first one that is tried.
         folder: Folder where tasks opened by name are saved.
+        folders: More folders in which tasks are opened and saved, beside ``folder``, the current one and the task's.
         interpreter: A Python with Nimbus's dependencies, in which runs are started.
         simple: Draw with fewer triangles, for browsers without a GPU.
 
@@ -66,37 +88,49 @@ class Studio:
         host: str,
         port: int,
         folder: Path = Path(),
+        folders: Sequence[Path] = (),
         interpreter: str = "",
         simple: bool = False,
     ) -> None:
         viser = load_viser()
-        name = TaskDraft(name_or_path, folder=folder).name
+        own = TaskDraft(name_or_path, folder=folder)
+        allowed = AllowedFolders([folder, Path(), own.path.parent, *folders])
+        self._gate = Gate(host)
         for logger in ("viser", "websockets"):
             logging.getLogger(logger).setLevel(logging.ERROR)
         try:
             socket.create_server((host, 0)).close()  # viser tries one port after the other, whatever the reason
-            self.server = viser.ViserServer(host=host, port=port, label=f"nimbus studio: {name}", verbose=False)
+            with guarded_websockets(self._gate):
+                label = f"nimbus studio: {own.name}"
+                self.server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
         except OSError as error:
             what, instead = f"cannot listen: {error.strerror or error}", "give another --host or --port"
             raise InputError(what, where=f"{host}:{port}", instead=instead) from None
+        try:
+            check_guarded(host, self.server.get_port())
+        except BaseException:
+            self.server.stop()
+            raise
         gui = self.server.gui
         gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
         self._logs = contextlib.ExitStack()
         logs = Path(self._logs.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-studio-")))
-        self.panel = RunPanel(ProcessLauncher(logs, interpreter=interpreter))
+        self.panel = RunPanel(ProcessLauncher(logs, interpreter=interpreter), allowed=allowed)
         self.view, self.tasks, preview = SceneView(self.server, simple=simple), BackgroundTasks(), Preview()
         self._status = gui.add_markdown("")
+        full = gui.add_checkbox("full meshes", not simple, hint="Slow in a browser that draws without a GPU")
+        full.on_update(lambda event: self._draw_simply(not event.target.value))
         tabs = gui.add_tab_group()
         self.player = Player(self.server, self.task, preview, self.view, self.tasks)
         self.scene = BrowserScene(preview, self.view, self.player, moved=self._move)
-        self.editor = TaskEditor(self.scene, self.tasks, folder=folder, joins_typing=True)
+        self.editor = TaskEditor(self.scene, self.tasks, folder=folder, joins_typing=True, allowed=allowed)
         task_tab, layout_tab = tabs.add_tab("Task"), tabs.add_tab("Layouts")
         self._form = BrowserForm(gui, task_tab, places={"Task": task_tab, "Layouts": layout_tab}, use=self.use)
         with tabs.add_tab("Run"):
             self.runs = RunTab(self.server, self.panel, lambda: self.draft, self.editor.report)
         with tabs.add_tab("Data"):
-            self.data = DataTab(self.server, self._dataset, self.player, self.tasks)
+            self.data = DataTab(self.server, self._dataset, self.player, self.tasks, allowed=allowed)
         self._used = ""
         self.editor.observe(self._refresh)
         self.editor.open(name_or_path)
@@ -106,8 +140,8 @@ class Studio:
 
     @property
     def address(self) -> str:
-        """Address of the page."""
-        return f"http://{self.server.get_host()}:{self.server.get_port()}"
+        """Address of the page, the secret part included: a browser that has it can use the studio."""
+        return address_of(self.server.get_host(), self.server.get_port(), self._gate)
 
     @property
     def draft(self) -> TaskDraft:
@@ -144,6 +178,9 @@ class Studio:
         """Serve until closed or interrupted."""
         self._closed.wait()
 
+    def _draw_simply(self, simple: bool) -> None:
+        self.tasks.submit("drawing the scene", lambda: self.player.draw_simply(simple))
+
     def _move(self, name: str, pose: Any) -> None:
         """Apply the drag of a region or camera in the scene; the form shows its new pose."""
         self.editor.act(name, pose)
@@ -156,8 +193,8 @@ class Studio:
     def _refresh(self) -> None:
         """Show the state of the editor."""
         editor = self.editor
-        parts = [f"*{editor.activity} …*" if editor.activity else "*ready*"]
-        parts += [f"**{editor.message}**"] if editor.message else []
+        parts = [f"*{escape(editor.activity)} …*" if editor.activity else "*ready*"]
+        parts += [f"**{escape(editor.message)}**"] if editor.message else []
         with editor.lock:
             self._status.content = "  \n".join(parts)
             self._form.show(editor.sections(), used=self._used)

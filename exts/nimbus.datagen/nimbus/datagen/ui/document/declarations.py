@@ -13,8 +13,8 @@ from pydantic.fields import FieldInfo
 from nimbus.datagen import registry
 from nimbus.datagen.files.strict_yaml import Keys, parse
 from nimbus.datagen.tasks.plugins import discover
-from nimbus.datagen.tasks.presets import presets
 from nimbus.datagen.tasks.statements import Statement
+from nimbus.datagen.tasks.task_file import presets
 from nimbus.datagen.ui.document.yaml_write import write_flow
 
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*?)\s*")
@@ -106,7 +106,7 @@ class RangeField:
 
 
 def skill_forms(*, kind: str = "skill") -> list[SkillForm]:
-    """Every registered skill (or ``predicate``) with its parameters."""
+    """Every registered skill (or condition, kind ``predicate``) with its parameters."""
     discover()
     return [_form(name, registry.lookup(kind, name)) for name in registry.names(kind)]
 

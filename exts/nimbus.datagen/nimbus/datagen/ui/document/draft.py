@@ -9,9 +9,10 @@ from typing import Any
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.scene_files import is_path, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse
-from nimbus.datagen.tasks.presets import expand_cameras
 from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.tasks.task_file import expand_cameras
 from nimbus.datagen.ui.document import yaml_edit
+from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.declarations import RangeField, named_cameras, written_out
 from nimbus.datagen.ui.document.safe_file import alone_in, decoded, digest, read_content, replace_content
 from nimbus.datagen.ui.document.task_template import with_template
@@ -29,14 +30,17 @@ class TaskDraft:
     Args:
         name_or_path: A task's name, or the path of its file.
         folder: Where tasks that were opened by name are saved.
+        allowed: Folders in which a file is opened and saved; any, when not given.
 
     Raises:
-        InputError: There is no task of that name, or the file cannot be read or is no YAML.
+        InputError: There is no task of that name, or the file cannot be read, is no YAML or lies elsewhere.
     """
 
-    def __init__(self, name_or_path: str, *, folder: Path = Path()) -> None:
+    def __init__(self, name_or_path: str, *, folder: Path = Path(), allowed: AllowedFolders | None = None) -> None:
+        own, self._allowed = is_path(name_or_path), allowed
+        if own:
+            self._check_place(Path(name_or_path))
         source, content = _opened(name_or_path)
-        own = is_path(name_or_path)
         self.path = source if own else folder / source.name
         """The file that is saved."""
         self._saved, self._digest = decoded(content or b"", source), digest(content if own else None)
@@ -48,6 +52,13 @@ class TaskDraft:
         self.joins_typing = False
         """Undo consecutive changes of one field together: set by a host that reports each keystroke."""
         self._observers: list[Callable[[], None]] = []
+
+    def _check_place(self, path: Path) -> None:
+        """Refuse what is no task file, or lies outside of the folders that may be used."""
+        if path.suffix not in (".yaml", ".yml"):
+            raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
+        if self._allowed is not None:
+            self._allowed.check(path)
 
     # What it says
 
@@ -221,6 +232,7 @@ class TaskDraft:
         Raises:
             InputError: Somebody else has changed it, or it cannot be written; the draft stays as it is.
         """
+        self._check_place(self.path)  # again: a folder may have become a link
         content = self._text.encode()
         try:
             with alone_in(self.path.parent):
@@ -242,8 +254,7 @@ class TaskDraft:
         Raises:
             InputError: The file exists, or cannot be written.
         """
-        if path.suffix != ".yaml":
-            raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
+        self._check_place(path)
         before = self.path, self._digest
         self.path, self._digest = path, digest(None)
         try:
@@ -272,8 +283,6 @@ def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
     if not is_path(name_or_path) or path.exists():
         source = scene_file("tasks", name_or_path, kind="task")
         return source, source.read_bytes()
-    if path.suffix != ".yaml":
-        raise InputError("no such file", where=str(path), instead="end the name of a new task with .yaml")
     if not path.absolute().parent.is_dir():
         raise InputError("there is no such folder", where=str(path.parent), instead="make it, or choose another")
     return path, None

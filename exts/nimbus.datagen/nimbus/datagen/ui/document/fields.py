@@ -7,7 +7,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Keys
-from nimbus.datagen.tasks.presets import presets
+from nimbus.datagen.tasks.task_file import presets
 from nimbus.datagen.ui.document.declarations import addable, named_cameras, read_value, written_out
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.document.yaml_write import write_flow
@@ -37,6 +37,7 @@ CAMERA_FIELDS = (
     ("wxyz", "Its turn, in place of a point to look at."),
     ("vertical_fov", "Field of view: 45 deg."),
     ("size", "Width and height [px]."),
+    ("modalities", "Stored of each step: [rgb, depth]; empty: all."),
 )
 """Of each camera that is written out."""
 RATE_HINT = "Recorded steps per second; empty: 15."

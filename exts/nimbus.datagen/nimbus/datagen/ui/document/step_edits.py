@@ -74,7 +74,7 @@ def typed_entry(name: str, typed: Mapping[str, str], *, kind: str = "skill") -> 
     """A step as it stands in a file, of what was typed into the fields of its parameters.
 
     Args:
-        name: Of the skill, or of the predicate.
+        name: Name of the skill or the condition.
         typed: Texts by parameter; empty ones are left out.
         kind: ``skill`` or ``predicate``.
 

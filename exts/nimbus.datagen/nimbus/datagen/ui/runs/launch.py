@@ -41,7 +41,7 @@ class Launcher(Protocol):
     """Starts commands of Nimbus."""
 
     def start(self, words: Sequence[str]) -> RunningProcess:
-        """Start ``nimbus <words>``, or the check of a task: ``check TASK``.
+        """Start ``nimbus <words>``.
 
         Raises:
             InputError: It cannot be started.
@@ -63,13 +63,12 @@ class ProcessLauncher:
     def start(self, words: Sequence[str]) -> Process:
         """Start a command in a session of its own."""
         python = find_interpreter(self._interpreter)
-        program = ["-m", "nimbus.datagen.ui.runs.check"] if words[0] == "check" else ["-c", _COMMAND_LINE, words[0]]
         self._folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
         path = self._folder / f"{os.getpid()}-{self._count:03d}-{words[0]}.log"
         with path.open("wb") as output:
             process = subprocess.Popen(
-                [python, *program, *words[1:]],
+                [python, "-c", _COMMAND_LINE, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -4,15 +4,79 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import Count, Seconds, read_typed
+from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.runs.launch import Launcher, RunningProcess
-from nimbus.datagen.ui.runs.run_status import RunStatus, read_run_status
 
 MAX_EPISODES = 10_000_000
 MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatus:
+    """One look at a run."""
+
+    state: str = ""
+    """``running``, or how it ended: ``done``, ``short``, ``interrupted``, ``failed``."""
+    activity: str = ""
+    target: int = 0
+    settled: int = 0
+    """Episodes that need no more work."""
+    stored: int = 0
+    """Episodes stored, also by earlier runs into this folder."""
+    failed: int = 0
+    """Attempts that did not succeed."""
+    remaining: float | None = None
+    """[s]; None while nothing is known."""
+
+    @property
+    def share(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        return min(1.0, self.settled / self.target) if self.target else 0.0
+
+
+def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
+    """The status of a run; None while there is none, or while it cannot be read.
+
+    Args:
+        folder: Of the dataset.
+        since: [s since 1970] What was written before is of an earlier run.
+    """
+    path = folder / "status.json"
+    try:
+        if path.stat().st_mtime < since:
+            return None
+        told = read_typed(_StatusFile, path)
+    except (OSError, InputError):
+        return None
+    return RunStatus(
+        state=told.state,
+        activity=told.activity,
+        target=told.target,
+        settled=told.settled,
+        stored=told.already_stored + told.stored,
+        failed=sum(told.failures.values()),
+        remaining=told.remaining_seconds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StatusFile:
+    """``status.json``, as much of it as is shown."""
+
+    state: str = ""
+    activity: str = ""
+    target: Count = 0
+    settled: Count = 0
+    stored: Count = 0
+    already_stored: Count = 0
+    failures: dict[str, Count] = field(default_factory=dict)
+    remaining_seconds: Seconds | None = None
 
 
 class ResultViewer(Protocol):
@@ -31,10 +95,13 @@ class RunPanel:
     Args:
         launcher: Starts processes.
         viewer: Shows the report; None where the host does that itself.
+        allowed: Folders in which a dataset may lie; any, when not given.
     """
 
-    def __init__(self, launcher: Launcher, viewer: ResultViewer | None = None) -> None:
-        self._launcher, self._viewer = launcher, viewer
+    def __init__(
+        self, launcher: Launcher, viewer: ResultViewer | None = None, *, allowed: AllowedFolders | None = None
+    ) -> None:
+        self._launcher, self._viewer, self._allowed = launcher, viewer, allowed
         self._observers: list[Callable[[], None]] = []
         self._run: RunningProcess | None = None
         self._started = 0.0
@@ -112,7 +179,13 @@ class RunPanel:
         self._changed()
 
     def set_out(self, folder: str) -> None:
-        """Where a run stores them."""
+        """Set the folder in which a run stores them.
+
+        Raises:
+            InputError: It lies outside of the folders that may be used; the one before stays.
+        """
+        if self._allowed is not None and folder.strip():
+            self._allowed.check(Path(folder.strip()))
         self.out = folder.strip()
         self._changed()
 

@@ -1,0 +1,1 @@
+"""Checks and measurements on a GPU; with ``--device cpu`` the same code, small."""

@@ -1,0 +1,143 @@
+"""Runs the suite: ``python -m benchmarks.gpu [--device cuda|cpu] [--json FILE] [PART ...]``, as ``make gpu`` does.
+
+A part for which something is missing is SKIPPED, with the reason; a check that fails makes the exit status 1. On a CPU
+everything is small, and ``physics`` and ``run`` do all that they can only where they are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.gpu.result import MissingError, PartResult, State, format_table
+from nimbus.datagen.errors import InputError
+
+PARTS = ("equality", "views", "physics", "run")
+_OURS = ("nimbus", "benchmarks")
+"""Packages whose modules cannot be missing, but for a mistake."""
+
+
+def main() -> int:
+    """Run the parts, print a table, and write figures; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"all if none is named: {', '.join(PARTS)}")
+    parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--absent", type=Path, help="JSON file: why a package is missing, by its name")
+    options = parser.parse_args()
+    unknown = set(options.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    absent = json.loads(options.absent.read_text(encoding="utf-8")) if options.absent else {}
+    results = {
+        name: run_part(partial(_call, name, options.device, name in options.parts), absent=absent, label=name)
+        for name in options.parts or PARTS
+    }
+    sys.stdout.write(report(results, options.device))
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(_figures(results, options.device), indent=2) + "\n", encoding="utf-8")
+    return int(any(result.state is State.FAILED for result in results.values()))
+
+
+def run_part(part: Callable[[], PartResult], *, absent: dict[str, str], label: str) -> PartResult:
+    """Run a part; a missing package or device skips it, any other error fails it and leaves its traceback.
+
+    Args:
+        part: The part.
+        absent: Reasons by package name.
+        label: Name of the part, for the traceback.
+    """
+    start = time.perf_counter()
+    try:
+        result = part()
+    except Exception as error:
+        # The other parts still run: machines with a GPU are there for minutes.
+        reason = _missing(error)
+        if not reason:
+            sys.stderr.write(f"{label}:\n{traceback.format_exc()}")
+        result = PartResult(skipped=reason, problems=() if reason else (f"{type(error).__name__}: {error}",))
+    return replace(result, seconds=time.perf_counter() - start, skipped=_explained(result.skipped, absent))
+
+
+def _missing(error: Exception) -> str:
+    """Reason to skip a part: a package of others or the device is not there; empty for any other error."""
+    if isinstance(error, MissingError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] not in _OURS:
+        return f"no package {error.name}"
+    return str(error) if isinstance(error, InputError) and error.where == "--device" else ""
+
+
+def report(results: dict[str, PartResult], device: str) -> str:
+    """Tables of all parts, and a line for the state of each at the end."""
+    lines = [f"device {device}, {describe(device)}"]
+    for name, result in results.items():
+        lines += ["", name, format_table(result.rows)] if result.rows else []
+    lines.append("")
+    for name, result in results.items():
+        reasons = [*result.problems, *([f"left out: {result.skipped}"] if result.skipped and result.rows else [])]
+        reasons = reasons or ([result.skipped] if result.skipped else [])
+        lines.append(f"{name:10}{result.state:8}{result.seconds:7.1f} s  {'; '.join(reasons)}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def describe(device: str) -> str:
+    """Name of the device and versions of what runs on it."""
+    try:
+        import warp
+    except ModuleNotFoundError:
+        return f"no Warp, Python {platform.python_version()}"
+    try:
+        name = warp.get_device(device).name
+    except (ValueError, RuntimeError):
+        name = "not on this machine"
+    return f"{name}, Warp {warp.__version__}, Python {platform.python_version()}"
+
+
+def _call(name: str, device: str, is_asked: bool) -> PartResult:
+    """Import a part when its turn has come, so that what is missing skips it alone."""
+    if name == "equality":
+        from benchmarks.gpu import equality
+
+        return equality.check(device)
+    if name == "views":
+        from benchmarks.gpu import throughput
+
+        return throughput.measure(device)
+    if name == "physics":
+        from benchmarks.gpu import physics
+
+        return physics.measure(device, is_asked=is_asked)
+    from benchmarks.gpu import whole_run
+
+    return whole_run.check(device, is_asked=is_asked)
+
+
+def _explained(reason: str, absent: dict[str, str]) -> str:
+    """A reason with why a package that it names is missing."""
+    causes = dict.fromkeys(cause for name, cause in absent.items() if reason.endswith(f"package {name}"))
+    return "; ".join([reason, *causes])
+
+
+def _figures(results: dict[str, PartResult], device: str) -> dict[str, object]:
+    parts = {
+        name: {"state": result.state, "seconds": result.seconds, "skipped": result.skipped}
+        | {"problems": result.problems, "rows": result.rows}
+        for name, result in results.items()
+    }
+    return {"device": device, "described": describe(device), "parts": parts}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Installs the GPU bundle offline and runs the suite: ``python3 install.py [--into DIR] [--device D] [PART ...]``.
+
+It stands beside ``manifest.json`` and the parts of the bundle, needs Python 3.12 with pip and nothing else, and
+installs into a folder of its own. Parts may be missing: what they hold is left out, and the checks that need it are
+SKIPPED.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,200}")
+"""Names of parts and files: no separators, and never hidden."""
+_LARGEST_SOURCE = 64 << 20
+"""[bytes] All sources together, unpacked; they are about 5 MiB."""
+_PIECE = 1 << 20
+"""[bytes] Read at a time."""
+
+
+class BundleError(Exception):
+    """The bundle is not one that this program may unpack."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundlePart:
+    """A part of the bundle: one file, to be carried on its own."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleFile:
+    """A file of the bundle: a range of all parts in a row."""
+
+    name: str
+    start: int
+    size: int
+    sha256: str
+    packages: tuple[str, ...]
+    """Packages that can be imported from it; empty for the sources."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """Contents of a bundle."""
+
+    parts: tuple[BundlePart, ...]
+    files: tuple[BundleFile, ...]
+
+    def to_json(self) -> str:
+        """Text of ``manifest.json``."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """Read what :meth:`to_json` writes.
+
+        Raises:
+            BundleError: It is no manifest, or names files elsewhere.
+        """
+        try:
+            plain = json.loads(text)
+            parts = tuple(BundlePart(**part) for part in plain["parts"])
+            files = tuple(BundleFile(**{**file, "packages": tuple(file["packages"])}) for file in plain["files"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BundleError(f"not a manifest: {error}") from None
+        for item in (*parts, *files):
+            if not isinstance(item.name, str) or not _NAME.fullmatch(item.name):
+                raise BundleError(f"{item.name!r} is no name of a file")
+            if not isinstance(item.size, int) or item.size < 0:
+                raise BundleError(f"{item.name}: a size of {item.size!r}")
+        if any(not isinstance(file.start, int) or file.start < 0 for file in files):
+            raise BundleError("a file begins nowhere")
+        return cls(parts=parts, files=files)
+
+    def parts_of(self, file: BundleFile) -> list[tuple[BundlePart, int, int]]:
+        """Parts that a file lies in, with where it begins and ends in each [bytes]."""
+        found, start = [], 0
+        for part in self.parts:
+            first, last = max(file.start - start, 0), min(file.start + file.size - start, part.size)
+            if first < last:
+                found.append((part, first, last))
+            start += part.size
+        return found
+
+
+def find_absent(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Reasons by name of the parts that cannot be used: they did not arrive, or are damaged."""
+    absent = {}
+    for part in manifest.parts:
+        path = folder / part.name
+        if not path.is_file():
+            absent[part.name] = f"{part.name} of the bundle did not arrive"
+        elif path.stat().st_size != part.size or _hash(path) != part.sha256:
+            absent[part.name] = f"{part.name} of the bundle is damaged"
+    return absent
+
+
+def assemble(
+    folder: Path, manifest: Manifest, target: Path, *, absent: dict[str, str]
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Write all files whose parts are there.
+
+    Args:
+        folder: Holds the parts.
+        manifest: Contents of the bundle.
+        target: Folder for the files.
+        absent: Reasons by name of the parts that cannot be used.
+
+    Returns:
+        Paths of the files by name, and reasons by name of those that are left out.
+
+    Raises:
+        BundleError: A file is not what the manifest lists, though its parts are.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    paths, left_out = {}, {}
+    for file in manifest.files:
+        ranges = manifest.parts_of(file)
+        reasons = [absent[part.name] for part, _, _ in ranges if part.name in absent]
+        if reasons:
+            left_out[file.name] = ", ".join(reasons)
+            continue
+        path = paths[file.name] = target / file.name
+        with path.open("wb") as out:
+            for part, first, last in ranges:
+                _copy(folder / part.name, first, last, out)
+        if path.stat().st_size != file.size or _hash(path) != file.sha256:
+            raise BundleError(f"{file.name} is not what the manifest lists")
+    return paths, left_out
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Unpack sources: plain files below ``target``, of bounded size.
+
+    Raises:
+        BundleError: An entry is a link, lies elsewhere, or all of them are too large.
+    """
+    with zipfile.ZipFile(archive) as file:
+        entries = file.infolist()
+        if sum(entry.file_size for entry in entries) > _LARGEST_SOURCE:
+            raise BundleError(f"{archive.name} is larger than {_LARGEST_SOURCE >> 20} MiB")
+        for entry in entries:
+            place = PurePosixPath(entry.filename)
+            plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
+            if (
+                not plain
+                or place.is_absolute()
+                or {"..", ""} & set(entry.filename.split("/"))
+                or "\\" in entry.filename
+            ):
+                raise BundleError(f"{archive.name}: {entry.filename!r} is no plain file inside")
+        for entry in entries:
+            path = target / entry.filename
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(file.read(entry))
+
+
+def install(wheels: Sequence[Path], target: Path) -> None:
+    """Install wheels into a folder, without a network and without their dependencies."""
+    line = [sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
+    line += ["--disable-pip-version-check", "--no-cache-dir", "--upgrade", "--target", str(target)]
+    subprocess.run([*line, *map(str, wheels)], check=True)
+
+
+def main() -> int:
+    """Install what has arrived and run the suite; its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts of the suite; default all")
+    parser.add_argument("--into", type=Path, default=Path("nimbus-gpu"), help="folder to install into")
+    parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
+    options = parser.parse_args()
+    here, into = Path(__file__).resolve().parent, options.into.resolve()
+    try:
+        manifest = Manifest.from_json((here / "manifest.json").read_text(encoding="utf-8"))
+        absent = find_absent(here, manifest)
+        paths, left_out = assemble(here, manifest, into / "files", absent=absent)
+        for file in manifest.files:
+            if not file.packages and file.name in paths:
+                unpack(paths[file.name], into / "source")
+    except (BundleError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    lines = [f"{name}: {reason}" for name, reason in left_out.items()]
+    sys.stdout.write("".join(f"left out: {line}\n" for line in lines))
+    sys.stdout.flush()
+    if any(not file.packages and file.name in left_out for file in manifest.files):
+        sys.stdout.write("every check SKIPPED: the sources are not here\n")
+        return 0
+    wheels = [paths[file.name] for file in manifest.files if file.packages and file.name in paths]
+    install(wheels, into / "site")
+    reasons = {
+        package: left_out[file.name] for file in manifest.files if file.name in left_out for package in file.packages
+    }
+    (into / "absent.json").write_text(json.dumps(reasons), encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(into / "site"), str(into / "source")])}
+    env |= {"PYTHONUNBUFFERED": "1", "WARP_CACHE_PATH": str(into / "warp")}
+    words = ["--device", options.device, "--json", str(into / "gpu.json"), "--absent", str(into / "absent.json")]
+    line = [sys.executable, "-m", "benchmarks.gpu", *words, *options.parts]
+    return subprocess.run(line, cwd=into, env=env).returncode
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _copy(path: Path, first: int, last: int, out: BinaryIO) -> None:
+    with path.open("rb") as file:
+        file.seek(first)
+        while first < last:
+            piece = file.read(min(_PIECE, last - first))
+            if not piece:
+                raise BundleError(f"{path.name} ended early")
+            out.write(piece)
+            first += len(piece)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

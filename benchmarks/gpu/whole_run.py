@@ -1,0 +1,64 @@
+"""A whole run of ``sort_trash`` with the renderer on the device, by the command that users write."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.gpu.result import MissingError, PartResult
+
+NEEDED = tuple("av coacd h5py mink mujoco newton ompl pxr pyarrow pydantic ruckig toppra typer".split())
+"""Packages that a run imports, and that machines with nothing but PyTorch lack."""
+_COMMAND = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
+_EPISODES = 2
+_LONGEST = 900.0
+"""[s] A run that takes longer has failed."""
+
+
+def check(device: str, *, is_asked: bool = True) -> PartResult:
+    """Make a few episodes and verify them.
+
+    Args:
+        device: ``cuda`` or ``cpu``.
+        is_asked: Run on a CPU, too; the tests of runs do so anyway.
+
+    Raises:
+        InputError: The device is not there.
+        MissingError: A package is not installed.
+    """
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingError(f"no package {', '.join(missing)}")
+    from nimbus.datagen.render.stacked import find_device  # needs Warp
+
+    find_device(device)
+    if device == "cpu" and not is_asked:
+        raise MissingError("the tests run it on a CPU; ask for it: benchmarks.gpu --device cpu run")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        start = time.perf_counter()
+        words = ("run", "--task", "sort_trash", "--episodes", str(_EPISODES), "--device", device, "--out", str(out))
+        problems = _nimbus(*words)
+        seconds = time.perf_counter() - start
+        problems = problems or _nimbus("verify", str(out))
+        stored = len(list(out.glob("episodes/*.hdf5")))
+    if not problems and stored < _EPISODES:
+        problems = [f"{stored} of {_EPISODES} episodes are stored"]
+    row = {"device": device, "episodes": stored, "seconds": seconds}
+    return PartResult(rows=(row,), problems=tuple(problems))
+
+
+def _nimbus(*words: str) -> list[str]:
+    """Problems of a command: none where it exits with 0."""
+    line = [sys.executable, "-c", _COMMAND, *words]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=_LONGEST)
+    except subprocess.TimeoutExpired:
+        return [f"nimbus {words[0]} took over {_LONGEST:.0f} s"]
+    if done.returncode == 0:
+        return []
+    return [f"nimbus {words[0]} exits with {done.returncode}: {ascii(done.stderr[-300:])}"]

@@ -1,0 +1,69 @@
+"""The result of an examination; nothing heavy is imported for one that ends with the form of the file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from nimbus.datagen.errors import Diagnostic, InputError
+
+if TYPE_CHECKING:
+    from nimbus.datagen.doctor.forecast import Forecast
+
+
+def finding_from_error(check: str, error: InputError) -> Diagnostic:
+    """Make a diagnostic of an error, for a check that it ended."""
+    return replace(error.diagnostic, check=check)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What became of an examination."""
+
+    task: str
+    findings: tuple[Diagnostic, ...]
+    reach: dict[str, Any] = field(default_factory=dict)
+    """By region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
+    grasps: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By group and variant (``can 3``), at most :data:`~nimbus.datagen.doctor.grasps.ENOUGH` each."""
+    seen: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By camera that stands still: share of each region that it sees."""
+    forecast: Forecast | None = None
+    """None where something is certain to fail."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """[s] CPU of each check"""
+
+    @classmethod
+    def of_malformed(cls, task: str, error: InputError) -> Diagnosis:
+        """Make the diagnosis of a file that is no task.
+
+        Args:
+            task: Its name.
+            error: The mistake that was found first.
+        """
+        return cls(task=task, findings=(finding_from_error("schema", error),))
+
+    @property
+    def certain(self) -> tuple[Diagnostic, ...]:
+        """Findings because of which no episode can succeed."""
+        return tuple(found for found in self.findings if found.is_certain)
+
+    @property
+    def malformed(self) -> Diagnostic | None:
+        """Why the file is no task at all, where that is so; nothing else was looked at then."""
+        return next((found for found in self.findings if found.check == "schema"), None)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        findings = [
+            {
+                "check": found.check,
+                "certain": found.is_certain,
+                "field": found.field,
+                "where": found.where,
+                "what": found.what,
+                "instead": found.instead,
+            }
+            for found in self.findings
+        ]
+        return asdict(self) | {"findings": findings, "ok": not self.findings, "works": not self.certain}

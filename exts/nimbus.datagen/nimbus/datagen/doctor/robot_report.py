@@ -1,0 +1,106 @@
+"""Report on a robot, and the cache of reports: a robot that stays as it is is checked once."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.usd.robot import robot_hash
+from nimbus.datagen.usd.stage import read_stage
+from nimbus.datagen.version import versioned_hash
+
+CHECK_VERSION = 1
+"""Version of the check: raise it when it reports or draws any robot otherwise, or refuses another one."""
+ROBOT_SCENE = "table"
+"""Scene in which a robot is checked."""
+_PACKAGES = ("mujoco", "newton", "mink")
+"""Packages that decide the report."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmReport:
+    """One arm of a robot."""
+
+    name: str
+    joints: tuple[dict[str, Any], ...]
+    """Name, lower, upper, velocity, acceleration, effort, home of each [rad, s, N m]."""
+    tool_link: str
+    tool_home: tuple[float, float, float]
+    """Where the tool is at home, in the frame of the base [m]."""
+    gripper_joints: tuple[str, ...]
+    opening: float
+    """[m]"""
+    reach: tuple[float, float] | None
+    """Smallest and largest distance straight ahead of the tool's base at which it can point down [m]."""
+    watched_pairs: int
+    """Pairs of links that are checked against each other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotReport:
+    """A robot file that is right."""
+
+    name: str
+    description: str
+    links: int
+    mass: float
+    """[kg]"""
+    arms: tuple[ArmReport, ...]
+    notes: tuple[str, ...]
+    """Links that have shapes and no mass, and what the simulator made of them."""
+
+
+_REPORT = TypeAdapter(RobotReport)
+
+
+class KeptReport:
+    """Place of one robot's report and picture in the cache.
+
+    Args:
+        name_or_path: A name from ``scenes/robots``, or the path of a file.
+
+    Raises:
+        InputError: There is no such robot, or a mistake in its file or model.
+    """
+
+    def __init__(self, name_or_path: str) -> None:
+        self._robot = robot = load_robot(name_or_path)
+        versions = [importlib.metadata.version(package) for package in _PACKAGES]
+        content = f"{robot_hash(robot)} {read_stage(ROBOT_SCENE).content_hash} {versions}"
+        self._place = cache_folder("robot_checks") / f"{robot.name}-{versioned_hash(content.encode(), CHECK_VERSION)}"
+
+    def read(self, picture: Path) -> RobotReport | None:
+        """Return the report and write the picture; None where none is kept.
+
+        Args:
+            picture: The PNG to write.
+        """
+        drawn: bytes | None = None
+        report: RobotReport | None = None
+        with suppress(OSError, ValueError):
+            drawn = self._place.with_suffix(".png").read_bytes()
+            report = _REPORT.validate_json(self._place.with_suffix(".json").read_bytes())
+        if drawn is None or report is None:
+            return None
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        picture.write_bytes(drawn)
+        return replace(report, description=self._robot.description)
+
+    def write(self, report: RobotReport, picture: Path) -> None:
+        """Keep a report and its picture.
+
+        Args:
+            report: The report.
+            picture: The PNG that was drawn.
+        """
+        with writing(self._place.parent):
+            for ending, content in ((".png", picture.read_bytes()), (".json", _REPORT.dump_json(report))):
+                write_atomic(self._place.with_suffix(ending), content, durable=False, shared=True)

@@ -1,0 +1,153 @@
+"""Files that others may have written: regular, no larger than is sensible, and of the declared type.
+
+What reads a dataset reads it through here: :func:`check_regular` before a library opens a file by its path,
+:func:`read_text` for what is read whole, :func:`read_typed` for JSON. The number types are limits for dataclasses that
+such files are parsed into; msgspec checks them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from stat import S_ISREG
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_plain, parse_json
+
+T = TypeVar("T")
+
+TEXT_BYTES = 64 << 20
+"""[bytes] Largest text that is read whole; ``dataset.json`` and descriptions of large datasets have some MB."""
+FILE_BYTES = 1 << 40
+"""[bytes] Largest file that is read in parts."""
+_HOLES, _LEAST_HOLES = 1000, 1 << 28
+"""A file that takes so many times less room on the disk than its size, and has so many bytes, is all holes: reading it
+takes hours, and making it a moment. File systems that compress do not come near."""
+RESTORE = "restore it from a copy"
+
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+"""Number of things: below it, every whole number is a double, as JSON readers elsewhere take it."""
+Index = Annotated[int, Meta(ge=-1, le=2**53)]
+"""Place of a thing; -1 for none."""
+Pixels = Annotated[int, Meta(ge=1, le=16_384)]
+"""[px] Side of an image."""
+Rate = Annotated[float, Meta(ge=0.0, le=100_000.0)]
+"""[Hz] 0 where none is known."""
+Seconds = Annotated[float, Meta(ge=0.0, le=1e11)]
+"""[s] Duration, or time since 1970."""
+Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
+"""Number that is finite; msgspec refuses NaN by any limit."""
+
+
+def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
+    """Refuse what is no regular file, before a library opens it and waits for a pipe or reads a device.
+
+    Returns:
+        Its size [bytes].
+
+    Raises:
+        InputError: It is missing, something else, or larger than the limit [bytes].
+    """
+    try:
+        state = path.stat()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    return _checked(path, state, limit)
+
+
+def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> bytes:
+    """Read a regular file whole.
+
+    Args:
+        path: The file.
+        limit: Its size at most [bytes].
+        follow: It may be a link.
+
+    Raises:
+        InputError: It cannot be read, is no regular file, or is larger than the limit.
+    """
+    # A pipe is opened at once, and refused: without O_NONBLOCK, opening one waits for its writer.
+    flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
+        with os.fdopen(descriptor, "rb") as file:
+            _checked(path, os.fstat(descriptor), limit)
+            return file.read(os.fstat(descriptor).st_size)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def read_text(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> str:
+    """Read a regular file of UTF-8 text whole.
+
+    Raises:
+        InputError: It cannot be read, is no regular file, no text, or larger than the limit [bytes].
+    """
+    try:
+        return read_bytes(path, limit=limit, follow=follow).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"no UTF-8 text: byte {error.start}", where=str(path), instead=RESTORE) from None
+
+
+def read_plain(path: Path, *, limit: int = TEXT_BYTES) -> Any:
+    """Read a file of JSON: plain values, which can be written again.
+
+    Raises:
+        InputError: It cannot be read, or is no JSON.
+    """
+    return parse_plain(read_text(path, limit=limit), where=str(path))
+
+
+def parse_plain(text: str, *, where: str) -> Any:
+    """Parse JSON that others wrote.
+
+    Raises:
+        InputError: It is none, nested too deeply, or holds half a surrogate pair, which no file can be given.
+    """
+    try:
+        value = parse_json(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"cannot be read: {error}".split("\n")[0], where=where, instead=RESTORE) from None
+    return value
+
+
+def read_typed(kind: type[T], path: Path, *, limit: int = TEXT_BYTES) -> T:
+    """Read a file of JSON into a dataclass with its limits; fields that it does not have are ignored.
+
+    Raises:
+        InputError: It cannot be read, or is not of that kind.
+    """
+    return as_typed(kind, read_plain(path, limit=limit), where=str(path))
+
+
+def as_typed(kind: type[T], value: object, *, where: str) -> T:
+    """Convert plain values that others wrote into a dataclass with its limits.
+
+    Raises:
+        InputError: They are not of that kind.
+    """
+    try:
+        return from_plain(kind, value)
+    except ValueError as error:
+        raise InputError(str(error), where=where, instead=RESTORE) from None
+
+
+def _checked(path: Path, state: os.stat_result, limit: int) -> int:
+    if not S_ISREG(state.st_mode):
+        raise InputError("is no regular file", where=str(path), instead=RESTORE)
+    if state.st_size > limit:
+        raise InputError(f"{state.st_size} bytes, at most {limit} are read", where=str(path), instead=RESTORE)
+    if state.st_size >= _LEAST_HOLES and state.st_blocks * 512 * _HOLES < state.st_size:
+        raise InputError(f"{state.st_size} bytes, nearly all holes", where=str(path), instead=RESTORE)
+    return state.st_size
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return InputError(f"cannot be read: {reason}", where=str(path), instead=RESTORE)

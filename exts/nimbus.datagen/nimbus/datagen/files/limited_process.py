@@ -1,0 +1,192 @@
+"""Functions run in a child process with limits: parsers of files that may lead them into a crash, or into endless work.
+
+A server process is started with the first call and ends with this one. It imports what a function needs, and forks a
+child for each call: that costs some ms, and what the child does to itself is lost with it. Time is that of the
+processor, and only refuses; it decides no content.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from nimbus.datagen.errors import InputError
+
+SECONDS = 60
+"""[s] CPU of a call. The largest mesh that is read takes 20."""
+MEMORY = 3 << 30
+"""[bytes] By which a call may grow the process; the largest mesh takes about 1.5 GB."""
+_WAIT = 3.0
+"""A call that waits, for a pipe, ends after so many times its CPU seconds."""
+_SIMPLER = "make it smaller or simpler, or export it again"
+
+
+class LimitedProcessError(RuntimeError):
+    """Bug in a function that ran in a child process; its text is the traceback there."""
+
+
+def run_limited(
+    function: str, arguments: dict[str, Any], *, where: str, seconds: int = SECONDS, memory: int = MEMORY
+) -> Any:
+    """Run a function in a child process with limits.
+
+    Args:
+        function: ``package.module:name``; it takes and returns plain JSON values.
+        arguments: By name.
+        where: File that is read, for errors.
+        seconds: [s] CPU that it may use.
+        memory: [bytes] By which the process may grow.
+
+    Raises:
+        InputError: The function raises it, passes a limit, or crashes.
+        LimitedProcessError: It raises something else.
+    """
+    reply = _server().call({"function": function, "arguments": arguments, "seconds": seconds, "memory": memory})
+    if "refused" in reply:
+        what, there, instead = reply["refused"]
+        raise InputError(what, where=there, instead=instead)
+    if "died" in reply:
+        raise InputError(f"cannot be read: {reply['died']}", where=where, instead=_SIMPLER)
+    if "traceback" in reply:
+        raise LimitedProcessError(reply["traceback"])
+    return reply["result"]
+
+
+class _Server:
+    """Process that forks; calls of several threads follow each other."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._turn = threading.Lock()
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "nimbus.datagen.files.limited_process"],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    @property
+    def is_alive(self) -> bool:
+        """It can be asked, and is this process's own."""
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask for a call, and wait for its end."""
+        pipe, answers = self._process.stdin, self._process.stdout
+        assert pipe and answers
+        with self._turn:
+            pipe.write(json.dumps(request).encode() + b"\n")
+            pipe.flush()
+            line = answers.readline()
+        if not line:
+            raise LimitedProcessError("the server of limited processes ended")
+        return json.loads(line)
+
+
+_known: list[_Server] = []
+_turn = threading.Lock()
+
+
+def _server() -> _Server:
+    with _turn:
+        if not _known or not _known[0].is_alive:
+            _known[:] = [_Server()]
+        return _known[0]
+
+
+def serve() -> None:
+    """Answer calls from standard input until it ends."""
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    while line := sys.stdin.buffer.readline():
+        request = json.loads(line)
+        module, _, name = request["function"].partition(":")
+        function = getattr(importlib.import_module(module), name)
+        answers.write(json.dumps(_fork(function, request)).encode() + b"\n")
+
+
+def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        _run(function, request, writer)
+    os.close(writer)
+    content, is_late = _answer(reader, time.monotonic() + _WAIT * request["seconds"])
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with suppress(ValueError):
+        return json.loads(content)
+    if is_late or status == -signal.SIGXCPU:
+        return {"died": f"it takes more than {request['seconds']} s"}
+    return {"died": f"its reader crashed ({signal.Signals(-status).name if status < 0 else f'exit code {status}'})"}
+
+
+def _answer(reader: int, end: float) -> tuple[bytes, bool]:
+    """Content and whether it is late; nothing where the caller has ended, which closes standard input."""
+    content = b""
+    with os.fdopen(reader, "rb", buffering=0) as file:
+        while ready := select.select([file, 0], [], [], max(0.0, end - time.monotonic()))[0]:
+            if file not in ready:
+                return b"", True
+            block = file.read(1 << 20)
+            if not block:
+                return content, False
+            content += block
+    return b"", True
+
+
+def _run(function: Any, request: dict[str, Any], writer: int) -> NoReturn:
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+        _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + request["memory"])
+        _limit(resource.RLIMIT_CPU, request["seconds"])
+        _limit(resource.RLIMIT_CORE, 0)
+        reply = _reply(function, request)
+        with os.fdopen(writer, "wb") as file:
+            file.write(json.dumps(reply).encode())
+    finally:
+        os._exit(0)
+
+
+def _limit(kind: int, wanted: int) -> None:
+    """Lower a limit; one that is lower already stays."""
+    _, hard = resource.getrlimit(kind)
+    value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(kind, (value, hard))
+
+
+def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"result": function(**request["arguments"])}
+    except InputError as error:
+        return {"refused": [error.what, error.where, error.instead]}
+    except MemoryError:
+        return {"died": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
+    except Exception:
+        return {"traceback": traceback.format_exc()}
+
+
+if __name__ == "__main__":
+    serve()

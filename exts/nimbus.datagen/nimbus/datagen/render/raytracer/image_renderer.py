@@ -1,0 +1,82 @@
+"""Images of cameras on the device: rendered for all steps at once, or each step from the one before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import warp as wp
+
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.render.raytracer.kernel_data import TILE, Images
+from nimbus.datagen.render.raytracer.raytrace import render_views
+from nimbus.datagen.render.raytracer.still import Shown, choose_tiles, find_changes
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.raytracer.geometry import Geometry
+
+_BACKGROUND = wp.vec3(0.55, 0.57, 0.6)
+"""Linear color seen where a ray leaves the scene."""
+
+
+class ImageRenderer:
+    """Renders views of one episode at a time, and keeps what a camera that stands still showed last.
+
+    Args:
+        device: Where to render.
+        reuse: Keep pixels that stand still from step to step; they are equal to the bit with and without.
+    """
+
+    def __init__(self, device: wp.Device, *, reuse: bool) -> None:
+        self._device, self._reuse = device, reuse
+        self._images: dict[tuple[int | bool | str, ...], Any] = {}
+        self._shown: dict[Camera, Shown] = {}
+
+    def forget(self) -> None:
+        """Keep no pixels: what comes next is another episode."""
+        self._shown.clear()
+
+    def render(self, geometry: Geometry, light: Any, camera: Camera, now: Shown, *, stack: int, normals: bool) -> Any:
+        """Images of at most ``stack`` steps; they are overwritten by the next ones.
+
+        Args:
+            geometry: Meshes of the episode.
+            light: A ``DeviceLight``.
+            camera: The camera that ``now.view`` is of.
+            now: The steps.
+            stack: How many images to make room for.
+            normals: Write normals, too.
+        """
+        images = self._buffers(camera, stack, normals=normals)
+        runs = camera.height * -(-camera.width // TILE)
+        inputs = [geometry.scene, light, now.steps, now.view, _BACKGROUND, images]
+        if not self._reuse or camera.mount:
+            wp.launch(render_views, dim=len(now.positions) * runs, inputs=[*inputs, 0], device=self._device)
+            return images
+        before, view = self._shown.get(camera), now.view
+        view.is_still = True
+        tiles = -(-camera.height // TILE) * -(-camera.width // TILE)
+        view.stale = wp.zeros(tiles, dtype=wp.uint8, device=self._device)
+        view.reach = before.view.reach if before else wp.zeros(runs, dtype=wp.vec4, device=self._device)
+        changes = find_changes(geometry, now, before)
+        for step in range(len(now.positions)):
+            choose_tiles(geometry.scene, now, before, changes, step)
+            view.step_before = step - 1 if step else changes.step_before
+            wp.launch(render_views, dim=runs, inputs=[*inputs, step * runs], device=self._device)
+        self._shown[camera] = now
+        return images
+
+    def _buffers(self, camera: Camera, stack: int, *, normals: bool) -> Any:
+        """Room for images, kept between launches; a camera that stands still has its own."""
+        shape = stack, camera.height, camera.width
+        key = (*shape, normals, "" if camera.mount else camera.name)
+        if key not in self._images:
+            pixels = int(np.prod(shape))
+            self._images[key] = images = Images()
+            images.rgb = wp.zeros(pixels * 3, dtype=wp.uint8, device=self._device)
+            images.depth = wp.zeros(pixels, dtype=wp.float32, device=self._device)
+            images.instance = wp.zeros(pixels, dtype=wp.uint8, device=self._device)
+            images.semantic = wp.zeros(pixels, dtype=wp.uint8, device=self._device)
+            images.with_normals = normals
+            images.normals = wp.zeros(pixels * 3 if normals else 0, dtype=wp.int8, device=self._device)
+        return self._images[key]

@@ -1,0 +1,205 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""Pixels that stand still: which tiles of a camera that does not move show what they showed a step before.
+
+A tile is kept when nothing has changed that its pixels depend on: the meshes drawn there, the rectangles that it can
+show, and what can cast a shadow on the points that it shows. So pixels are the same to the bit with and without this,
+and do not depend on what was rendered before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, DeviceScene, Steps, Views
+from nimbus.datagen.render.raytracer.raster import face_number
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.raytracer.geometry import Geometry
+
+wp.set_module_options({"enable_backward": False})
+
+_ROUNDING = wp.constant(1.0e-3)
+"""[m] More than shadow rays start off a surface, and than single precision is wrong by."""
+_WORDS = wp.constant(GRID // 32)
+"""Words of a row of the grid across the light, a bit for each cell."""
+
+
+@wp.struct
+class Changes:
+    """Differences of K steps from those before them, with a grid over what casts another shadow, across the light."""
+
+    step_before: wp.int32
+    """Number of the step before the first, in the stack that was rendered before."""
+    words: wp.int32
+    moved: wp.array(dtype=wp.uint32)
+    """Bits of the G meshes, in a few words for each step."""
+    shades: wp.array2d(dtype=wp.uint8)
+    """(K, G) meshes that may cast another shadow."""
+    corners: wp.array(dtype=wp.vec2)
+    scales: wp.array(dtype=wp.vec2)
+    cells: wp.array2d(dtype=wp.uint32)
+    """Bits of the cells that those shadows cover, at the step or before it."""
+
+
+@wp.func
+def _has_moved(changes: Changes, step: int, mesh: int) -> wp.bool:
+    bits = changes.moved[step * changes.words + (mesh >> 5)]
+    return (bits >> wp.uint32(mesh & 31)) & wp.uint32(1) != wp.uint32(0)
+
+
+@wp.kernel
+def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
+    """The cells that the boxes of changed shadows cover."""
+    step, box, which = wp.tid()
+    mesh = boxes.mesh[box]
+    if changes.shades[step, mesh] == wp.uint8(0):
+        return
+    found = steps.bounds[step * boxes.count + box]
+    if which == 1:
+        if step == 0:
+            found = before.bounds[changes.step_before * boxes.count + box]
+        else:
+            found = steps.bounds[(step - 1) * boxes.count + box]
+    corner = changes.corners[step]
+    scale = changes.scales[step]
+    limit = float(GRID - 1)
+    low_x = wp.int32(wp.clamp((found[0] - _ROUNDING - corner[0]) * scale[0], 0.0, limit))
+    low_y = wp.int32(wp.clamp((found[1] - _ROUNDING - corner[1]) * scale[1], 0.0, limit))
+    high_x = wp.int32(wp.clamp((found[2] + _ROUNDING - corner[0]) * scale[0], 0.0, limit))
+    high_y = wp.int32(wp.clamp((found[3] + _ROUNDING - corner[1]) * scale[1], 0.0, limit))
+    for word in range(low_y >> 5, (high_y >> 5) + 1):
+        bits = _range_bits(low_y, high_y, word)
+        for row in range(low_x, high_x + 1):
+            wp.atomic_or(changes.cells, step, row * _WORDS + word, bits)
+
+
+@wp.func
+def _range_bits(low: int, high: int, word: int) -> wp.uint32:
+    """The bits from ``low`` to ``high`` that are in a word."""
+    every = ~wp.uint32(0)
+    first = wp.uint32(wp.max(low - word * 32, 0))
+    last = wp.uint32(wp.min(high - word * 32, 31))
+    return (every << first) & (every >> (wp.uint32(31) - last))
+
+
+@wp.kernel
+def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Changes, step: int, step_before: int):
+    """Mark the tiles of a step that have to be rendered."""
+    tile = wp.tid()
+    columns = (views.width + TILE - 1) // TILE
+    rows = (views.height + TILE - 1) // TILE
+    left = (tile % columns) * TILE
+    top = (tile // columns) * TILE
+    views.stale[tile] = wp.uint8(1)
+    for word in range(views.tiles.words):
+        now = views.tiles.bits[(step * rows * columns + tile) * views.tiles.words + word]
+        then = before.tiles.bits[(step_before * rows * columns + tile) * views.tiles.words + word]
+        if ((now | then) & changes.moved[step * changes.words + word]) != wp.uint32(0):
+            return
+    last = wp.int32(-1)
+    low = wp.vec2(1.0e9, 1.0e9)
+    high = wp.vec2(-1.0e9, -1.0e9)
+    for y in range(top, wp.min(top + TILE, views.height)):
+        start = (step * views.height + y) * views.width
+        start_before = (step_before * views.height + y) * views.width
+        for x in range(left, wp.min(left + TILE, views.width)):
+            key = views.meshes.nearest[start + x]
+            if key != before.meshes.nearest[start_before + x]:
+                return
+            face = face_number(key)
+            if face != last and face >= 0:
+                if _has_moved(changes, step, scene.vertex_mesh[scene.corners[face * 3]]):
+                    return
+                last = face
+        reach = views.reach[y * columns + tile % columns]
+        low = wp.min(low, wp.vec2(reach[0], reach[1]))
+        high = wp.max(high, wp.vec2(reach[2], reach[3]))
+    limit = float(GRID)
+    corner = changes.corners[step]
+    scale = changes.scales[step]
+    low_x = wp.max((low[0] - corner[0]) * scale[0], 0.0)
+    low_y = wp.max((low[1] - corner[1]) * scale[1], 0.0)
+    high_x = wp.min((high[0] - corner[0]) * scale[0], limit - 1.0)
+    high_y = wp.min((high[1] - corner[1]) * scale[1], limit - 1.0)
+    if low_x <= high_x and low_y <= high_y:
+        for word in range(wp.int32(low_y) >> 5, (wp.int32(high_y) >> 5) + 1):
+            bits = _range_bits(wp.int32(low_y), wp.int32(high_y), word)
+            for row in range(wp.int32(low_x), wp.int32(high_x) + 1):
+                if (changes.cells[step, row * _WORDS + word] & bits) != wp.uint32(0):
+                    return
+    views.stale[tile] = wp.uint8(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A stack of K steps as a camera showed it."""
+
+    positions: NDArray[np.float64]
+    """(K, G, 3) of the meshes [m]"""
+    rotations: NDArray[np.float64]
+    """(K, G, 3, 3)"""
+    casts: NDArray[np.bool_]
+    """(K, G) which of them cast shadows."""
+    steps: Any
+    view: Any
+
+
+def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
+    """Changes of each of K steps from the one before it.
+
+    Args:
+        geometry: G meshes.
+        now: The steps.
+        before: The stack rendered before by the same camera; None when there is none.
+    """
+    device = geometry.boxes.mesh.device
+    before = before or now
+    last = len(before.positions) - 1
+
+    def earlier(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(before, name)[last:], getattr(now, name)[:-1]])
+
+    moved = np.any(now.positions != earlier("positions"), axis=-1)
+    moved |= np.any(now.rotations != earlier("rotations"), axis=(-2, -1))
+    casts = now.casts | earlier("casts")
+    shades = moved & casts
+
+    def pairs(name: str, *shape: int) -> NDArray[Any]:
+        """Values of the steps and of those before them."""
+        values, others = (getattr(shown.steps, name).numpy() for shown in (now, before))
+        values = values.reshape(len(moved), *shape)
+        return np.stack([values, np.concatenate([others.reshape(last + 1, *shape)[last:], values[:-1]])])
+
+    bounds = pairs("bounds", -1, 2, 2)
+    shown = shades[:, geometry.mesh_of_box, None]
+    low = np.where(shown, bounds[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * _ROUNDING
+    high = np.where(shown, bounds[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * _ROUNDING
+    changes = Changes()
+    changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
+    bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
+    bits[:, : moved.shape[1]] = moved
+    words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
+    changes.moved = wp.array(words.ravel(), dtype=wp.uint32, device=device)
+    changes.shades = wp.array(shades.astype(np.uint8), dtype=wp.uint8, device=device)
+    changes.corners = wp.array(low, dtype=wp.vec2, device=device)
+    changes.scales = wp.array(GRID / np.maximum(high - low, 1e-6), dtype=wp.vec2, device=device)
+    changes.cells = wp.zeros((len(moved), GRID * (GRID // 32)), dtype=wp.uint32, device=device)
+    inputs = [geometry.boxes, now.steps, before.steps, changes]
+    wp.launch(_mark_shadows, dim=(len(moved), geometry.boxes.count, 2), inputs=inputs, device=device)
+    return changes
+
+
+def choose_tiles(scene: Any, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
+    """Set which tiles of a step are stale: all of the first step that a camera ever shows."""
+    stale, earlier = now.view.stale, now if step else before
+    if earlier is None:
+        stale.fill_(1)
+        return
+    step_before = step - 1 if step else changes.step_before
+    inputs = [scene, now.view, earlier.view, changes, step, step_before]
+    wp.launch(_choose_tiles, dim=len(stale), inputs=inputs, device=stale.device)

@@ -1,0 +1,177 @@
+"""The lock of a folder with one writer: the kernel's, or a file where the disk has none (some network mounts).
+
+The kernel's lock ends with its holder. The file names its holder, by machine, process and the time when that began, so
+that the next one knows whether it lives; that of another machine cannot be asked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_text
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.own_files import move, remove_file, write_new
+
+LOCK_NAME = ".nimbus.lock"
+WITHOUT = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
+"""Errors of a disk that has no such thing, as opposed to one that refuses it now."""
+_BYTES = 4096
+_WAIT = "wait for it, or choose another --out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """The process that holds a lock."""
+
+    machine: str
+    """Changes with every start of a machine."""
+    pid: int
+    began: str
+    """Start of the process, in the kernel's own unit: numbers of processes are used again."""
+
+    @classmethod
+    def this_process(cls) -> Holder:
+        """Describe the calling process."""
+        return cls(machine=_machine(), pid=os.getpid(), began=_began(os.getpid()))
+
+    @property
+    def is_alive(self) -> bool:
+        """It runs on this machine; False also where it may run on another one."""
+        return self.machine == _machine() and _began(self.pid) == self.began
+
+
+class FolderLock:
+    """A lock that is held; :meth:`release` gives it back.
+
+    Args:
+        descriptor: Of the folder; it holds the kernel's lock where there is one.
+        file: Stands for the lock where the disk has none.
+    """
+
+    def __init__(self, descriptor: int, file: Path | None = None) -> None:
+        self._descriptor, self._file = descriptor, file
+
+    def release(self) -> None:
+        """Let others write; a second time does nothing."""
+        if self._file:
+            with suppress(OSError):
+                remove_file(self._file)
+            self._file = None
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def lock_folder(folder: Path) -> FolderLock:
+    """Lock a folder for this process.
+
+    Raises:
+        InputError: Another process has the lock, or had it on a machine that cannot be asked.
+        OSError: The folder cannot be opened.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _flock(descriptor, folder):
+            return FolderLock(descriptor)
+        return FolderLock(descriptor, _lock_file(folder))
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def is_locked(folder: Path) -> bool:
+    """Check whether another process has the lock of a folder; take it for no longer than a moment."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if _flock(descriptor, folder, shared=True):
+                return False
+        finally:
+            os.close(descriptor)
+        holder = _holder(folder / LOCK_NAME)
+    except (InputError, OSError):
+        return True
+    return holder is not None and holder.is_alive
+
+
+def _flock(descriptor: int, folder: Path, *, shared: bool = False) -> bool:
+    """Take the kernel's lock; False where the disk has none."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in WITHOUT:
+            return False
+        raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT) from None
+    return True
+
+
+def _lock_file(folder: Path) -> Path:
+    """Make the file that stands for the lock; that of a process that died is put aside first."""
+    path = folder / LOCK_NAME
+    if (holder := _holder(path)) is not None:
+        if holder.machine != _machine():
+            what = f"process {holder.pid} of another machine, or from before a restart of this one, has this folder"
+            raise InputError(what, where=str(path), instead="delete this file when that process has ended")
+        if holder.is_alive:
+            raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT)
+        _put_aside(path, holder)
+    try:
+        write_new(path, to_json(Holder.this_process()).encode())
+    except FileExistsError:  # another process was faster
+        raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT) from None
+    return path
+
+
+def _put_aside(path: Path, dead: Holder) -> None:
+    """Remove the file of a dead process, and not that of one that was faster to do so."""
+    aside = path.with_name(f"{LOCK_NAME}.{secrets.token_hex(8)}")
+    with suppress(FileNotFoundError):
+        move(path, aside)
+        if _holder(aside) != dead:
+            move(aside, path)
+            raise InputError("another run writes into this folder", where=str(path.parent), instead=_WAIT)
+        remove_file(aside)
+
+
+def _holder(path: Path) -> Holder | None:
+    """Read the process that has the lock; None where none has.
+
+    Raises:
+        InputError: The file is not a lock's, or is being written.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        return from_json(Holder, read_text(path, limit=_BYTES, follow=False))
+    except ValueError:
+        instead = "delete this file when no run writes into this folder"
+        raise InputError("no lock of Nimbus", where=str(path), instead=instead) from None
+
+
+def _machine() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        import platform
+
+        return platform.node()
+
+
+def _began(pid: int) -> str:
+    """Start of a process; empty where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] == "Z" else fields[19]

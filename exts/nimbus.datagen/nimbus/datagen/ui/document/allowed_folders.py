@@ -1,0 +1,38 @@
+"""Folders in which a page may open and save files: those that the user named at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+
+
+class AllowedFolders:
+    """Folders, each with all that lies below it.
+
+    Args:
+        folders: As they were named; where they really are is settled now.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = list(dict.fromkeys(folder.expanduser().resolve() for folder in folders))
+
+    def check(self, path: Path) -> None:
+        """Refuse a path that leads elsewhere, by itself or through a link.
+
+        Args:
+            path: Of a file or folder, whether it exists or not.
+
+        Raises:
+            InputError: It lies in none of the folders.
+        """
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InputError(f"no path: {error}", where=ascii(str(path)), instead="write another one") from None
+        if not any(real.is_relative_to(folder) for folder in self._folders):
+            places = ", ".join(map(str, self._folders))
+            what = "outside of the folders that the studio was started with"
+            instead = f"choose one in {places}; more with 'nimbus studio --folder DIR'"
+            raise InputError(what, where=str(path), instead=instead)

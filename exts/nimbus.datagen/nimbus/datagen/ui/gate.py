@@ -1,0 +1,167 @@
+"""Admission to a server of this project: a secret in the printed address, the server's own host, no foreign page."""
+
+from __future__ import annotations
+
+import inspect
+import ipaddress
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from nimbus.datagen.errors import InputError
+
+_TOKEN_BYTES = 24
+"""192 bits: cannot be guessed over a network."""
+_CHECK_TIMEOUT = 10.0
+"""[s] for an answer of the server in the own process."""
+_HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""Added to every page: no other page may show it in a frame, and its address, which has the token, is not passed on."""
+_patching = threading.Lock()
+
+
+class Refused(Exception):
+    """Request that does not come from the printed address; its text is the answer."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Check of each request to one server, plain or for a WebSocket.
+
+    The token is the first part of the path. A cookie would be sent to every other port of the same host, which may
+    belong to another user of the machine.
+
+    Args:
+        host: Address that the server listens on.
+        token: Secret part of the printed address.
+    """
+
+    host: str
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES))
+
+    def admit(self, path: str, hosts: Sequence[str], origins: Sequence[str]) -> str:
+        """Check a request.
+
+        Args:
+            path: As in the request line, with the query.
+            hosts: All values of the header ``Host``.
+            origins: All values of the header ``Origin``: none of a page that is opened, one of its WebSocket.
+
+        Returns:
+            The path without the token.
+
+        Raises:
+            Refused: The host is not the server's, the origin is another page, or the token is not there.
+        """
+        if len(hosts) != 1 or not self._is_own(hosts[0]):
+            raise Refused("this host is not served here")
+        if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+            raise Refused("pages of other origins are not served here")
+        place, mark, query = path.partition("?")
+        first, _, rest = place.removeprefix("/").partition("/")
+        if not secrets.compare_digest(first.encode(errors="replace"), self.token.encode()):
+            raise Refused("open the address that was printed at the start; it has a secret part")
+        return f"/{rest}{mark}{query}"
+
+    def _is_own(self, host: str) -> bool:
+        """Compare a host with the own one; any literal address is, where the server listens on more than loopback.
+
+        A literal address cannot be given to another machine by a name server, as a name can.
+        """
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name in ("localhost", self.host.lower()):
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or not _is_loopback(self.host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def guarded_websockets(gate: Gate) -> Iterator[None]:
+    """Put a gate in front of every server that the library ``websockets`` starts in here.
+
+    A server takes one function, ``process_request``, that may answer before anything else is done: the gate's comes
+    before that of the caller, as viser gives no way to set it.
+    """
+    from websockets.asyncio import server
+
+    start = server.serve
+
+    def serve(*args: Any, process_request: Callable[..., Any] | None = None, **options: Any) -> Any:
+        async def answer(connection: Any, request: Any) -> Any:
+            hosts, origins = request.headers.get_all("Host"), request.headers.get_all("Origin")
+            try:
+                request.path = gate.admit(request.path, hosts, origins)
+            except Refused as refusal:
+                response = connection.respond(403, f"{refusal}\n")
+            else:
+                response = process_request(connection, request) if process_request else None
+                response = await response if inspect.isawaitable(response) else response
+            if response is not None:
+                response.headers.update(_HEADERS)
+            return response
+
+        return start(*args, process_request=answer, **options)
+
+    with _patching:
+        setattr(server, "serve", serve)  # noqa: B010 - a module's own name, put back below
+        try:
+            yield
+        finally:
+            setattr(server, "serve", start)  # noqa: B010
+
+
+def check_guarded(host: str, port: int) -> None:
+    """Ask a server for its page and for a WebSocket without the token, as a foreign page does.
+
+    Args:
+        host: Address that it listens on.
+        port: Its port.
+
+    Raises:
+        InputError: It answers: the library that serves does not pass by the gate.
+    """
+    for upgrade in ("", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"):
+        key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" if upgrade else ""
+        request = f"GET / HTTP/1.1\r\nHost: {_bracketed(host)}:{port}\r\n{upgrade}{key}\r\n"
+        with socket.create_connection((reachable(host), port), _CHECK_TIMEOUT) as connection:
+            connection.sendall(request.encode())
+            answer = connection.recv(64).split(b"\r\n")[0]
+        if b" 403 " not in answer + b" ":
+            what = f"answers a request without the token: {answer.decode(errors='replace')!r}"
+            raise InputError(what, where=f"{host}:{port}", instead="install the versions in constraints.txt")
+
+
+def reachable(host: str) -> str:
+    """Address at which this machine reaches a server that listens on ``host``."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def address_of(host: str, port: int, gate: Gate) -> str:
+    """Address to print: the only one that is served."""
+    return f"http://{_bracketed(reachable(host))}:{port}/{gate.token}"

@@ -1,0 +1,32 @@
+"""Text on standard output and errors: what files hold is shown, and never obeyed."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from nimbus.datagen.errors import visible
+
+
+def write_out(text: str) -> None:
+    """Write to standard output; control characters as escapes."""
+    sys.stdout.write(visible(text))
+
+
+def write_error(text: str) -> None:
+    """Write to standard errors; control characters as escapes."""
+    sys.stderr.write(visible(text))
+
+
+def write_progress(text: str) -> None:
+    """Put a text into the place of the last one, in the last line of standard errors."""
+    sys.stderr.write(f"\r{visible(text)}\x1b[K")
+
+
+def write_json(value: object) -> None:
+    """Write a value as indented JSON to standard output; what is not printable as JSON's own escapes."""
+    from nimbus.datagen.files.codec import to_json  # with NumPy, which wants its threads to be limited first
+
+    text = to_json(value, indent=2) + "\n"
+    harmless = (letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+    sys.stdout.write("".join(harmless))

@@ -1,0 +1,129 @@
+"""The bundle for GPU machines: parts, checksums, and what is left out when a part is missing."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu import install
+from benchmarks.gpu.bundle import find_packages, pack, pack_sources
+from benchmarks.gpu.install import BundleError, Manifest, assemble, find_absent, unpack
+
+PART_SIZE = 1000
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> tuple[Path, Manifest]:
+    """Sources of 300 bytes, a wheel of one package, and 2,500 bytes that lie in several parts."""
+    sources, wheel, large = tmp_path / "sources.zip", tmp_path / "tool-1.0-py3-none-any.whl", tmp_path / "large.whl"
+    write_zip(sources, {"nimbus/__init__.py": "answer = 42\n"})
+    write_zip(wheel, {"tool/__init__.py": "", "tool-1.0.dist-info/RECORD": ""})
+    write_zip(large, {"engine/data": "\n".join(str(number * number) for number in range(340))}, zipfile.ZIP_STORED)
+    folder = tmp_path / "bundle"
+    return folder, pack([sources, wheel, large], folder, part_size=PART_SIZE)
+
+
+def write_zip(path: Path, files: dict[str, str], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+def assembled(folder: Path, target: Path) -> tuple[dict[str, Path], dict[str, str]]:
+    manifest = Manifest.from_json((folder / "manifest.json").read_text())
+    return assemble(folder, manifest, target, absent=find_absent(folder, manifest))
+
+
+def test_all_parts_give_the_files_back(bundle: tuple[Path, Manifest], tmp_path: Path):
+    folder, manifest = bundle
+    paths, left_out = assembled(folder, tmp_path / "out")
+    assert not left_out
+    assert {name: path.read_bytes() for name, path in paths.items()} == {
+        file.name: (tmp_path / file.name).read_bytes() for file in manifest.files
+    }
+    assert len(manifest.parts) > 2
+    assert {part.size for part in manifest.parts[:-1]} == {PART_SIZE}
+    assert manifest.parts[-1].size <= PART_SIZE
+
+
+def test_missing_part_leaves_out_its_files(bundle: tuple[Path, Manifest], tmp_path: Path):
+    folder, manifest = bundle
+    last = manifest.parts[-1].name
+    (folder / last).unlink()
+    paths, left_out = assembled(folder, tmp_path / "out")
+    assert left_out == {"large.whl": f"{last} of the bundle did not arrive"}
+    assert set(paths) == {"sources.zip", "tool-1.0-py3-none-any.whl"}
+
+
+def test_damaged_part_is_not_used(bundle: tuple[Path, Manifest], tmp_path: Path):
+    folder, _ = bundle
+    content = bytearray((folder / "part-1.bin").read_bytes())
+    content[-1] ^= 1
+    (folder / "part-1.bin").write_bytes(content)
+    _, left_out = assembled(folder, tmp_path / "out")
+    assert "part-1.bin of the bundle is damaged" in left_out["large.whl"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", ".hidden", "a/b", ""])
+def test_manifest_names_plain_files_only(bundle: tuple[Path, Manifest], name: str):
+    plain = json.loads(bundle[1].to_json())
+    plain["files"][0]["name"] = name
+    with pytest.raises(BundleError, match="no name of a file"):
+        Manifest.from_json(json.dumps(plain))
+
+
+@pytest.mark.parametrize("name", ["../outside.py", "/outside.py", "a/../../outside.py", "a\\..\\outside.py", "a/"])
+def test_sources_stay_inside(tmp_path: Path, name: str):
+    archive = write_zip(tmp_path / "sources.zip", {"fine.py": "", name: ""})
+    with pytest.raises(BundleError, match="no plain file inside"):
+        unpack(archive, tmp_path / "deep/out")
+    assert not (tmp_path / "deep").exists()
+
+
+def test_sources_hold_no_links(tmp_path: Path):
+    entry = zipfile.ZipInfo("link")
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "sources.zip", "w") as archive:
+        archive.writestr(entry, "/etc/passwd")
+    with pytest.raises(BundleError, match="no plain file inside"):
+        unpack(tmp_path / "sources.zip", tmp_path / "out")
+
+
+def test_large_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(install, "_LARGEST_SOURCE", 1 << 20)
+    archive = write_zip(tmp_path / "sources.zip", {"bomb.py": "0" * (2 << 20)})
+    with pytest.raises(BundleError, match="larger than 1 MiB"):
+        unpack(archive, tmp_path / "out")
+
+
+def test_packages_of_a_wheel(tmp_path: Path):
+    files = {"warp/a.py": "", "six.py": "", "warp_lang-1.dist-info/RECORD": "", "warp_lang.libs/a.so": ""}
+    assert find_packages(write_zip(tmp_path / "warp_lang-1-py3-none-any.whl", files)) == ("six", "warp")
+
+
+def test_sources_hold_package_and_suite(tmp_path: Path):
+    first, second = pack_sources(tmp_path / "one.zip"), pack_sources(tmp_path / "two.zip")
+    assert first.read_bytes() == second.read_bytes()
+    names = set(zipfile.ZipFile(first).namelist())
+    assert {"nimbus/datagen/render/stacked.py", "nimbus/skills/pick.py", "benchmarks/gpu/recorded.npz"} <= names
+    assert not {name for name in names if "__pycache__" in name or not name.startswith(("nimbus/", "benchmarks/"))}
+
+
+def test_installer_skips_without_sources(bundle: tuple[Path, Manifest], tmp_path: Path):
+    """The installer needs nothing beside it: it runs isolated, and exits with 0 where there is nothing to check."""
+    folder, _ = bundle
+    script = folder / "install.py"
+    script.write_bytes(Path(install.__file__).read_bytes())
+    (folder / "part-1.bin").unlink()
+    line = [sys.executable, "-I", str(script), "--into", str(tmp_path / "into")]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "part-1.bin of the bundle did not arrive" in done.stdout
+    assert "every check SKIPPED" in done.stdout

@@ -1,0 +1,151 @@
+"""The GPU suite on a CPU: its comparisons find what differs, and what is missing is skipped with the reason."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import warp as wp
+
+from benchmarks.gpu import __main__ as suite
+from benchmarks.gpu.equality import compare, find_problems, render
+from benchmarks.gpu.recording import Recording, load, save
+from benchmarks.gpu.result import MissingError, PartResult, State, format_table
+from benchmarks.gpu.throughput import measure_views
+from nimbus.datagen.episode.observation import CameraFrames
+from nimbus.datagen.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    return load()
+
+
+@pytest.fixture(scope="module")
+def frames(recording: Recording) -> dict[str, CameraFrames]:
+    return render(recording, "cpu", stack=2, states=2, width=64, height=48)
+
+
+def test_stacks_of_two_sizes_are_equal(recording: Recording, frames: dict[str, CameraFrames]):
+    found = compare(render(recording, "cpu", stack=1, states=2, width=64, height=48), frames)
+    assert set(found) == {"camera_0", "camera_1"}
+    assert not [problem for row in found.values() for problem in find_problems(row)]
+    assert int(found["camera_0"]["things_seen"]) > 5
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "problem"),
+    [
+        ("instance", 1, "labels_differ"),
+        ("semantic", 1, "labels_differ"),
+        ("depth", 2e-4, "depths_differ"),
+        ("depth", np.nan, "depths_differ"),
+        ("rgb", 3, "colors_differ"),
+    ],
+)
+def test_differences_are_found(frames: dict[str, CameraFrames], field: str, change: float, problem: str):
+    """A share of 1 % of the pixels is changed."""
+    one = frames["camera_0"]
+    values = getattr(one, field).copy()
+    values[:, 20, :30] = (values[:, 20, :30] + change).astype(values.dtype)
+    row = compare({"c": one}, {"c": replace(one, **{field: values})})["c"]
+    assert [line.split()[0] for line in find_problems(row)] == [problem]
+
+
+def test_small_differences_are_allowed(frames: dict[str, CameraFrames]):
+    one = frames["camera_0"]
+    near = replace(one, depth=one.depth + np.float32(5e-5), rgb=np.where(one.rgb < 254, one.rgb + 2, one.rgb))
+    assert not find_problems(compare({"c": one}, {"c": near})["c"])
+
+
+def test_empty_pictures_are_a_problem(frames: dict[str, CameraFrames]):
+    one = frames["camera_0"]
+    empty = replace(one, instance=np.zeros_like(one.instance))
+    assert find_problems(compare({"c": empty}, {"c": empty})["c"]) == ["nothing is seen"]
+
+
+def test_recording_comes_back_from_its_file(recording: Recording, tmp_path: Path):
+    save(recording, tmp_path / "again.npz")
+    again = load(tmp_path / "again.npz")
+    assert again.inputs.visual == recording.inputs.visual
+    assert again.bodies == recording.bodies
+    np.testing.assert_allclose(again.wxyz, recording.wxyz, atol=1e-7)
+    for one, other in zip(again.inputs.parts, recording.inputs.parts, strict=True):
+        assert (one.instance, one.body) == (other.instance, other.body)
+        np.testing.assert_array_equal(one.triangles.vertices, other.triangles.vertices)
+        np.testing.assert_array_equal(one.image, other.image)
+
+
+def test_damaged_recording_is_one_line(tmp_path: Path):
+    (tmp_path / "bad.npz").write_bytes(b"PK nothing")
+    with pytest.raises(InputError, match="not a recording of render inputs"):
+        load(tmp_path / "bad.npz")
+
+
+def test_further_cameras_stand_elsewhere(recording: Recording):
+    cameras = recording.seen_by(3, 32, 24).visual.cameras
+    assert len({camera.name for camera in cameras}) == 3
+    assert len({camera.position for camera in cameras}) == 3
+    assert {(camera.width, camera.height) for camera in cameras} == {(32, 24)}
+
+
+def test_views_are_counted(recording: Recording, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("benchmarks.gpu.throughput._SECONDS", 0.0)
+    row = measure_views(recording, "cpu", stack=2, cameras=3, width=32, height=24)
+    assert row["views"] == 6
+    assert float(row["views_per_s"]) > 0
+
+
+def test_missing_package_skips_a_part():
+    def part() -> PartResult:
+        raise ModuleNotFoundError("No module named 'warp'", name="warp")
+
+    result = suite.run_part(part, absent={"warp": "part-3.bin of the bundle did not arrive"}, label="views")
+    assert result.state is State.SKIPPED
+    assert result.skipped == "no package warp; part-3.bin of the bundle did not arrive"
+
+
+def test_missing_module_of_ours_fails(capsys: pytest.CaptureFixture[str]):
+    def part() -> PartResult:
+        raise ModuleNotFoundError("No module named 'nimbus.gone'", name="nimbus.gone")
+
+    assert suite.run_part(part, absent={}, label="views").state is State.FAILED
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_report_names_state_and_reason():
+    def part() -> PartResult:
+        raise MissingError("no package ompl")
+
+    results = {
+        "run": suite.run_part(part, absent={}, label="run"),
+        "equality": PartResult(rows=({"size": "64x48", "pixels": 3},), problems=("labels_differ 1e-2",)),
+        "physics": PartResult(rows=({"copies": 1},), skipped="no package mujoco_warp"),
+    }
+    text = suite.report(results, "cpu")
+    lines = {line.split()[0]: line for line in text.splitlines()[-3:]}
+    assert "SKIPPED" in lines["run"] and lines["run"].endswith("no package ompl")
+    assert "FAILED" in lines["equality"] and lines["equality"].endswith("labels_differ 1e-2")
+    assert "passed" in lines["physics"] and lines["physics"].endswith("left out: no package mujoco_warp")
+
+
+def test_table_has_a_column_for_each_name():
+    assert format_table([{"K": 1}, {"K": 8, "ms": 2.5}]).splitlines() == ["K   ms", "1     ", "8  2.5"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(wp.is_cuda_available(), reason="this machine has a GPU")
+def test_no_gpu_skips_and_exits_zero(tmp_path: Path):
+    line = [sys.executable, "-m", "benchmarks.gpu", "--json", str(tmp_path / "gpu.json"), "equality", "views"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    parts = json.loads((tmp_path / "gpu.json").read_text())["parts"]
+    assert {part["state"] for part in parts.values()} == {"SKIPPED"}
+    assert all("no device 'cuda'" in part["skipped"] for part in parts.values())

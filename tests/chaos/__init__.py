@@ -1,1 +1,0 @@
-"""Chaos suite: faults injected into real runs."""

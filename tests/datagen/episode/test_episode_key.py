@@ -1,0 +1,19 @@
+"""Addresses of episodes, of which files are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from nimbus.datagen.episode.layout import EpisodeKey
+
+
+@pytest.mark.parametrize("task", ["../../mine", "/etc/mine", "a/b", "..", "", "a\0b", "a b", "-a", "a\n"])
+def test_task_of_a_stored_episode_is_no_path(task: str):
+    """It stands in files of datasets, and files of another dataset are named by it."""
+    with pytest.raises(ValueError, match="is no name"):
+        EpisodeKey(task=task, task_hash="", seed=0, index=0)
+
+
+def test_identity_is_that_of_before():
+    key = EpisodeKey(task="sort_trash-2", task_hash="0123", seed=1, index=2, variant=3)
+    assert key.id == "sort_trash-2-s1-000002-v3-" + key.id[-8:] and len(key.id) == 34

@@ -1,0 +1,90 @@
+"""Where a held object can be let go: heights of what lies below, free spots, headings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nimbus.datagen.execute.motions.release import (
+    SIDES,
+    find_spots_beside,
+    find_spots_on,
+    measure_support_heights,
+    nearest_rest_pose,
+    similar_yaws,
+)
+from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.skills.pick import Pick
+from nimbus.skills.place import Place
+from tests.support.one_can import make, thing, workcell
+
+ANGLES = st.floats(-np.pi, np.pi)
+
+
+@pytest.fixture(scope="module")
+def cell() -> SimulatedWorkcell:
+    """A can on the table; read it."""
+    return workcell(thing(), thing("items_1", kind="sponge", x=0.6, y=-0.2, rest="lying"))
+
+
+def test_a_plumb_line_meets_the_table_beside_a_can_and_the_top_of_the_can_over_it(cell: SimulatedWorkcell):
+    top = cell.bounds("items_0")[1][2]
+    beside, over = measure_support_heights(cell, np.array([[0.5, 0.2], [0.5, 0.0]]), top=0.5)
+    assert beside == pytest.approx(0.0, abs=1e-3)
+    assert over == pytest.approx(top, abs=2e-3)
+
+
+def test_a_plumb_line_passes_what_is_ignored_and_the_robot(cell: SimulatedWorkcell):
+    assert measure_support_heights(cell, np.array([[0.5, 0.0]]), top=0.5, ignored=["items_0"])[0] == pytest.approx(
+        0, abs=1e-3
+    )
+    hand = cell.tool_pose()[:2, 3]
+    assert measure_support_heights(cell, hand[None], top=1.0)[0] == pytest.approx(0.0, abs=1e-3)
+
+
+@settings(max_examples=50)
+@given(yaw=ANGLES, kind=st.sampled_from(["can", "sponge", "bread"]))
+def test_however_it_is_turned_about_the_vertical_the_nearest_rest_is_the_one_it_is_in(yaw: float, kind: str):
+    model = open_library("trash").model(kind, 0)
+    for rest in model.rest_poses:
+        turned = quat_to_matrix(quat_from_axis_angle((0, 0, 1), yaw)) @ quat_to_matrix(rest.wxyz)
+        found = nearest_rest_pose(model, turned)
+        assert quat_to_matrix(found.wxyz)[2] @ quat_to_matrix(rest.wxyz)[2] == pytest.approx(1.0)
+
+
+@settings(max_examples=50)
+@given(now=ANGLES, along=ANGLES)
+def test_sides_go_along_those_of_a_reference_with_the_least_turn(now: float, along: float):
+    turn, reference = (quat_to_matrix(quat_from_axis_angle((0, 0, 1), angle)) for angle in (now, along))
+    first, *others = similar_yaws(turn, along=reference)
+    assert abs(first - now) <= np.pi / 4 + 1e-6
+    for yaw in (first, *others):
+        assert np.sin(2 * (yaw - along)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_spot_beside_is_a_gap_away_on_the_side_that_is_named():
+    lower, upper = np.array([0.4, -0.1]), np.array([0.5, 0.1])
+    (spot,) = find_spots_beside(lower, upper, sides=["left"], gap=0.03)
+    np.testing.assert_allclose(spot.position, [0.45, 0.13])
+    np.testing.assert_allclose(spot.side, SIDES["left"])
+
+
+def test_free_spots_come_by_distance_from_the_middle_and_the_middle_itself_comes_last():
+    *free, last = find_spots_on(np.array([0.0, 0.0]), np.array([0.2, 0.1]))
+    distances = [float(np.linalg.norm(spot.position - (0.1, 0.05))) for spot in free]
+    assert distances == sorted(distances) and distances[0] < 1e-9
+    assert last.room is None and np.allclose(last.position, (0.1, 0.05))
+
+
+def test_place_beside_leaves_the_gap_that_is_asked_for():
+    cell = workcell(thing(), thing("items_1", kind="sponge", x=0.55, y=-0.15, rest="lying"))
+    make(Pick, object="items_1").run(cell)
+    make(Place, object="items_1", beside="items_0", side="right", gap=0.04).run(cell)
+    cell.wait(4)
+    gap = cell.bounds("items_0")[0][1] - cell.bounds("items_1")[1][1]
+    assert gap == pytest.approx(0.04, abs=0.006)
+    assert cell.lowest_point("items_1") == pytest.approx(0.0, abs=2e-3)

@@ -1,0 +1,71 @@
+"""A function in a process with limits: its result, its errors, and what becomes of it beyond them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.limited_process import LimitedProcessError, run_limited
+
+
+def test_the_result_comes_back() -> None:
+    assert run_limited("json:loads", {"s": "[1, 2]"}, where="text") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        ("os:abort", {}, r"model.xml: cannot be read: its reader crashed \(SIGABRT\)"),
+        ("os:_exit", {"status": 0}, "its reader crashed"),
+        ("re:fullmatch", {"pattern": "(a+)+b", "string": "a" * 64}, "takes more than 1 s"),
+        ("signal:pause", {}, "takes more than 1 s"),
+        ("builtins:bytearray", {"source": 1 << 31}, "takes more than 0.5 GB of memory"),
+    ],
+)
+def test_beyond_a_limit_is_bad_input(function: str, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run_limited(function, arguments, where="model.xml", seconds=1, memory=1 << 29)
+    assert run_limited("json:loads", {"s": "3"}, where="text") == 3
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    with pytest.raises(LimitedProcessError, match="JSONDecodeError"):
+        run_limited("json:loads", {"s": "{"}, where="text")
+
+
+def test_bad_input_keeps_its_place() -> None:
+    with pytest.raises(InputError, match="no_such_file: cannot be read"):
+        run_limited("nimbus.datagen.robots.mesh_checks:write_points", {"file": "no_such_file", "target": ""}, where="")
+
+
+def test_a_killed_caller_leaves_no_process() -> None:
+    code = "from nimbus.datagen.files.limited_process import run_limited; run_limited('signal:pause', {}, where='')"
+    caller = subprocess.Popen([sys.executable, "-c", code])
+    left = set[int]()
+    while len(left) < 2:  # the server, and the child of the call
+        assert caller.poll() is None
+        left = _descendants(caller.pid)
+        time.sleep(0.05)
+    caller.kill()
+    caller.wait()
+    end = time.monotonic() + 20.0
+    while any(_is_running(pid) for pid in left):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _descendants(pid: int) -> set[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return {int(child) for child in children}.union(*(_descendants(int(child)) for child in children))
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

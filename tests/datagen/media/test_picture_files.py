@@ -1,0 +1,90 @@
+"""Pictures from anybody: a few formats are read, in this project's code and in the libraries that it uses."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, UnidentifiedImageError
+
+from nimbus.datagen.media.picture_files import FORMATS, limit_formats, open_picture
+from tools.sources import modules, parse
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(theirs) (w) file closefile showpage\n%%EOF\n"
+
+
+@pytest.mark.parametrize("kind", ["BMP", "GIF", "JPEG", "PNG", "PPM", "TGA", "TIFF", "WEBP"])
+def test_known_formats_are_read(tmp_path: Path, kind: str):
+    Image.fromarray(np.full((8, 8, 3), 100, np.uint8)).save(path := tmp_path / "picture", format=kind)
+    assert kind in FORMATS and open_picture(path).convert("RGB").size == (8, 8)
+    assert open_picture(io.BytesIO(path.read_bytes())).format == kind
+
+
+def test_eps_is_no_picture(tmp_path: Path):
+    """Pillow hands it to Ghostscript, which runs the program that it is."""
+    (tmp_path / "label.png").write_bytes(EPS)
+    with pytest.raises(UnidentifiedImageError):
+        open_picture(tmp_path / "label.png")
+
+
+def test_libraries_read_no_other_format():
+    """In a process of its own, as the limit stays: what Newton and trimesh open passes through Pillow."""
+    code = """
+import io, sys
+from PIL import Image
+assert Image.open(io.BytesIO(bytes.fromhex(sys.argv[1]))).format == "EPS"
+from nimbus.datagen.media.picture_files import FORMATS, limit_formats
+limit_formats()
+assert set(Image.OPEN) <= set(FORMATS) and set(Image.ID) <= set(FORMATS)
+try:
+    Image.open(io.BytesIO(bytes.fromhex(sys.argv[1])))
+except Image.UnidentifiedImageError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code, EPS.hex()], capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"
+
+
+def test_eps_texture_of_a_mesh_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from PIL import EpsImagePlugin
+
+    from nimbus.datagen.objects.imported.read import read_surface
+
+    ran: list[object] = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *options, **_: ran.append(options))
+    (tmp_path / "label.png").write_bytes(EPS)
+    (tmp_path / "cube.mtl").write_text("newmtl m\nmap_Kd label.png\n")
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nvt 0 0\nvt 1 0\nvt 0 1\n"
+    faces = "f 1/1 3/2 2/3\nf 1/1 2/2 4/3\nf 1/1 4/2 3/3\nf 2/1 3/2 4/3\n"
+    (tmp_path / "cube.obj").write_text(f"mtllib cube.mtl\n{corners}usemtl m\n{faces}")
+    read_surface(tmp_path / "cube.obj")
+    assert not ran
+
+
+def test_pictures_are_opened_in_one_place():
+    limit_formats()
+    found = [
+        f"{name}:{node.lineno}"
+        for name, path in modules().items()
+        if name != "nimbus.datagen.media.picture_files"
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Image.open", "PillowImage.open", "PIL.Image.open")
+    ]
+    assert not found
+
+
+def test_videos_are_opened_as_mp4():
+    """FFmpeg would take a text for a list of other files, and open those."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, path in modules().items()
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "av.open"
+        if not any(part.arg == "format" for part in node.keywords)
+    ]
+    assert found == ["nimbus.datagen.store.episode_file.h264:65"] or not found

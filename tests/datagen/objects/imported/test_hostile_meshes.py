@@ -1,0 +1,104 @@
+"""Meshes that make their parser allocate, wait or never end: each is one line, within the limits of a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import struct
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import trimesh
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.libraries import open_library
+from tests.support.refusals import refusal
+
+_FACES = "int[] faceVertexCounts = [2000000000]\nint[] faceVertexIndices = [0, 1, 2]\n"
+_MESH = f'#usda 1.0\ndef Mesh "box"\n{{\n{_FACES}point3f[] points = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]\n}}\n'
+MEMORY = 2 << 30
+"""[bytes] By which no process may grow."""
+
+
+def accessor_without_a_view(folder: Path) -> None:
+    """An accessor of zeros that nobody stored: 5.6 GB."""
+    path = folder / "thing.glb"
+    trimesh.creation.box((0.05, 0.04, 0.06)).export(path)
+    data = path.read_bytes()
+    length = struct.unpack("<I", data[12:16])[0]
+    told = json.loads(data[20 : 20 + length])
+    for accessor in told["accessors"]:
+        accessor.pop("bufferView", None)
+        accessor["count"] = 466_666_666
+    text = json.dumps(told).encode()
+    text += b" " * (-len(text) % 4)
+    rest = data[20 + length :]
+    head = data[:8] + struct.pack("<II", 20 + len(text) + len(rest), len(text)) + data[16:20]
+    path.write_bytes(head + text + rest)
+
+
+def doubled_references(folder: Path, levels: int = 40) -> None:
+    """Each level refers to the next one twice."""
+    twice = (
+        'class "c{0}"\n{{\n def "a" (references = </c{1}>)\n {{\n }}\n def "b" (references = </c{1}>)\n {{\n }}\n}}\n'
+    )
+    text = "".join(twice.format(level, level + 1) for level in range(levels))
+    end = f'class "c{levels}"\n{{\n}}\ndef "d" (references = </c0>)\n{{\n}}\n'
+    (folder / "thing.usda").write_text("#usda 1.0\n" + text + end)
+
+
+def texture_that_is(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Write a triangle whose texture is something else."""
+
+    def write(folder: Path) -> None:
+        make(folder / "skin.png")
+        (folder / "thing.mtl").write_text("newmtl m\nmap_Kd skin.png\n")
+        box = trimesh.creation.box((0.05, 0.04, 0.06))
+        lines = [f"v {x} {y} {z}" for x, y, z in box.vertices] + ["vt 0 0", "usemtl m"]
+        lines += [f"f {a + 1}/1 {b + 1}/1 {c + 1}/1" for a, b, c in box.faces]
+        (folder / "thing.obj").write_text("mtllib thing.mtl\n" + "\n".join(lines) + "\n")
+
+    return write
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "accessor without a view": accessor_without_a_view,
+    "doubled references": doubled_references,
+    "faces of 2e9 corners": lambda folder: (folder / "thing.usda").write_text(_MESH),
+    "mesh that is a pipe": lambda folder: os.mkfifo(folder / "thing.obj"),
+    "texture that is a pipe": texture_that_is(os.mkfifo),
+    "texture that is a device": texture_that_is(lambda path: path.symlink_to("/dev/zero")),
+}
+
+
+MESSAGES = {
+    "accessor without a view": "cannot be read as GLB: MemoryError",
+    "doubled references": "it makes more than 100,000 prims",
+    "faces of 2e9 corners": "more corners than it lists",
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_a_hostile_mesh_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "things"
+    folder.mkdir()
+    HOSTILE[name](folder)
+    told = refusal(open_library, f"{folder}/")
+    assert re.search(MESSAGES.get(name, "is no regular file|no mesh in this folder"), told), told
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MEMORY
+
+
+def test_references_within_reason_are_counted(tmp_path: Path) -> None:
+    """Each further level doubles the prims."""
+    for levels, is_refused in ((10, False), (16, True)):
+        folder = tmp_path / str(levels)
+        folder.mkdir()
+        doubled_references(folder, levels)
+        with pytest.raises(InputError) if is_refused else nullcontext():
+            check_growth(folder / "thing.usda")

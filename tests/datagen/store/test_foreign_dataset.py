@@ -1,0 +1,136 @@
+"""Datasets that somebody else prepared: opening them changes nothing outside, whatever lies in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import struct
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.datasets.export.publication import stage_of, staging
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.ledger.ledger import Ledger
+from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder of the user's own, with a file and a folder."""
+    (tmp_path / "home" / "deep").mkdir(parents=True)
+    for name in ("mine.txt", "mine.hdf5", "deep/mine.txt"):
+        (tmp_path / "home" / name).write_text("mine")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A dataset of one episode."""
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    return tmp_path / "data"
+
+
+def is_untouched(home: Path) -> bool:
+    found = sorted(path.relative_to(home).as_posix() for path in home.rglob("*"))
+    return found == ["deep", "deep/mine.txt", "mine.hdf5", "mine.txt"] and (home / "mine.txt").read_text() == "mine"
+
+
+PLACES = ("{home}/mine.txt", "stage/../../home/mine.txt", "stage/link/mine.txt", "mine.txt", "")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_staged_file_elsewhere_is_not_removed(home: Path, data: Path, place: str):
+    """An intent in the ledger that names a file of the user as the staged one: clearing up would delete it."""
+    (data / "stage" / "link").symlink_to(home)
+    ledger = Ledger(data)
+    (attempt,) = ledger.stored()
+    ledger.close()
+    with sqlite3.connect(data / "ledger.sqlite") as connection:
+        row = (place.format(home=home), to_json(attempt))
+        connection.execute("UPDATE episodes SET state = 'INTENT', stage = ?, detail = ?", row)
+        connection.execute("DELETE FROM attempts")
+    connection.close()
+    text = (data / "dataset.json").read_text()
+    (data / "dataset.json").write_text(text.replace('"episode_count": 1', '"episode_count": 0'))
+    with pytest.raises(InputError, match="not a ledger|no path in it|this is a link"):
+        open_dataset(data)
+    assert is_untouched(home)
+
+
+@pytest.mark.parametrize("name", ["stage", "episodes", "failures", "orphans"])
+def test_folder_that_is_a_link_is_refused(home: Path, data: Path, name: str):
+    if (data / name).is_dir():
+        shutil.copytree(data / name, home, dirs_exist_ok=True)
+        shutil.rmtree(data / name)
+    (data / name).symlink_to(home)
+    if name == "orphans":
+        (data / "episodes" / "stray.hdf5").write_bytes(b"stray")
+    before = sorted(home.rglob("*"))
+    with pytest.raises(InputError, match="this is a link") as error:
+        open_dataset(data).close()
+    assert error.value.where == str(data / name) and sorted(home.rglob("*")) == before
+
+
+def test_links_in_the_stage_are_removed_themselves(home: Path, data: Path):
+    (data / "stage" / "file.tmp").symlink_to(home / "mine.txt")
+    (data / "stage" / "folder.tmp").symlink_to(home)
+    open_dataset(data).close()
+    assert is_untouched(home) and not [*(data / "stage").iterdir()]
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite", "ledger.sqlite-wal"])
+def test_ledger_that_is_a_link_is_not_written(home: Path, data: Path, name: str):
+    if (data / name).exists():
+        (data / name).rename(home / "other.sqlite")
+    (data / name).symlink_to(home / "other.sqlite")
+    before = (home / "other.sqlite").read_bytes() if (home / "other.sqlite").exists() else None
+    with pytest.raises(InputError, match="this is a link"):
+        open_dataset(data)
+    assert before == ((home / "other.sqlite").read_bytes() if before else None)
+
+
+def test_journal_that_names_a_file_deletes_none(home: Path, data: Path):
+    """SQLite deletes the super-journal that a rollback journal names."""
+    victim = str(home / "mine.txt").encode()
+    magic = bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">IIIII", 0, 1, (data / "ledger.sqlite").stat().st_size // 4096, 512, 4096)
+    tail = struct.pack(">I", 0x40000000 // 4096 + 1) + victim + struct.pack(">II", len(victim), sum(victim)) + magic
+    (data / "ledger.sqlite-journal").write_bytes(head.ljust(512, b"\0") + tail)
+    with pytest.raises(InputError, match="names another file"):
+        open_dataset(data)
+    assert is_untouched(home)
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_pipe_beside_the_ledger_is_refused(data: Path, suffix: str):
+    file = data / f"ledger.sqlite{suffix}"
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    with pytest.raises(InputError, match="regular file"):
+        open_dataset(data)
+
+
+def test_description_and_failures_replace_links(home: Path, data: Path):
+    for name in ("dataset.json.tmp", ".dataset.json.1-2.tmp"):
+        (data / name).symlink_to(home / "mine.txt")
+    write_dataset(data, [make_rendered(1), make_rendered(2, outcome=failure())], keep_failures=True)
+    assert is_untouched(home)
+
+
+def test_stage_of_an_export_follows_no_link(home: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    stage_of(out).symlink_to(home)
+    with pytest.raises(InputError, match="this is a link"), staging(out, "key"):
+        pass
+    stage_of(out).unlink()
+    stage_of(out).mkdir()
+    (stage_of(out) / "settings").write_text("key")
+    for name in ("parts", "tree", "file"):
+        (stage_of(out) / name).symlink_to(home)
+    with staging(out, "key") as stage:
+        (stage / "parts" / "a").write_text("a")
+        (stage / "tree" / "a").write_text("a")
+    assert is_untouched(home)

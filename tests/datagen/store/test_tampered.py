@@ -1,0 +1,118 @@
+"""Datasets that somebody tampered with: each ends in one line, before anything large is made of it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.verify import verify
+from tests.support.synthetic import open_dataset, write_dataset
+
+_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_dataset(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            f"ALTER TABLE attempts RENAME TO a; CREATE VIEW attempts AS {_ENDLESS} SELECT a.* FROM a, n",
+            "the view 'attempts'",
+        ),
+        ("CREATE TRIGGER t AFTER INSERT ON spans BEGIN DELETE FROM attempts; END", "the trigger 't'"),
+        ("ALTER TABLE attempts ADD COLUMN g AS (hex(zeroblob(900000000)))", "computed column"),
+        ("CREATE INDEX x ON attempts (abs(idx))", "computed column"),
+        ("CREATE TABLE c AS SELECT * FROM attempts; INSERT INTO c SELECT * FROM attempts; DROP TABLE attempts; "
+         "ALTER TABLE c RENAME TO attempts", "are the same"),
+        ("UPDATE attempts SET duration = 1e300", "duration"),
+        ("UPDATE attempts SET ended = -1", "ended"),
+        ("UPDATE attempts SET step_count = -1", "step_count"),
+        ("UPDATE attempts SET times = '{\"plan\": NaN}'", "times"),
+    ],
+)  # fmt: skip
+def test_a_tampered_ledger_is_one_line(folder: Path, change: str, message: str) -> None:
+    with sqlite3.connect(folder / "ledger.sqlite") as ledger:
+        ledger.executescript(change)
+    for read in (_read_attempts, verify):
+        with pytest.raises(InputError, match=f"not a ledger: .*{message}"):
+            read(folder)
+
+
+def _read_attempts(folder: Path) -> None:
+    Ledger(folder, read_only=True).attempts()
+
+
+def test_a_ledger_with_a_trigger_is_not_written(folder: Path) -> None:
+    with sqlite3.connect(folder / "ledger.sqlite") as ledger:
+        ledger.execute("CREATE TRIGGER t AFTER INSERT ON spans BEGIN DELETE FROM attempts; END")
+    with pytest.raises(InputError, match="the trigger 't'"):
+        open_dataset(folder)
+
+
+@pytest.mark.parametrize("rate", [-15.0, 0.0, 1e300, np.nan, np.inf])
+def test_a_rate_that_is_none_fails_verification(folder: Path, rate: float) -> None:
+    with h5py.File(sorted((folder / "episodes").glob("*.hdf5"))[0], "r+") as file:
+        file.attrs["rate"] = rate
+    assert any("rate: " in problem for problem in verify(folder).problems)
+
+
+@pytest.mark.parametrize("rate", ["-15.0", "1e300", "NaN"])
+def test_a_dataset_of_no_rate_is_refused(folder: Path, rate: str) -> None:
+    path = folder / "dataset.json"
+    path.write_text(path.read_text().replace('"rate": 15.0', f'"rate": {rate}'))
+    with pytest.raises(InputError, match="rate: Expected `float`"):
+        verify(folder)
+
+
+def test_a_dataset_of_declared_rows_is_not_hashed(folder: Path) -> None:
+    with h5py.File(sorted((folder / "episodes").glob("*.hdf5"))[0], "r+") as file:
+        del file["time"]
+        file.create_dataset("time", (2**40,), "f8", chunks=(1024,))
+    problems = "\n".join(verify(folder).problems)
+    assert f"declares {8 * 2**40} bytes, 0 are stored" in problems
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda file: file.create_dataset("skills/start", data=np.array([[0, 1]])),
+        lambda file: file.create_dataset("skills/start", data=np.array([-5, 3])),
+        lambda file: file.create_dataset("skills/start", data=h5py.Empty("i8")),
+        lambda file: file.create_dataset("skills/start", data=["a", "b"]),
+        lambda file: file.create_group("skills/start"),
+        lambda file: None,
+    ],
+)
+def test_a_column_of_another_kind_is_a_problem(folder: Path, spoil: Callable[[h5py.File], object]) -> None:
+    with h5py.File(sorted((folder / "episodes").glob("*.hdf5"))[0], "r+") as file:
+        del file["skills/start"]
+        spoil(file)
+    assert any("skills/start" in problem or "segment" in problem for problem in verify(folder).problems)
+
+
+@pytest.mark.parametrize("name", ["dataset.json", "ledger.sqlite"])
+def test_a_pipe_in_its_place_is_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(InputError, match="is no regular file"):
+        verify(folder)
+
+
+def test_a_file_of_two_attempts_is_read_once(folder: Path) -> None:
+    with sqlite3.connect(folder / "ledger.sqlite") as ledger:
+        (path,) = ledger.execute("SELECT path FROM attempts WHERE path != '' LIMIT 1").fetchone()
+        ledger.execute("UPDATE attempts SET path = ? WHERE path != ''", (path,))
+    assert any(f"names {path}, as another attempt does" in problem for problem in verify(folder).problems)

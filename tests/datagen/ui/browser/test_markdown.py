@@ -1,0 +1,34 @@
+"""Text from files in the page: viser runs expressions and tags in Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nimbus.datagen.ui.browser.markdown import escape
+from nimbus.datagen.ui.browser.run_tab import dashboard
+
+ATTACK = "{alert(1)} <img src=x onerror=alert(1)> ![x](http://evil.example) [x](javascript:alert(1)) `{1}` \x1b[2J"
+
+
+@pytest.mark.parametrize("letter", "{}<>[]`*_!&\\")
+def test_marks_are_escaped(letter: str):
+    assert escape(f"a{letter}b") == f"a\\{letter}b"
+
+
+@given(st.text())
+def test_every_mark_has_its_backslash(text: str):
+    """What is left without pairs of a backslash and a letter holds no mark."""
+    assert not re.search(r"[{}<>\[\]`*_\\]", re.sub(r"\\.", "", escape(text)))
+
+
+def test_status_of_others_is_text(tmp_path: Path):
+    status = {"counts": {"load": ATTACK}, "failures": {ATTACK: ATTACK}, "workers": [{"seat": 1, "role": ATTACK}]}
+    (tmp_path / "status.json").write_text(json.dumps(status))
+    shown = re.sub(r"\\.", "", dashboard(tmp_path))
+    assert "alert" in shown and not re.search(r"[{}<>\[\]`\x1b]", shown)

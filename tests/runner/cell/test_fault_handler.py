@@ -1,0 +1,71 @@
+"""What the end of a worker leaves: charged episodes, and faults in the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import StorageError
+from nimbus.runner.cell.fault_handler import FaultHandler
+from nimbus.runner.cell.queue.restart_backoff import Circuit
+from nimbus.runner.cell.transport.messages import Idle, WorkerError
+from nimbus.runner.cell.worker_pool import WorkerHandle
+from tests.support.played_cell import Cell, open_cell
+
+
+def make_handler(cell: Cell) -> FaultHandler:
+    dispatcher = cell.dispatcher
+    return FaultHandler(
+        dispatcher, cell.pool, evidence=dispatcher.evidence, circuit=Circuit(same_limit=6), task_text="", run=1
+    )
+
+
+def end(cell: Cell, handler: FaultHandler, handle: WorkerHandle) -> None:
+    """Let a worker be gone."""
+    cell.pool.forget(handle)
+    handler.handle_exit(handle, "killed by SIGKILL")
+
+
+def die_of_bug(cell: Cell, handler: FaultHandler) -> None:
+    """Let a new worker end in the same exception as the others, at the episode that it gets."""
+    handle = cell.employ()
+    (lease,) = cell.dispatcher.work.held_by(handle.number)
+    cell.pool.heartbeats.writer(handle.row).phase("plan", index=lease.index, lease=lease.number)
+    handle.trouble = WorkerError(sort="exception", line="hover.py:29: AttributeError: pse", same="a")
+    end(cell, handler, handle)
+
+
+def test_poison_stays_known_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_cell(tmp_path, episodes=1, variants=1) as cell:
+        handler = make_handler(cell)
+        for _ in range(2):
+            die_of_bug(cell, handler)
+        with monkeypatch.context() as patch, pytest.raises(StorageError):
+            patch.setattr(cell.dataset, "quarantine", refuse)
+            die_of_bug(cell, handler)
+        assert cell.dispatcher.evidence.deaths(0) == 3 and cell.dispatcher.work.isolated_roles
+        die_of_bug(cell, handler)
+        assert cell.dispatcher.is_done and cell.dispatcher.progress.status.quarantined == 1
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise StorageError("no space left")
+
+
+def test_an_order_that_was_never_read_charges_no_episode(tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=1, variants=1) as cell:
+        handler, handle = make_handler(cell), cell.employ()
+        cell.pool.heartbeats.writer(handle.row).phase("wait", index=-1, lease=0)
+        end(cell, handler, handle)
+        assert cell.dispatcher.evidence.deaths(0) == 0 and handler.counts == {"sigkill": 1}
+        assert cell.employ().orders == 1, "the episode is there for the next one"
+
+
+def test_an_episode_without_a_result_is_charged(tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=1, variants=1) as cell:
+        handler, handle = make_handler(cell), cell.employ()
+        cell.pool.heartbeats.writer(handle.row).phase("wait", index=-1, lease=0)
+        cell.dispatcher.take(handle, Idle(done=1))
+        end(cell, handler, handle)
+        assert cell.dispatcher.evidence.deaths(0) == 1 and handler.counts == {"no_result": 1}

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store import dataset, verify
+from nimbus.datagen.store.episode_file import schema
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.verify import dataset_hashes
+from nimbus.runner.cli import main
+from nimbus.runner.commands.hash import command
+from tests.support.described import describe
+from tests.support.synthetic import write_dataset
+
+
+def test_each_line_names_the_level_that_it_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    assert command(tmp_path / "data") == 0
+    expected = dataset_hashes(tmp_path / "data")
+    assert capsys.readouterr().out.splitlines() == [
+        f"{expected['D0']}  D0: layouts and plans",
+        f"{expected['D1']}  D1: layouts, plans and pixels",
+    ]
+    assert len(expected["D1"]) == 64
+
+
+def test_json_maps_levels_to_hashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    command(tmp_path / "data", as_json=True)
+    assert json.loads(capsys.readouterr().out) == dataset_hashes(tmp_path / "data")
+
+
+def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if ``action`` came with field schema 2."""
+    monkeypatch.setitem(schema._BY_PATH, "action", replace(schema._BY_PATH["action"], since=2))
+    for module in (dataset, verify):
+        monkeypatch.setattr(module, "FIELD_SCHEMA", 2)
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_dataset(one)
+    shutil.copytree(one, other)
+    with h5py.File(min(other.glob("episodes/*")), "r+") as file:
+        action: Any = file["action"]
+        action[...] += 1.0
+    assert dataset_hashes(one, fields=1) == dataset_hashes(other, fields=1)
+    assert dataset_hashes(one)["D0"] != dataset_hashes(other)["D0"]
+    assert dataset_hashes(one, fields=2) == dataset_hashes(one)
+
+
+def test_unknown_field_schema_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    assert main(["hash", str(tmp_path / "data"), "--fields=2"]) == 2
+    assert capsys.readouterr().err == "--fields 2: the dataset has no field schema 2; write 1\n"
+
+
+def test_newer_field_schema_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_dataset(tmp_path / "data")
+    before = dataset_hashes(tmp_path / "data")
+    describe(tmp_path / "data", field_schema=7)
+    assert main(["hash", str(tmp_path / "data")]) == 2
+    assert "its field schema is 7, this Nimbus knows 1 to 1; write --fields 1" in capsys.readouterr().err
+    assert dataset_hashes(tmp_path / "data", fields=1) == before
+
+
+def test_dataset_without_field_schema_has_the_first(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data")
+    before = dataset_hashes(tmp_path / "data")
+    described = json.loads((tmp_path / "data" / "dataset.json").read_text())
+    del described["field_schema"]
+    (tmp_path / "data" / "dataset.json").write_text(json.dumps(described))
+    assert read_info(tmp_path / "data").field_schema == 1
+    assert dataset_hashes(tmp_path / "data") == before
+
+
+def test_an_episode_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data")
+    sorted((tmp_path / "data" / "episodes").iterdir())[0].unlink()
+    with pytest.raises(InputError, match="no such file"):
+        command(tmp_path / "data")

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from nimbus.datagen.episode.provenance import installed_versions
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.runner.cli import main
+from tests.support.described import describe
+from tests.support.runs import sound
+
+
+def rerender(source: Path, episode: str, out: Path, *words: str) -> int:
+    return main(["rerender", str(source), episode, "--out", str(out), *words])
+
+
+def assert_equal(one: Path, other: Path) -> None:
+    with EpisodeFile(one) as a, EpisodeFile(other) as b:
+        paths = list(a.paths())
+        assert paths == list(b.paths())
+        assert any(path.startswith("observations/images/") for path in paths)
+        for path in paths:
+            if path not in ("provenance", "plan_statistics"):
+                np.testing.assert_array_equal(a.array(path), b.array(path), err_msg=path)
+
+
+def test_an_episode_rendered_again_is_the_same_in_every_pixel(tiny: Path, tmp_path: Path):
+    before = min(tiny.glob("episodes/*"))
+    assert rerender(tiny, before.stem, tmp_path / "new") == 0
+    sound(tmp_path / "new")
+    assert_equal(before, tmp_path / "new" / "episodes" / before.name)
+
+
+def test_another_variant_is_what_a_run_with_variants_stores(tiny: Path, tmp_path: Path):
+    first, second = sorted(tiny.glob("episodes/*"))[:2]
+    assert rerender(tiny, first.stem, tmp_path / "new", "--variant", "1") == 0
+    assert_equal(second, tmp_path / "new" / "episodes" / second.name)
+
+
+@pytest.mark.slow
+def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
+    episode = min(tiny.glob("episodes/*")).stem
+    assert rerender(tiny, episode, tmp_path / "new") == 0
+    before = sound(tmp_path / "new")
+    capsys.readouterr()
+    assert rerender(tiny, episode, tmp_path / "new") == 0
+    assert capsys.readouterr().out == f"dataset: {tmp_path / 'new'}\nreport:  {tmp_path / 'new' / 'report.html'}\n"
+    assert sound(tmp_path / "new") == before
+
+
+def test_another_task_gives_other_cameras_to_the_same_motion(tiny: Path, tmp_path: Path, task_text: str):
+    before = min(tiny.glob("episodes/*"))
+    lines = [line for line in task_text.splitlines() if not line.startswith("  wrist:")]
+    task = tmp_path / "wide.yaml"
+    task.write_text("\n".join(lines).replace("size: [64, 48]", "size: [48, 32]"))
+    assert rerender(tiny, before.stem, tmp_path / "new", "--task", str(task)) == 0
+    sound(tmp_path / "new")
+    with EpisodeFile(before) as a, EpisodeFile(next((tmp_path / "new" / "episodes").iterdir())) as b:
+        assert b.cameras == ("front",)
+        assert b["observations/images/front"].shape[1:] == (32, 48, 3)
+        np.testing.assert_array_equal(a.array("action"), b.array("action"))
+        assert b.file.attrs["plan_id"] == a.file.attrs["plan_id"] == before.stem
+        assert b.layout().key.plan_id == before.stem
+
+
+def test_another_task_gives_another_wording_a_preview_and_a_report(tiny: Path, tmp_path: Path, task_text: str):
+    before = min(tiny.glob("episodes/*"))
+    task = tmp_path / "told.yaml"
+    task.write_text(task_text.replace('["Sort the trash.", "Sort {items}."]', '["Put {items} away."]'))
+    new = tmp_path / "new"
+    assert rerender(tiny, before.stem, new, "--task", str(task)) == 0
+    with EpisodeFile(next((new / "episodes").iterdir())) as episode:
+        assert episode.instruction == "Put the can away."
+        assert {path.name for path in (new / "preview").iterdir()} == {
+            "contact_sheet.png",
+            f"{episode.episode_id}.mp4",
+        }
+    assert "Put the can away." in (new / "report.html").read_text()
+
+
+def test_new_pixels_have_a_provenance_of_their_own(copy: Path, tmp_path: Path):
+    before = min(copy.glob("episodes/*"))
+    with h5py.File(before, "r+") as file:  # as if it had been made elsewhere, long ago
+        text: Any = file["provenance"]
+        old = json.loads(text[()].decode())
+        old |= {"versions": {"newton": "0.1"}, "assets": {"robot panda": "0"}}
+        old["settings"] |= {"device": "cuda", "planner": "curobo"}
+        del file["provenance"]
+        file["provenance"] = json.dumps(old)
+    assert rerender(copy, before.stem, tmp_path / "new") == 0
+    with EpisodeFile(tmp_path / "new" / "episodes" / before.name) as episode:
+        made = episode.provenance
+    assert made.versions == installed_versions()
+    assert made.assets.keys() == {"scene tabletop", "robot panda", "library trash"}
+    assert made.assets["robot panda"] != "0"
+    assert made.settings == {"sim": "newton", "planner": "curobo", "device": "cpu", "source": before.stem}
+
+
+def test_plans_of_another_origin_are_not_mixed_in(copy: Path, tmp_path: Path, capsys):
+    before = min(copy.glob("episodes/*"))
+    assert rerender(copy, before.stem, tmp_path / "new") == 0
+    describe(copy, inputs={"mujoco": "0.1"})
+    assert rerender(copy, before.stem, tmp_path / "new") == 2
+    assert "holds a dataset made with another plans (" in capsys.readouterr().err
+
+
+def test_source_hashed_dataset_is_not_rerendered(copy: Path, tmp_path: Path, capsys):
+    describe(copy, inputs={"render newton": "aef5d49d746092ef"})
+    assert rerender(copy, min(copy.glob("episodes/*")).stem, tmp_path / "new") == 2
+    line = capsys.readouterr().err
+    assert "whose component identity was a source hash; render it again with that version\n" in line
+    assert line.count("\n") == 1 and not (tmp_path / "new").exists()
+
+
+def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
+    before = sound(copy)
+    assert rerender(copy, min(copy.glob("episodes/*")).stem, copy) == 2
+    assert capsys.readouterr().err == f"--out {copy}: this is the dataset itself; choose another folder\n"
+    assert sound(copy) == before

@@ -1,0 +1,131 @@
+"""Looking at datasets: contact sheets, cards, and Rerun where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.export.shards import Options
+from nimbus.datagen.datasets.quality.checks import examine
+from nimbus.datagen.datasets.quality.view import open_view
+from nimbus.runner.cli import main
+from nimbus.runner.media.rerun import start_viewer
+from nimbus.runner.report.card import render_card
+from tests.support.foreign import write_v21
+from tests.support.synthetic import make_rendered, write_dataset
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("data")
+    write_dataset(folder / "nimbus", [make_rendered(0), make_rendered(1)])
+    export(folder / "nimbus", folder / "lerobot")
+    write_v21(folder / "foreign", (12, 9))
+    return {name: folder / name for name in ("nimbus", "lerobot", "foreign")}
+
+
+@pytest.mark.parametrize("kind", ["nimbus", "lerobot", "foreign"])
+def test_a_contact_sheet_shows_every_camera_of_every_episode(folders: dict[str, Path], tmp_path: Path, kind: str):
+    assert main(["view", str(folders[kind]), "--sheet", str(tmp_path / "sheet.png")]) == 0
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        pixels = np.asarray(sheet)
+    assert pixels.shape[0] > 4 * 120 and pixels.shape[1] > 6 * 150
+    assert pixels.std() > 20
+
+
+@pytest.mark.parametrize("after", [[], ["--episode", "1"]])
+def test_a_sheet_without_name_is_called_after_its_dataset(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: list[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", str(folders["nimbus"]), "--sheet", *after]) == 0
+    with Image.open(tmp_path / "nimbus.png") as sheet:
+        assert sheet.width > 6 * 150
+
+
+def test_a_card_of_a_lerobot_dataset_has_what_the_hub_reads(
+    folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
+):
+    assert main(["card", str(folders["lerobot"]), "--license", "cc-by-4.0"]) == 0
+    text = (folders["lerobot"] / "README.md").read_text()
+    assert text.startswith('---\nlicense: "cc-by-4.0"\ntask_categories:\n- robotics\ntags:\n- LeRobot\n')
+    assert "| episodes | 2 |" in text and "found nothing" in text and '"codebase_version": "v3.0"' in text
+    assert (folders["lerobot"] / "card.png").exists()
+    assert main(["qa", str(folders["lerobot"])]) == 0
+
+
+def test_a_card_that_was_made_does_not_hinder_the_next_export(folders: dict[str, Path], tmp_path: Path):
+    export(folders["nimbus"], tmp_path / "out")
+    assert main(["card", str(tmp_path / "out")]) == 0
+    assert export(folders["nimbus"], tmp_path / "out", options=Options(episode_size=1)).is_new
+
+
+def test_a_card_that_somebody_wrote_is_not_replaced(folders: dict[str, Path], tmp_path: Path):
+    assert main(["card", str(folders["foreign"])]) == 2
+    assert (folders["foreign"] / "README.md").read_text() == "# mine\n"
+    assert main(["card", str(folders["foreign"]), "--out", str(tmp_path / "card.md")]) == 0
+    assert "open the drawer" in (tmp_path / "card.md").read_text()
+
+
+def test_a_card_of_a_dataset_of_nimbus_says_how_to_read_it(folders: dict[str, Path], tmp_path: Path):
+    assert main(["card", str(folders["nimbus"]), "--out", str(tmp_path / "card.md")]) == 0
+    text = (tmp_path / "card.md").read_text()
+    assert "EpisodeFile" in text and "nimbus export" in text and not text.startswith("---")
+
+
+def test_text_from_files_cannot_break_a_card(folders: dict[str, Path]):
+    view = open_view(folders["nimbus"])
+    found = replace(examine(view), tasks={"<script>alert(1)</script> | two": 2})
+    text = render_card(folders["nimbus"], view, found, license="MIT", has_picture=False)
+    assert "| &lt;script>alert(1)&lt;/script> \\| two | 2 |" in text and "<script" not in text
+
+
+def test_without_rerun_one_line_says_how_to_get_it(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setitem(sys.modules, "rerun", None)
+    assert main(["view", str(folders["nimbus"])]) == 2
+    told = capsys.readouterr().err
+    assert "Rerun is not installed; type: pip install 'nimbus-datagen[view]'" in told and told.count("\n") == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("rerun") is None, reason="rerun-sdk is not installed")
+@pytest.mark.parametrize("kind", ["nimbus", "foreign"])
+def test_episodes_become_a_recording(folders: dict[str, Path], tmp_path: Path, kind: str):
+    words = ["view", str(folders[kind]), "--save", str(tmp_path / "x.rrd"), "--episode", "0", "--episode", "1"]
+    assert main(words) == 0
+    assert (tmp_path / "x.rrd").read_bytes()[:3] == b"RRF"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("rerun") is None, reason="rerun-sdk is not installed")
+def test_window_listens_on_this_machine_only(monkeypatch: pytest.MonkeyPatch):
+    """Rerun's own choice is every interface, to anybody."""
+    started: list[subprocess.Popen[Any]] = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: started.append(start(*words, **options)))
+    port = int(start_viewer("--serve-grpc").rpartition(":")[2])
+    try:
+        deadline = time.monotonic() + 60
+        while not (found := listeners(port)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert found == {"127.0.0.1"}
+    finally:
+        started[0].kill()
+        started[0].wait()
+
+
+def listeners(port: int) -> set[str]:
+    """Addresses of this machine that take connections at a port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    places = [row[1].split(":") for row in rows if row[3] == "0A"]  # listens
+    return {".".join(str(byte) for byte in bytes.fromhex(at)[::-1]) for at, number in places if int(number, 16) == port}

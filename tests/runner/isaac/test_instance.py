@@ -1,0 +1,214 @@
+"""Instances of Isaac Sim as workers of a cell, with an Isaac Sim that is played, and that goes wrong as it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import nimbus
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
+from nimbus.runner.isaac.find import Gpu, find_instances, parse_gpus
+from nimbus.runner.isaac.instance import environment, instance_paths, link_package, thread_environment
+from tests.support import ROOT
+from tests.support.cells import Run, make_spec, sound
+from tests.support.isaac_installation import RTX, install
+
+PIPELINE = ROOT / "tests/support/isaac_pipelines/rtx.yaml"
+
+
+def rtx_spec(tmp_path: Path, *, wrong: str = "", **values) -> CellSpec:
+    """A run of the point robot whose renderers are instances of Isaac Sim."""
+    instances = find_instances(environ=install(tmp_path / "isaac", wrong=wrong), gpus=RTX)
+    spec = make_spec(
+        tmp_path / "data",
+        pipeline=str(PIPELINE),
+        fixed_roles=True,
+        instances=replace(instances, folder=str(tmp_path / "roots")),
+        **{"episodes": 3, **values},
+    )
+    return replace(spec, skills=(*spec.skills, str(PIPELINE.parent)))
+
+
+def stored(spec: CellSpec) -> int:
+    """Episodes in the dataset, which passes verification."""
+    sound(spec)
+    return len(list(Path(spec.folder, "episodes").glob("*.hdf5")))
+
+
+def log(tmp_path: Path) -> list[str]:
+    return [line.split(" ", 1)[1] for line in (tmp_path / "isaac/log.txt").read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_nobody_waits_for_their_close(
+    tmp_path: Path,
+):
+    spec = rtx_spec(tmp_path, workers=(1, 2), episodes=6)
+    Run(spec).end(0)
+    assert stored(spec) == 6
+    said = log(tmp_path)
+    starts = [line for line in said if line.startswith("start ")]
+    roots = [tmp_path / "roots" / f"instance-{number}" for number in range(2)]
+    known = [f"start {gpu.number} {gpu.uuid} --portable-root {root}" for gpu, root in zip(RTX, roots, strict=True)]
+    assert starts == known[: len(starts)]
+    assert [line.split()[0] for line in said] == ["start", "started"] * len(starts), "one start at a time"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "kind", "phase"),
+    [
+        ("exit at start x1", "exit_code_7", "start"),
+        ("hang at start x1", "hang", "start"),
+        ("die in a frame x1", "sigsegv", "render"),
+        ("hang in a frame x1", "hang", "render"),
+        ("spin in a frame x1", "hang", "render"),
+    ],
+)
+def test_instance_that_ends_is_replaced(tmp_path: Path, wrong: str, kind: str, phase: str):
+    deadlines = {"start": (6.0, 6.0)} if "hang at start" in wrong else {"render": (2.0, 4.0)}
+    run = Run(rtx_spec(tmp_path, wrong=wrong, deadlines=deadlines))
+    run.end(0)
+    assert stored(run.spec) == 3
+    (fault,) = run.faults()
+    assert (fault.kind, fault.phase) == (kind, phase)
+    told = json.loads((run.folder / fault.incident / "incident.json").read_text())
+    assert told["kind"] == kind
+
+
+def test_a_licence_that_is_asked_for_is_one_line(tmp_path: Path):
+    done = Run(rtx_spec(tmp_path, wrong="licence prompt", episodes=1)).end()
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "licence of Isaac Sim is not accepted" in done.err and "OMNI_KIT_ACCEPT_EULA=YES" in done.err
+
+
+@pytest.mark.parametrize("version", ["4.5.0", "5.1.0-rc.19", ""])
+def test_another_version_is_one_line(tmp_path: Path, version: str):
+    said = f"this is Isaac Sim {version}, 6.0 is needed" if version else "Isaac Sim is not in"
+    with pytest.raises(InputError, match=said) as error:
+        find_instances(environ=install(tmp_path, version=version), gpus=RTX)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("echo no driver >&2; exit 3", "exit code 3: no driver"),
+        ("exit 0", "exit code 0"),
+    ],
+)
+def test_an_interpreter_that_does_not_start_is_one_line(tmp_path: Path, lines: str, said: str):
+    with pytest.raises(InputError, match=said):
+        find_instances(environ=install(tmp_path, python=lines), gpus=RTX)
+
+
+def test_no_isaac_sim_and_a_wrong_place_are_one_line(tmp_path: Path):
+    with pytest.raises(InputError, match="Isaac Sim was not found.*NIMBUS_ISAACSIM"):
+        find_instances(environ={}, gpus=RTX)
+    with pytest.raises(InputError, match="names no Python of Isaac Sim"):
+        find_instances(environ={"NIMBUS_ISAACSIM": str(tmp_path / "nothing")}, gpus=RTX)
+
+
+def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
+    assert find_instances(environ=environ, gpus=RTX).executable, "a workstation build does not ask"
+    monkeypatch.setattr("nimbus.runner.isaac.find.CONTAINER", tmp_path)
+    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+        find_instances(environ=environ, gpus=RTX)
+    monkeypatch.undo()
+    package = tmp_path / "pip/isaacsim-6.0.1.dist-info"
+    package.mkdir(parents=True)
+    package.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: isaacsim\nVersion: 6.0.1\n")
+    script = tmp_path / "python.sh"
+    script.write_text(script.read_text().replace("PYTHONPATH=", f"PYTHONPATH={package.parent}:", 1))
+    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+        find_instances(environ=environ, gpus=RTX)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "said"),
+    [
+        ([], "no NVIDIA GPU was found"),
+        (
+            ["NVIDIA H200, 9.0", "NVIDIA A100-SXM4-80GB, 8.0"],
+            "no GPU with RT cores: NVIDIA H200, NVIDIA A100-SXM4-80GB",
+        ),
+        (["NVIDIA GeForce GTX 1660, 7.5"], "no GPU with RT cores: NVIDIA GeForce GTX 1660"),
+    ],
+)
+def test_a_machine_without_an_rtx_gpu_is_one_line(tmp_path: Path, gpus: list[str], said: str):
+    table = "\n".join(f"{number}, GPU-{number:08x}, {text}, 1024" for number, text in enumerate(gpus))
+    with pytest.raises(InputError, match=said):
+        find_instances(environ=install(tmp_path), gpus=parse_gpus(table))
+
+
+def test_gpus_are_known_by_their_uuid():
+    table = (
+        "0, GPU-5e2b, NVIDIA H100 80GB HBM3, 9.0, 81000\n"
+        "1, GPU-77aa, NVIDIA L40S, 8.9, 45000\n"
+        "2, GPU-1234, NVIDIA GeForce RTX 4080, 8.9, 15000\n"
+        "some warning\n"
+    )
+    gpus = parse_gpus(table)
+    assert [(gpu.uuid, gpu.traces_rays) for gpu in gpus] == [
+        ("GPU-5e2b", False),
+        ("GPU-77aa", True),
+        ("GPU-1234", True),
+    ]
+    assert gpus[1] == Gpu(number=1, uuid="GPU-77aa", name="NVIDIA L40S", capability=(8, 9), free_bytes=45000 << 20)
+
+
+def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path):
+    found = find_instances(environ=install(tmp_path), gpus=RTX)
+    instances = replace(found, folder=str(tmp_path / "roots"))
+    places = [instance_paths(instances, number) for number in range(4)]
+    assert [place.gpu for place in places] == ["GPU-00000002", "GPU-00000005"] * 2
+    assert len({place.root for place in places}) == 4
+    told = environment(instances, places[0], {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong"})
+    assert told["ISAAC_PATH"] == str(tmp_path)
+    assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith(str(ROOT))
+    assert "PYTHONHOME" not in told
+    (package, *_) = told["PYTHONPATH"].split(os.pathsep)
+    for _ in range(2):  # a root is used again
+        link_package(places[0])
+    assert [path.name for path in Path(package).iterdir()] == ["nimbus"], "and nothing of what stands beside it"
+    assert Path(package, "nimbus").resolve() == Path(str(nimbus.__file__)).resolve().parent
+    assert [place.free_bytes >> 30 for place in places] == [80, 80, 40, 40], "two on one GPU share its memory"
+
+
+def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("nimbus.runner.isaac.instance.usable_cores", lambda: 12)
+    spec = rtx_spec(tmp_path)
+    split = [replace(spec.resources, workers=workers) for workers in (None, (4, 3), (1, 20))]
+    assert [thread_environment(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
+
+
+@pytest.mark.slow
+def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):
+    instances = find_instances(environ=install(tmp_path / "isaac"), gpus=RTX[:1])
+    spec = CellSpec(
+        folder=str(tmp_path / "data"),
+        task=str(ROOT / "tests/support/tiny.yaml"),
+        episodes=1,
+        simulator="isaacsim",
+        stack=16,
+        instances=replace(instances, folder=str(tmp_path / "roots")),
+        resources=Resources(workers=(1, 1), fixed_roles=True, deadlines={"plan": (120.0, 240.0)}),
+    )
+    Run(spec).end(0, patience=200.0)
+    sound(spec)
+    (path,) = Path(spec.folder, "episodes").glob("*.hdf5")
+    with EpisodeFile(path) as episode:
+        drawn = episode.layout().visual.drawn
+        sizes = {len(episode.frames(camera, 0, episode.step_count).depth) for camera in episode.cameras}
+        assert (len(episode.cameras), sizes) == (2, {episode.step_count})
+    assert set(drawn["materials"]) > {"table", "floor"}
+    assert drawn["light"]["intensity"] > 0

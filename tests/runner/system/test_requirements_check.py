@@ -1,0 +1,63 @@
+"""A bare checkout in a Python that lacks what Nimbus needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nimbus.runner.system import requirements_check
+from nimbus.runner.system.requirements_check import missing_requirements, requirements_error
+from tests.support import ROOT
+from tests.support.runs import RUNNER
+
+
+def bare(*words: str) -> subprocess.CompletedProcess[str]:
+    """The runner in this Python without its packages."""
+    line = [sys.executable, "-I", "-S", str(RUNNER), *words]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [("--task", "sort_trash"), ("skills",), ("run", "-h")])
+def test_a_python_without_the_packages_is_answered_in_one_line_with_what_to_type(words: tuple[str, ...]):
+    done = bare(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"not installed in {sys.executable}: coacd, example-robot-data, h5py and ")
+    assert done.stderr.endswith(f"or '{sys.executable} -m pip install -e {ROOT}'\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("--version",)])
+def test_help_needs_no_package(words: tuple[str, ...]):
+    done = bare(*words)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+
+
+def test_this_python_lacks_nothing():
+    assert requirements_error(["--task", "sort_trash"], checkout=ROOT) == ""
+
+
+def test_what_is_missing_is_named_as_it_is_installed():
+    assert missing_requirements(
+        ["numpy>=2", "no-such-thing", "newton[sim]>=1.8,<1.9", "nor_this[extra]>=1; python_version>'3'"]
+    ) == [
+        "no-such-thing",
+        "nor_this",
+    ]
+
+
+def test_an_environment_that_is_there_already_is_named(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["no-such-thing"]\n')
+    said = requirements_error(["tasks"], checkout=tmp_path)
+    assert f"no-such-thing; type 'make -C {tmp_path} run', or " in said
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").touch()
+    assert f"no-such-thing; use {tmp_path}/.venv/bin/python, or " in requirements_error(["tasks"], checkout=tmp_path)
+
+
+def test_a_python_too_old_is_told_which_one_to_use(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(requirements_check, "OLDEST", (4, 0))
+    said = requirements_error(["tasks"], checkout=ROOT)
+    assert said.startswith("Nimbus needs Python 3.11 or 3.12, this is 3.") and "PYTHON=python3.12" in said

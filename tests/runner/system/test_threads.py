@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mujoco
+import pytest
+
+from nimbus.runner.monitor.dashboard import LOADING
+from nimbus.runner.system.threads import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
+from tests.support import ROOT
+from tests.support.runs import RUNNER, TINY, start
+
+SILENT = ("", f"{LOADING}\n")
+"""What a run says before it finds a mistake; the line only where the machine is slow."""
+
+
+WHEN_NUMPY_LOADS = """
+import os, sys
+
+class Watch:
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            print(*map(os.getenv, ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")))
+
+sys.meta_path.insert(0, Watch())
+"""
+
+
+@pytest.mark.parametrize("module", ["cell.run", "cell.supervisor", "checks.replay"])
+def test_the_shell_does_not_decide_on_threads(module: str):
+    code = f"{WHEN_NUMPY_LOADS}\nimport nimbus.runner.{module}, numpy"
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    env = os.environ | dict.fromkeys(names, "8") | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 1 1\n"
+
+
+def test_commands_start_with_one_thread_each():
+    code = "import os; from nimbus.runner.cli import main; main(['tasks']); print(os.environ['OMP_NUM_THREADS'])"
+    env = os.environ | {"OMP_NUM_THREADS": "8", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\n1\n")
+
+
+def test_kernels_are_compiled_once_they_were_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import warp
+
+    prepare_libraries()
+    load_kernels("cpu")
+    assert kernels_are_compiled("cpu")
+    monkeypatch.setattr(warp.config, "kernel_cache_dir", str(tmp_path))
+    assert not kernels_are_compiled("cpu")
+
+
+def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():
+    folder = ROOT / "exts" / "nimbus.datagen" / "nimbus" / "datagen"
+    sources = [path.relative_to(folder) for path in sorted(folder.rglob("*.py")) if "@wp.kernel" in path.read_text()]
+    found = [".".join(path.with_suffix("").parts) for path in sources]
+    assert list(KERNELS) == found  # others would be compiled in a worker, which looks like a hang
+
+
+def test_an_unstable_simulation_leaves_no_file_where_the_user_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.chdir(tmp_path)
+    prepare_libraries()
+    body = "<body><freejoint/><geom size='0.1'/></body>"
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    data = mujoco.MjData(model)
+    data.qvel[0] = 1e30
+    with caplog.at_level(logging.DEBUG, logger="nimbus.mujoco"):
+        mujoco.mj_step(model, data)
+    assert "The simulation is unstable" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_written_is_refused_in_one_line_before_anything_is_loaded(tmp_path: Path):
+    env = {"PATH": os.environ["PATH"], "HOME": "/proc"}
+    words = ["run", "--task", str(TINY), "--out", str(tmp_path / "data")]
+    done = subprocess.run([sys.executable, str(RUNNER), *words], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout in SILENT, done.stderr
+    assert done.stderr.startswith("/proc/.cache/nimbus/warp: the cache folder cannot be used (")
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "data").exists()
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_not_there_is_one_line_without_a_word_of_native_code(tmp_path: Path):
+    import warp
+
+    if warp.is_cuda_available():
+        pytest.skip("there is a GPU")
+    process = start("run", "--task", str(TINY), "--device", "cuda", "--out", str(tmp_path / "data"))
+    out, error = process.communicate()
+    assert (process.returncode, error.count("\n")) == (2, 1) and out in SILENT, error
+    assert error.startswith("--device: no device 'cuda' on this machine")

@@ -1,0 +1,46 @@
+"""A disk that lacks what FAT and some network mounts lack: the calls fail in this process as they do there."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable
+from typing import Any
+
+LACKING = ("links", "locks", "folder_sync")
+
+
+def impoverish(*lacking: str, put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Let calls fail from now on.
+
+    Args:
+        lacking: Of :data:`LACKING`, and ``ranges`` for locks of parts of files.
+        put: Puts a function into its module; that of a monkeypatch puts the old one back.
+    """
+    fsync = os.fsync
+
+    def sync_files(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        fsync(descriptor)
+
+    put(os, "sync", lambda: None)  # that of this machine takes a second
+    for name in lacking:
+        match name:
+            case "links":
+                put(os, "link", _failing(errno.EPERM))
+            case "locks":
+                put(fcntl, "flock", _failing(errno.ENOLCK))
+            case "ranges":
+                put(fcntl, "lockf", _failing(errno.ENOLCK))
+            case "folder_sync":
+                put(os, "fsync", sync_files)
+
+
+def _failing(number: int) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail

@@ -1,0 +1,1 @@
+"""Chaos harness: faults injected into real runs, and the account of what came of them."""

@@ -1,0 +1,121 @@
+"""Where scenarios work, what they compare with, and what they report."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tools.chaos import checker, processes
+from tools.chaos.match import Matched
+
+FINISHED = ("done", "short")
+"""States of a run that has nothing left to do: the light pipeline has no plan for every tenth episode."""
+
+
+@dataclass(kw_only=True)
+class Result:
+    """What came of a scenario."""
+
+    name: str
+    episodes: int = 0
+    faults: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By kind: ``injected``, ``detected``, ``median_s`` and ``max_s`` until noticed."""
+    in_mid_phase: int = 0
+    """Of those in real physics and render workers, those that hit in the middle of planning, rendering or storing."""
+    false_kills: int = 0
+    findings: checker.Findings = field(default_factory=checker.Findings)
+    figures: dict[str, float] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    """What was expected and did not happen."""
+    skipped: str = ""
+    wall_seconds: float = 0.0
+    _seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Everything went as promised."""
+        return not (self.failed or self.findings.problems or self.false_kills)
+
+    def expect(self, holds: object, otherwise: str) -> None:
+        """Note a promise that was not kept."""
+        if not holds:
+            self.failed.append(otherwise)
+
+    def count(self, kind: str, *, detected: bool = True, seconds: float | None = None) -> None:
+        """Count one fault from outside."""
+        row = self.faults.setdefault(kind, {"injected": 0, "detected": 0, "median_s": None, "max_s": None})
+        row["injected"] += 1
+        row["detected"] += detected
+        if seconds is not None:
+            times = self._seconds.setdefault(kind, [])
+            times.append(round(seconds, 4))
+            row |= {"median_s": median(times), "max_s": max(times)}
+
+    def take(self, matched: Matched) -> None:
+        """Count what was matched with the ledger; everything injected must be there, and nothing else."""
+        self.faults |= matched.table()
+        self.false_kills += len(matched.false_kills)
+        self.failed += [f"unexplained: {row}" for row in matched.false_kills[:5]]
+        missed = {kind: count for kind, count in (matched.injected - matched.detected).items() if count}
+        self.expect(not missed, f"not noticed: {missed}")
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        plain = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        plain |= {"findings": self.findings.problems, "is_good": self.is_good}
+        return plain | {"fault_count": sum(row["injected"] for row in self.faults.values())}
+
+
+@dataclass(kw_only=True)
+class Lab:
+    """A folder to work in and the truth to compare with.
+
+    Args:
+        folder: Empty.
+        seed: Decides everything that is drawn.
+        episodes: Of the longest scenario.
+        faults: Of all scenarios together, about.
+    """
+
+    folder: Path
+    seed: int
+    episodes: int
+    faults: int
+    short: bool = False
+
+    def random(self, *address: str) -> random.Random:
+        """A generator of its own for each use."""
+        return random.Random(f"{self.seed} {' '.join(address)}")
+
+    @cached_property
+    def truth(self) -> checker.Truth:
+        """The light pipeline's episodes in two variants, from a clean run in one process."""
+        spec = processes.light(
+            self.folder / "clean", episodes=self.episodes, variants=2, plan_seconds=0.0, render_seconds=0.0
+        )
+        return self._clean(spec)
+
+    def physics_truth(self, episodes: int) -> checker.Truth:
+        """Real episodes from a clean run in one process."""
+        return self._clean(processes.physics(self.folder / "clean_physics", episodes=episodes))
+
+    @contextmanager
+    def scenario(self, name: str, **values: Any) -> Iterator[Result]:
+        """Time a scenario."""
+        result = Result(name=name, **values)
+        begin = time.monotonic()
+        yield result
+        result.wall_seconds = round(time.monotonic() - begin, 1)
+
+    def _clean(self, spec: Any) -> checker.Truth:
+        ended, error = processes.start(spec, "--serial").end()
+        if ended["state"] not in FINISHED:
+            raise RuntimeError(f"the clean run failed: {ended} {error}")
+        return checker.Truth.read(Path(spec.folder))

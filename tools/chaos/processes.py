@@ -1,0 +1,198 @@
+"""Starts runs as processes of their own, ends them roughly, and knows what belongs to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nimbus
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+TINY = ROOT / "tests/support/tiny.yaml"
+DEADLINE = 1.0
+"""[s] of the light pipeline's phases without a stamp; in all twice as long."""
+_CLEARING = 20.0
+"""[s] Processes that survive SIGKILL for longer are left."""
+TOTAL = 4 * DEADLINE
+LIMITS = {phase: (DEADLINE, TOTAL) for phase in ("load", "randomize", "plan", "render")}
+
+
+def light(folder: Path, *, episodes: int, variants: int = 1, seed: int = 0, **resources: Any) -> CellSpec:
+    """A run of the light pipeline."""
+    settings = {name: resources.pop(name) for name in ("plan_seconds", "render_seconds", "fails") if name in resources}
+    resources = {"deadlines": LIMITS, "workers": (1, 2), "slot_bytes": 1 << 16} | resources
+    return CellSpec(
+        folder=str(folder),
+        pipeline=str(HERE / "light.yaml"),
+        skills=(str(HERE / "components"),),
+        settings={"plan_seconds": 0.01, "render_seconds": 0.01} | settings,
+        seed=seed,
+        episodes=episodes,
+        variants=variants,
+        resources=Resources(**resources),
+    )
+
+
+def physics(folder: Path, *, episodes: int, seed: int = 0, **resources: Any) -> CellSpec:
+    """A run in real physics, really rendered: one can, two small cameras."""
+    return CellSpec(folder=str(folder), task=str(TINY), episodes=episodes, seed=seed, resources=Resources(**resources))
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A run in a process of its own; that process is its launcher."""
+
+    spec: CellSpec
+    process: subprocess.Popen[str]
+    started: float
+    """[s since 1970]"""
+
+    @property
+    def folder(self) -> Path:
+        """Of the dataset."""
+        return Path(self.spec.folder)
+
+    @property
+    def is_over(self) -> bool:
+        """The launcher has ended."""
+        return self.process.poll() is not None
+
+    def status(self) -> dict[str, Any]:
+        """What the status file says; nothing while there is none of this run."""
+        status = read_json(self.folder / "status.json")
+        return status if status and status["started"] >= self.started else {}
+
+    def wait_for(self, condition: Callable[[dict[str, Any]], Any], *, patience: float = 120.0) -> dict[str, Any]:
+        """Wait until the status fulfils a condition, or the run is over."""
+        deadline = time.monotonic() + patience
+        while not condition(status := self.status()) and not self.is_over:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.folder}: {status}")
+            time.sleep(0.02)
+        return status
+
+    def end(self, *, patience: float = 600.0) -> tuple[dict[str, Any], str]:
+        """Wait for the end; how it ended, and what it said on standard error."""
+        try:
+            out, err = self.process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            kill_all(self)
+            raise
+        lines = out.splitlines()
+        return (json.loads(lines[-1]) if lines else {"code": self.process.returncode, "state": "killed"}), err
+
+    def processes(self) -> list[int]:
+        """All that carry this run's tag, without the launcher."""
+        return tagged(self.folder)
+
+
+def start(
+    spec: CellSpec,
+    *words: str,
+    environment: dict[str, str] | None = None,
+) -> Run:
+    """Start a run."""
+    path = os.pathsep.join((str(Path(nimbus.__file__).parents[1]), str(ROOT), os.environ.get("PYTHONPATH", "")))
+    file = Path(f"{spec.folder}.spec.json")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(spec.to_text())
+    begin = time.time()
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(HERE / "drive.py"), str(file), *words],
+        env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return Run(spec=spec, process=process, started=begin)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of JSON; nothing while it is not there, or is no file."""
+    with suppress(OSError, ValueError):
+        if path.is_file():
+            return json.loads(path.read_text())
+    return {}
+
+
+def tagged(folder: Path) -> list[int]:
+    """Processes that were begun for a dataset's folder, by what their environment says."""
+    wanted = os.fsencode(f"NIMBUS_CELL={os.path.realpath(folder)}")
+    return [pid for pid, content in _contents("environ") if wanted in content.split(b"\0")]
+
+
+def orphans() -> list[int]:
+    """What components left behind, by its command line: it may have no environment."""
+    return [pid for pid, content in _contents("cmdline") if content.split(b"\0")[:2] == [b"sleep", b"86399"]]
+
+
+def fork_server(run: Run) -> int:
+    """The process that forks a run's workers, known by its log; 0 when there is none now."""
+    for pid in run.processes():
+        with suppress(OSError):
+            if "nimbus-zygote-log" in os.readlink(f"/proc/{pid}/fd/1") and parent(pid) == run.status().get("pid"):
+                return pid
+    return 0
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> bool:
+    """Send a signal; False when the process is gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+        return True
+    return False
+
+
+def kill_all(run: Run) -> None:
+    """Kill everything of a run at once, the launcher first."""
+    victims = [run.process.pid, *run.processes()]
+    for pid in victims:
+        kill(pid)
+
+
+def clear(folder: Path) -> None:
+    """Kill every run below a folder, launchers first, until nothing of it is left."""
+    below = os.fsencode(f"{os.path.realpath(folder)}/")
+    deadline = time.monotonic() + _CLEARING
+    while time.monotonic() < deadline:
+        launchers = [pid for pid, words in _contents("cmdline") if b"drive.py" in words and below in words]
+        rest = [pid for pid, content in _contents("environ") if b"NIMBUS_CELL=" + below in content]
+        left = [pid for pid in (*launchers, *rest, *orphans()) if pid != os.getpid() and _runs(pid)]
+        if not left:
+            return
+        for pid in left:
+            kill(pid)
+        time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    """Check whether a process is there, and not dead and waiting for its parent."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def _contents(name: str) -> Iterator[tuple[int, bytes]]:
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with suppress(OSError):
+                yield int(entry.name), Path(entry.path, name).read_bytes()
+
+
+def parent(pid: int) -> int:
+    """Of a process; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

@@ -1,0 +1,159 @@
+"""``make fuzz``: thousands of spoilt inputs of every sort, from a seed; each must be read or refused in one line.
+
+``python -m tools.fuzz.run --inputs 5000 --seed 1``; ``--sort datasets --number 17`` runs one input again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from nimbus.runner.system.threads import load_kernels, prepare_libraries
+from tools.fuzz.batches import SECONDS, Batch, Finding, quiet
+from tools.fuzz.sort import Sort
+
+_BATCH = 25
+"""Inputs that one child runs after each other, if it survives."""
+_TOLD = 100
+"""Inputs between two lines of progress."""
+_LIBRARIES = ("av", "h5py", "pyarrow.parquet", "nimbus.runner.cli", "nimbus.runner.commands.parser")
+_LIBRARIES += ("nimbus.datagen.objects.libraries", "nimbus.datagen.load.scene_loader")
+_LIBRARIES += ("nimbus.datagen.render.stacked", "nimbus.runner.media.object_sheet", "nimbus.runner.report")
+"""Imported once, before children are forked."""
+
+
+def sorts() -> tuple[Sort, ...]:
+    """List every sort of inputs."""
+    from tools.fuzz import authored, datasets, lerobot, meshes, pages
+
+    return (datasets.SORT, *lerobot.SORTS, *authored.SORTS, meshes.SORT, pages.SORT)
+
+
+def fuzz(
+    chosen: Sequence[Sort],
+    *,
+    inputs: int,
+    seed: int,
+    seconds: float = float("inf"),
+    first: int = 0,
+    hang: float = SECONDS,
+) -> Iterator[tuple[str, Finding | None]]:
+    """Run inputs, sorts in turns; yields the sort of each, and what was found.
+
+    Args:
+        chosen: The sorts.
+        inputs: How many of all sorts together.
+        seed: Of all mutations.
+        seconds: [s] After which no new batch begins.
+        first: Number of the first input of each sort.
+        hang: [s] After which an input counts as a hang.
+    """
+    total = sum(sort.weight for sort in chosen)
+    left = {sort.name: max(1, round(inputs * sort.weight / total)) for sort in chosen}
+    end, at = time.monotonic() + seconds, Counter[str]()
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
+        root = Path(place)
+        (root / "outside").mkdir()
+        while any(left.values()) and time.monotonic() < end:
+            for sort in chosen:
+                count = min(_BATCH, left[sort.name])
+                if not count or time.monotonic() >= end:
+                    continue
+                begin = first + at[sort.name]
+                for _, finding in _batch(sort, root, seed, hang).run(range(begin, begin + count)):
+                    yield sort.name, finding
+                left[sort.name] -= count
+                at[sort.name] += count
+
+
+def _batch(sort: Sort, root: Path, seed: int, hang: float) -> Batch:
+    good, work = root / f"good-{sort.name}", root / "work"
+    if not good.exists():
+        _in_child(partial(sort.make, good), f"good input of {sort.name}")
+    work.mkdir(exist_ok=True)
+    return Batch(sort=sort, good=good, work=work, seed=seed, seconds=hang)
+
+
+def _compile() -> None:
+    """Load a scene and its robot, so that all kernels are in Warp's cache."""
+    from nimbus.datagen.files.scene_files import scene_folder
+    from nimbus.datagen.load.scene_loader import load_assets
+    from nimbus.datagen.tasks.task import load_task
+
+    load_kernels("cpu")
+    load_assets(load_task(scene_folder("tasks") / "open_drawer.yaml"))
+
+
+def _in_child(make: Callable[[], object], what: str) -> None:
+    """Make something where threads that libraries start do no harm.
+
+    Raises:
+        RuntimeError: It was not made.
+    """
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            make()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError(f"no {what}")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run; 1 where an input did not end as it must."""
+    known = {sort.name: sort for sort in sorts()}
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--hang", type=float, default=SECONDS, help="[s]")
+    parser.add_argument("--sort", action="append", choices=sorted(known))
+    parser.add_argument("--number", type=int, help="run this input alone")
+    options = parser.parse_args(words)
+    chosen = [known[name] for name in options.sort or known]
+    quiet()
+    prepare_libraries()  # with the user's own compiled kernels: a new cache would have them compiled within some input
+    with tempfile.TemporaryDirectory(prefix="fuzz-cache-") as cache:
+        os.environ["NIMBUS_CACHE"] = cache
+        for name in _LIBRARIES:
+            importlib.import_module(name)
+        _in_child(_compile, "compiled kernels")
+        inputs, first = (len(chosen), options.number) if options.number is not None else (options.inputs, 0)
+        begin, done, found = time.monotonic(), Counter[str](), []
+        limits = {"seconds": options.seconds, "hang": options.hang}
+        for name, finding in fuzz(chosen, inputs=inputs, seed=options.seed, first=first, **limits):
+            done[name] += 1
+            if done.total() % _TOLD == 0:
+                sys.stderr.write(f"{done.total()} inputs, {len(found)} findings, {time.monotonic() - begin:.0f} s\n")
+            if finding:
+                found.append(finding)
+                sys.stdout.write(f"{finding}\n\n")
+                sys.stdout.flush()
+    kinds = Counter(finding.kind for finding in found)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    counts = ", ".join(f"{count} {name}" for name, count in done.items())
+    sys.stdout.write(
+        f"{done.total()} inputs ({counts}) in {time.monotonic() - begin:.0f} s, seed {options.seed}, peak {peak} MiB: "
+        + (", ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "nothing found")
+        + "\n"
+    )
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
