@@ -50,7 +50,7 @@ def measure_plans(count: int) -> Figures:
     from nimbus.datagen.randomize.tabletop import TabletopRandomizer
 
     task, context = _prepare("sort_trash")
-    chain = Chain([UsdSceneLoader(task, assets_of(context)), TabletopRandomizer(task, 0), SkillPlanner(task, 0)])
+    chain = Chain([UsdSceneLoader(task, assets_of(context)), TabletopRandomizer(task, 0), SkillPlanner(task)])
     attempts: list[Planned] = []
     with chain:
         for attempt in chain.run(Request(index=index) for index in range(count)):

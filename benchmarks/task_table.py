@@ -72,7 +72,7 @@ def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAsse
     """First attempts at some layouts of seed 0, and the CPU seconds of each."""
     context = task_context(CellSpec(folder="", task=task.name), task, load_pipeline(task.pipeline))
     loader = UsdSceneLoader(task, assets_of(context))
-    with Chain([loader, TabletopRandomizer(task, 0), SkillPlanner(task, 0, attempts=1)]) as chain:
+    with Chain([loader, TabletopRandomizer(task, 0), SkillPlanner(task, attempts=1)]) as chain:
         begin = time.process_time()
         for item in chain.run(Request(index=index) for index in indices):
             yield item, time.process_time() - begin

@@ -40,7 +40,7 @@ def measure(name: str, episodes: int, *, attempts: int = 1, first: int = 0, skil
 
     task = load_task(name, skill_folders=skills)
     context = task_context(CellSpec(folder="", task=name, skills=skills), task, load_pipeline(task.pipeline))
-    planner = SkillPlanner(task, 0, attempts=attempts)
+    planner = SkillPlanner(task, attempts=attempts)
     chain = Chain([UsdSceneLoader(task, assets_of(context)), TabletopRandomizer(task, 0), planner])
     tried: list[Planned] = []
     begin = time.process_time()

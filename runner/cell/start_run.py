@@ -43,14 +43,16 @@ def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
     return CompletedWork(
         settled=sum(finished),
         stored=ledger.stored_count(episodes=spec.episodes, variants=spec.variants),
-        missing=spec.episodes - finished.count(spec.variants),
+        missing=(len(spec.indices) or spec.episodes) - finished.count(spec.variants),
     )
 
 
 def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
     """Missing work by index, looked up as it is drawn."""
-    variants = tuple(range(spec.variants))
+    variants, wanted = tuple(range(spec.variants)), frozenset(spec.indices)
     for index, is_known in _indices(ledger, spec.episodes):
+        if wanted and index not in wanted:
+            continue
         if not is_known:
             yield Missing(index=index, variants=variants)
             continue

@@ -70,10 +70,16 @@ class CellSpec:
     """Name or path of a pipeline file; the task's own when empty."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Given to components by parameter name, beside what the run has to offer."""
+    choices: dict[str, str] = field(default_factory=dict)
+    """Further choices of the command line that decide the content, by name."""
     skills: tuple[str, ...] = ()
     """Folders with skills and components of somebody's own."""
     seed: int = 0
+    split: str = "run"
+    """Which episodes are drawn: those of runs, or those that policies are evaluated on."""
     episodes: int = 10
+    indices: tuple[int, ...] = ()
+    """Indices of the episodes, in order; the first ``episodes`` when empty."""
     variants: int = 1
     simulator: str = "newton"
     planner: str = "ompl"
@@ -85,7 +91,7 @@ class CellSpec:
     @property
     def target(self) -> int:
         """Episodes asked for, variants counted."""
-        return self.episodes * self.variants
+        return (len(self.indices) or self.episodes) * self.variants
 
     @property
     def worker_environment(self) -> dict[str, str]:

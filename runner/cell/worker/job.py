@@ -137,6 +137,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
     choices = {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
     choices |= {"physics": "newton"} if spec.simulator == "isaacsim" else {}
     choices |= image_settings(spec.settings.get("images", "lossless"))
+    choices |= spec.choices
     if "images" in spec.settings:
         check_cameras(task)
     assets = None
@@ -146,6 +147,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
         refuse_hopeless(task, assets)
     return RunContext(
         seed=spec.seed,
+        split=spec.split,
         task=task,
         device=spec.device,
         stack=spec.stack,

@@ -168,7 +168,7 @@ def planned(text: str, *, attempts: int) -> list[Planned]:
     provenance = Provenance(task_text=text, task_hash=chosen.content_hash)
     scene = Scene(request=Request(index=0), assets=assets(), provenance=provenance)
     (randomized,) = TabletopRandomizer(chosen, 0).process(scene)
-    return list(SkillPlanner(chosen, 0, attempts=attempts).process(randomized))
+    return list(SkillPlanner(chosen, attempts=attempts).process(randomized))
 
 
 def test_attempts_end_with_the_first_success(done: Trajectory):

@@ -22,6 +22,7 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
+from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.stages import Chain, Stage
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class RunContext:
     """Values that a run offers to the components of its pipeline."""
 
     seed: int = 0
+    split: str = RUN
+    """Which episodes are drawn: those of runs, or those that policies are evaluated on."""
     task: Task | None = None
     """None in a run without a task file."""
     device: str = "cpu"

@@ -8,6 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+RUN = "run"
+"""Split of the episodes that a run draws."""
+EVALUATION = "evaluation"
+"""Split of the episodes that a policy is evaluated on: no seed of a run draws one of them."""
+
 Streams: TypeAlias = Callable[..., np.random.Generator]
 """Generators by address, below one that is given: ``streams("pose")``."""
 
@@ -24,3 +29,16 @@ def generator(seed: int, *address: int | str) -> np.random.Generator:
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (seed, *address))
     digest = hashlib.sha256(text.encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "little")))
+
+
+def episode_generator(seed: int, split: str, index: int, *address: int | str) -> np.random.Generator:
+    """A generator for one draw site of an episode.
+
+    Args:
+        seed: The run's seed.
+        split: :data:`RUN`, or another name, whose episodes are drawn from streams of their own.
+        index: Number of the episode.
+        address: What is drawn in it.
+    """
+    # A split is a text where a run has an index, so that the two addresses are never the same.
+    return generator(seed, *(() if split == RUN else (split,)), index, *address)

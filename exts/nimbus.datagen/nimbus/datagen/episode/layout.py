@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
+
+import numpy as np
+
+from nimbus.datagen.random_streams import RUN, episode_generator
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -25,23 +29,32 @@ class EpisodeKey:
     variant: int = 0
     plan: str = ""
     """Id of the plan that it shows, where that was made for another task; not part of the address."""
+    split: str = RUN
+    """Which episodes it is one of: those that runs draw, or those that policies are evaluated on."""
 
     def __post_init__(self) -> None:
         """Refuse, in a file of a dataset too, what would lead files named by it elsewhere."""
         if not _TASK.fullmatch(self.task):
             raise ValueError(f"task {self.task!a} is no name")
+        if not _TASK.fullmatch(self.split):
+            raise ValueError(f"split {self.split!a} is no name")
 
     @property
     def id(self) -> str:
-        """File-safe id, equal for equal task content, seed, index and variant."""
+        """File-safe id, equal for equal task content, split, seed, index and variant."""
         text = f"{self.task_hash}:{self.seed}:{self.index}:{self.variant}"
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        return f"{self.task}-s{self.seed}-{self.index:06d}-v{self.variant}-{digest}"
+        apart = "" if self.split == RUN else f"{self.split}-"
+        digest = hashlib.sha256((apart + text).encode()).hexdigest()[:8]
+        return f"{self.task}-{apart}s{self.seed}-{self.index:06d}-v{self.variant}-{digest}"
 
     @property
     def plan_id(self) -> str:
         """Id of the episode whose plan this one shows: the first variant of the same index, unless said otherwise."""
-        return self.plan or EpisodeKey(task=self.task, task_hash=self.task_hash, seed=self.seed, index=self.index).id
+        return self.plan or replace(self, variant=0).id
+
+    def generator(self, *address: int | str) -> np.random.Generator:
+        """A generator for one draw site of the episode."""
+        return episode_generator(self.seed, self.split, self.index, *address)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,8 +59,20 @@ class Reason(StrEnum):
     """A contact sank deeper, or a held object crept faster in the hand, than an expert would believe."""
     NO_SUCH_ARM = "no_such_arm"
     """The robot has no arm of that name."""
+    TIME_LIMIT = "time_limit"
+    """A policy did not reach success in the steps that it had."""
+    POLICY_ERROR = "policy_error"
+    """The policy or its server failed; a fault, no failure at the task."""
+    POLICY_TIMEOUT = "policy_timeout"
+    """The policy did not answer in time; a fault, no failure at the task."""
+    BAD_ACTION = "bad_action"
+    """The policy answered with something that is no action; a fault, no failure at the task."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
+
+
+FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
+"""Reasons that say nothing about the task: the attempt is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)

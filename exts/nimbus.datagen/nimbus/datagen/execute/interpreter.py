@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import PhysicalLayout
     from nimbus.datagen.execute.workcell import SimulatedWorkcell
     from nimbus.datagen.tasks.task import Task
-    from nimbus.datagen.tasks.workcell_interface import Workcell
+    from nimbus.datagen.tasks.workcell_interface import World
 
 S = TypeVar("S", bound=Statement)
 
@@ -37,7 +37,7 @@ _FINAL = (Reason.PLAN_REJECTED, Reason.UNSTABLE)
 """Failures that no recovery hides: a mistake of the planner or of physics."""
 
 
-def resolve_point(cell: Workcell, names: Mapping[str, Any], thing: Expression, feature: str) -> FloatArray:
+def resolve_point(cell: World, names: Mapping[str, Any], thing: Expression, feature: str) -> FloatArray:
     """A point (3,) of a thing in the world frame [m].
 
     Args:
@@ -67,7 +67,48 @@ def resolve_point(cell: Workcell, names: Mapping[str, Any], thing: Expression, f
     return (cell.pose(found.name) @ np.append(points[feature], 1.0))[:3]
 
 
-class TaskPerformer:
+class TaskJudge:
+    """Judges a task's conditions in a world, whatever moves the robot there; steps it cannot do.
+
+    Args:
+        world: The scene as it is now.
+        scope: What the names of the task stand for.
+    """
+
+    def __init__(self, world: World, scope: Scope) -> None:
+        self.world, self.scope = world, scope
+
+    def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
+        """The first condition that does not hold, with what it is about in ``phase``; None when all hold."""
+        for condition in conditions:
+            if not isinstance(condition, Step):
+                failure, said = condition.failure(self, scope), ""
+            else:
+                predicate = self.resolved(condition.statement, scope)
+                failure, said = predicate.failure(self.world), f"{condition.name} {_target(predicate)}".strip()
+            if failure is not None:
+                phase = failure.phase or said
+                return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
+        return None
+
+    def resolved(self, statement: S, scope: Scope) -> S:
+        """The statement with names of things in place of references, and with points where they are now.
+
+        Raises:
+            InputError: A reference leads to nothing.
+        """
+        found: dict[str, Any] = {}
+        for field, mark in statement.references().items():
+            if (value := getattr(statement, field)) is not None:
+                found[field] = _names(value, scope) if mark.many else resolve(value, scope.names).name
+        for field in statement.poses():
+            if isinstance(value := getattr(statement, field), str):
+                place = parse_pose(value).at(partial(resolve_point, self.world, scope.names))
+                found[field] = tuple(float(part) for part in place)
+        return statement.model_copy(update=found)
+
+
+class TaskPerformer(TaskJudge):
     """One attempt at a task's steps.
 
     Args:
@@ -76,7 +117,8 @@ class TaskPerformer:
     """
 
     def __init__(self, cell: SimulatedWorkcell, scope: Scope) -> None:
-        self.cell, self.scope = cell, scope
+        super().__init__(cell, scope)
+        self.cell = cell
 
     def do(self, steps: Steps, scope: Scope) -> None:
         """Do steps one after another.
@@ -109,19 +151,6 @@ class TaskPerformer:
         """Make the arm ready to go on from where a failure left it."""
         self.cell.regain()
 
-    def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
-        """The first condition that does not hold, with what it is about in ``phase``; None when all hold."""
-        for condition in conditions:
-            if not isinstance(condition, Step):
-                failure, said = condition.failure(self, scope), ""
-            else:
-                predicate = self.resolved(condition.statement, scope)
-                failure, said = predicate.failure(self.cell), f"{condition.name} {_target(predicate)}".strip()
-            if failure is not None:
-                phase = failure.phase or said
-                return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
-        return None
-
     def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
         """Let several arms do their steps at the same time.
 
@@ -132,22 +161,6 @@ class TaskPerformer:
             {arm: partial(TaskPerformer(self.cell.arms[arm], scope).do, body, scope) for arm, body in bodies.items()}
         )
 
-    def resolved(self, statement: S, scope: Scope) -> S:
-        """The statement with names of things in place of references, and with points where they are now.
-
-        Raises:
-            InputError: A reference leads to nothing.
-        """
-        found: dict[str, Any] = {}
-        for field, mark in statement.references().items():
-            if (value := getattr(statement, field)) is not None:
-                found[field] = _names(value, scope) if mark.many else resolve(value, scope.names).name
-        for field in statement.poses():
-            if isinstance(value := getattr(statement, field), str):
-                place = parse_pose(value).at(partial(resolve_point, self.cell, scope.names))
-                found[field] = tuple(float(part) for part in place)
-        return statement.model_copy(update=found)
-
 
 def performer(task: Task, cell: SimulatedWorkcell, layout: PhysicalLayout) -> TaskPerformer:
     """A performer of a task's steps and conditions.
@@ -157,8 +170,19 @@ def performer(task: Task, cell: SimulatedWorkcell, layout: PhysicalLayout) -> Ta
         cell: Loaded with the layout.
         layout: The physical layout: it says what was drawn.
     """
-    names = build_environment(objects=layout.objects, fixtures=cell.stage.fixtures.values(), regions=task.regions)
-    return TaskPerformer(cell, Scope(names, layout.drawn.get("choices", {})))
+    return TaskPerformer(cell, task_scope(task, cell, layout))
+
+
+def task_scope(task: Task, world: World, layout: PhysicalLayout) -> Scope:
+    """Scope of a task's steps and conditions in a layout.
+
+    Args:
+        task: The task.
+        world: Loaded with the layout.
+        layout: The physical layout, with the choices that were drawn.
+    """
+    names = build_environment(objects=layout.objects, fixtures=world.stage.fixtures.values(), regions=task.regions)
+    return Scope(names, layout.drawn.get("choices", {}))
 
 
 def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.plan.motion import MotionPlanner
-from nimbus.datagen.random_streams import Streams, generator
+from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
@@ -52,7 +52,6 @@ class SkillPlanner(Planner["SceneAssets"]):
 
     Args:
         task: The task.
-        seed: The run's seed.
         planner: Registered name of the motion planner.
         attempts: Attempts at one layout at most.
     """
@@ -60,10 +59,10 @@ class SkillPlanner(Planner["SceneAssets"]):
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
         """Make the planner of a run."""
-        return cls(context.need_task(), context.seed, context.planner, settings.attempts)
+        return cls(context.need_task(), context.planner, settings.attempts)
 
-    def __init__(self, task: Task, seed: int, planner: str = "ompl", attempts: int = 3) -> None:
-        self._task, self._seed, self._planner, self._attempts = task, seed, planner, attempts
+    def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3) -> None:
+        self._task, self._planner, self._attempts = task, planner, attempts
         self._simulation: NewtonSimulation | None = None
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
@@ -77,7 +76,7 @@ class SkillPlanner(Planner["SceneAssets"]):
             self._simulation = NewtonSimulation(assets.stage, assets.robot, rate=self._task.rate)
         for attempt in range(self._attempts):
             begin = time.process_time()
-            streams = partial(generator, self._seed, item.scene.request.index, "attempt", attempt)
+            streams = partial(item.layouts[0].key.generator, "attempt", attempt)
             pace = _CALMER**attempt
             trajectory = run_attempt(
                 self._task, self._simulation, physical, streams=streams, planner=self._planner, pace=pace

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
-from nimbus.datagen.random_streams import Streams, generator
+from nimbus.datagen.random_streams import RUN, Streams, episode_generator
 from nimbus.datagen.randomize.base import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.robots.robot import Robot
@@ -77,15 +77,18 @@ class TabletopRandomizer(Randomizer["SceneAssets"]):
         task: The task.
         seed: The run's seed.
         run_settings: What was chosen on the command line: which simulator shows the layouts, and which moves them.
+        split: Which episodes to draw: those of runs, or others.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
         """Make the randomizer of a run."""
-        return cls(context.need_task(), context.seed, context.choices)
+        return cls(context.need_task(), context.seed, context.choices, split=context.split)
 
-    def __init__(self, task: Task, seed: int, run_settings: Mapping[str, str] | None = None) -> None:
-        self._task, self._seed = task, seed
+    def __init__(
+        self, task: Task, seed: int, run_settings: Mapping[str, str] | None = None, *, split: str = RUN
+    ) -> None:
+        self._task, self._seed, self._split = task, seed, split
         settings = run_settings or {}
         self._shown_by = settings.get("sim", _DEFAULT)
         self._moved_by = settings.get("physics", self._shown_by)
@@ -93,12 +96,15 @@ class TabletopRandomizer(Randomizer["SceneAssets"]):
     def process(self, item: Scene[SceneAssets]) -> Iterator[Randomized[SceneAssets]]:
         """All layouts of one request."""
         assets, index = item.assets, item.request.index
-        physical = draw_physical(self._task, assets, seed=self._seed, index=index, simulator=self._moved_by)
+        first = EpisodeKey(
+            task=self._task.name, task_hash=self._task.content_hash, seed=self._seed, index=index, split=self._split
+        )
+        physical = draw_physical(
+            self._task, assets, seed=self._seed, index=index, split=self._split, simulator=self._moved_by
+        )
         layouts = []
         for variant in item.request.variants:
-            key = EpisodeKey(
-                task=self._task.name, task_hash=self._task.content_hash, seed=self._seed, index=index, variant=variant
-            )
+            key = replace(first, variant=variant)
             visual = draw_visual(self._task, assets.stage, assets.robot, physical, key=key, simulator=self._shown_by)
             layouts.append(Layout(key=key, physical=physical, visual=visual))
         yield Randomized(scene=item, layouts=tuple(layouts))
@@ -108,10 +114,10 @@ register_component("randomize", "tabletop", TabletopRandomizer, NoSettings)
 
 
 def draw_physical(
-    task: Task, assets: SceneAssets, *, seed: int, index: int, simulator: str = _DEFAULT
+    task: Task, assets: SceneAssets, *, seed: int, index: int, split: str = RUN, simulator: str = _DEFAULT
 ) -> PhysicalLayout:
     """The physical layout of an episode, for a simulator."""
-    streams = partial(generator, seed, index, "physical")
+    streams = partial(episode_generator, seed, split, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
     draft = Draft(objects=objects, joints=joints, regions=task.regions, scene=assets.stage)
@@ -131,7 +137,7 @@ def draw_visual(
     simulator: str = _DEFAULT,
 ) -> VisualLayout:
     """The visual layout of one variant of an episode, for the renderer of a simulator."""
-    streams = partial(generator, key.seed, key.index, "visual", key.variant)
+    streams = partial(key.generator, "visual", key.variant)
     things = (*(item.name for item in physical.objects), *stage.fixtures)
     draft = Draft(
         objects=list(physical.objects),

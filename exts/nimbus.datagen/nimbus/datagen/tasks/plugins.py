@@ -34,6 +34,7 @@ COMPONENTS = (
     "nimbus.datagen.load.scene_loader",
     "nimbus.datagen.randomize.tabletop",
     "nimbus.datagen.execute.planner",
+    "nimbus.datagen.policies.planner",
     "nimbus.datagen.plan.ompl",
     "nimbus.datagen.plan.curobo.planner",
     "nimbus.datagen.render.newton",

@@ -71,7 +71,15 @@ class Step:
         return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
 
 
-class Performer(Protocol):
+class Judge(Protocol):
+    """Interface through which composites judge the conditions inside them."""
+
+    def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
+        """The first condition that does not hold; None when all hold."""
+        ...
+
+
+class Performer(Judge, Protocol):
     """Interface through which composites carry out the steps and conditions inside them."""
 
     def do(self, steps: Steps, scope: Scope) -> None:
@@ -88,10 +96,6 @@ class Performer(Protocol):
 
     def regain(self) -> None:
         """Make the arm ready to go on from where a failure left it."""
-        ...
-
-    def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
-        """The first condition that does not hold; None when all hold."""
         ...
 
     def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
@@ -157,7 +161,7 @@ class Composite(ABC):
         """Do its steps; of those whose ``kinds`` have ``skill``."""
         raise TypeError(f"{type(self).__name__} stands among conditions only")
 
-    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+    def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
         """Why it does not hold, or None when it does; of those whose ``kinds`` have ``predicate``."""
         raise TypeError(f"{type(self).__name__} stands among steps only")
 

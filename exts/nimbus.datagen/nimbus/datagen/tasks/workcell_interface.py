@@ -131,12 +131,25 @@ class SceneState(Protocol):
         ...
 
 
+class ArmState(Protocol):
+    """One arm at this moment, as a condition sees it."""
+
+    @property
+    def robot(self) -> Robot:
+        """The robot, reduced to this arm."""
+        ...
+
+    def is_gripping(self, name: str) -> bool:
+        """All fingers touch an object."""
+        ...
+
+
 class World(SceneState, Protocol):
     """State that conditions judge: the scene, the arms in it, and the history of the attempt."""
 
     @property
-    def arms(self) -> Mapping[str, Workcell]:
-        """Views of the robot's arms by name."""
+    def arms(self) -> Mapping[str, ArmState]:
+        """The robot's arms by name."""
         ...
 
     def tool_pose(self) -> FloatArray:
@@ -161,6 +174,11 @@ class Workcell(World, Protocol):
 
     A robot with several arms has one such view for each, see :meth:`World.arms`; the scene is common to them.
     """
+
+    @property
+    def arms(self) -> Mapping[str, Workcell]:
+        """Views of the robot's arms by name."""
+        ...
 
     @property
     def name(self) -> str:

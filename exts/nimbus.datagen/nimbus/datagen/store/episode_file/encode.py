@@ -19,6 +19,7 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.store.episode_file.content_check import ContentHash
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.image_chunks import create_images, write_images
@@ -263,6 +264,8 @@ class EpisodeEncoder:
 
 def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
     """The layout without what is as it always was: a further field does not change what is stored of a layout."""
+    if layout["key"]["split"] == RUN:
+        del layout["key"]["split"]
     for item in layout["physical"]["objects"]:
         _drop(item, PlacedObject)
     _drop(layout["physical"], PhysicalLayout)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.steps import Composite, Performer, Scope, Step, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Judge, Performer, Scope, Step, StepParser, Steps
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class AnyOf(_Logic):
 
     words: ClassVar[tuple[str, ...]] = ("any",)
 
-    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+    def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
         """All of them fail: the reason of the first, the details of all."""
         failures = []
         for condition in self.inside:
-            failure = performer.failure((condition,), scope)
+            failure = judge.failure((condition,), scope)
             if failure is None:
                 return None
             failures.append(failure)
@@ -65,9 +65,9 @@ class AllOf(_Logic):
 
     words: ClassVar[tuple[str, ...]] = ("all",)
 
-    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+    def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
         """The first that fails."""
-        return performer.failure(self.inside, scope)
+        return judge.failure(self.inside, scope)
 
 
 @register("composite", "not")
@@ -76,9 +76,9 @@ class Not(_Logic):
 
     words: ClassVar[tuple[str, ...]] = ("not",)
 
-    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+    def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
         """All of them hold."""
-        if performer.failure(self.inside, scope) is not None:
+        if judge.failure(self.inside, scope) is not None:
             return None
         said = " and ".join(" ".join(_said(part)) for part in self.inside)
         return Outcome(success=False, phase=f"not {said}", reason=Reason.UNWANTED, detail=f"{said}: it must not be so")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
-from nimbus.datagen.tasks.steps import Composite, Performer, Scope, Step, StepParser, Steps
+from nimbus.datagen.tasks.steps import Composite, Judge, Performer, Scope, Step, StepParser, Steps
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class OverMembers(Composite):
         for inner in self.scopes(scope):
             performer.do(self.body, inner)
 
-    def failure(self, performer: Performer, scope: Scope) -> Outcome | None:
+    def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
         """The first condition that does not hold for one of them."""
-        return next(filter(None, (performer.failure(self.body, inner) for inner in self.scopes(scope))), None)
+        return next(filter(None, (judge.failure(self.body, inner) for inner in self.scopes(scope))), None)
 
 
 @register("composite", "choose_one")

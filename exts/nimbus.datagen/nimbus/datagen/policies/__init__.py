@@ -1,0 +1,12 @@
+"""Policies in the loop: what commands the robot instead of skills, and the environment that it acts in.
+
+```
+policy.py          the interface of a policy: an episode, an observation, a chunk of actions
+environment.py     physics, pictures and judge of one task, step by step
+planner.py         the Plan stage in which a policy acts
+open_policy.py     from the text of --policy to a policy
+python_policy.py   a policy in a Python file
+recorded_policy.py actions of a stored dataset
+features.py        the scene as a vector of numbers
+```
+"""

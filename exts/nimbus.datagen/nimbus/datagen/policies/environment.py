@@ -1,0 +1,226 @@
+"""The environment of a task: physics, pictures and judge, one action at a time. Nothing here plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import Layout, PhysicalLayout
+from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.execute.interpreter import TaskJudge, task_scope
+from nimbus.datagen.execute.observed_scene import ObservedScene
+from nimbus.datagen.execute.planner import settle
+from nimbus.datagen.policies.features import SceneFeatures
+from nimbus.datagen.policies.policy import Needs, PolicyObservation, PolicyTask
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.scene_assets import SceneAssets
+from nimbus.datagen.tasks.task import Task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.scene_renderer import SceneRenderer
+
+HOLD = 3
+"""Steps in a row in which the task must be done: success in passing is none."""
+_MOVED = 0.02
+"""[m] An object that was lifted or carried so far has been moved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """Judgement after one action."""
+
+    is_success: bool
+    """Done, and it stayed so for :data:`HOLD` steps."""
+    failure: Outcome | None
+    """The first condition that does not hold; None: all hold, and everything is at rest."""
+    is_stable: bool = True
+    """All numbers are finite; if not, the episode is over."""
+
+
+class Environment:
+    """One task, in which something acts step by step.
+
+    Args:
+        task: The task.
+        assets: What it names, loaded.
+        needs: Parts of an observation that are made.
+        device: ``cpu`` or ``cuda``, for pictures.
+    """
+
+    def __init__(self, task: Task, assets: SceneAssets, *, needs: Needs | None = None, device: str = "cpu") -> None:
+        self.task, self.assets = task, assets
+        self._needs, self._device = needs or Needs(), device
+        self.simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+        self.simulation.load(PhysicalLayout(objects=()))  # for the ranges of its joints
+
+    @cached_property
+    def features(self) -> SceneFeatures:
+        """Layout of ``environment_state``."""
+        return SceneFeatures(self.task, self.assets.robot)
+
+    @cached_property
+    def conventions(self) -> PolicyTask:
+        """Names, limits, rate and cameras of the task."""
+        robot = self.assets.robot
+        low, high = action_limits(self.simulation)
+        return PolicyTask(
+            name=self.task.name,
+            robot=robot.name,
+            rate=self.task.rate,
+            joint_names=robot.joint_names,
+            action_names=robot.action_names,
+            action_low=low,
+            action_high=high,
+            cameras={name: settings.size for name, settings in self.task.cameras.items()},
+            feature_names=self.features.names if self._needs.environment_state else (),
+        )
+
+    @property
+    def camera_names(self) -> tuple[str, ...]:
+        """Cameras of which pictures are made."""
+        known = tuple(self.task.cameras)
+        return known if self._needs.cameras is None else tuple(name for name in known if name in self._needs.cameras)
+
+    @cached_property
+    def _renderer(self) -> SceneRenderer:
+        from nimbus.datagen.render.scene_renderer import SceneRenderer
+
+        return SceneRenderer(
+            self.assets.stage,
+            self.assets.robot,
+            libraries=tuple(self.assets.libraries),
+            stack=1,
+            device=self._device,
+            modalities=("rgb",),
+        )
+
+    def reset(self, layout: Layout) -> PolicyObservation:
+        """Begin an episode: everything at its start, and at rest.
+
+        Args:
+            layout: What was drawn.
+        """
+        simulation, physical = self.simulation, layout.physical
+        simulation.load(physical)
+        settle(simulation)
+        self.layout = layout
+        self.scene = ObservedScene(simulation, physical, regions=self.task.regions)
+        scope = task_scope(self.task, self.scene, physical)
+        self._judge = TaskJudge(self.scene, scope)
+        self._done_for = 0
+        self._pictures_loaded = False
+        return self.observe()
+
+    @property
+    def step_count(self) -> int:
+        """Actions of this episode so far."""
+        return self.scene.step_count
+
+    def observe(self) -> PolicyObservation:
+        """Look: joints, pictures, and the scene in numbers, as far as they are needed."""
+        simulation = self.simulation
+        empty = np.zeros(0)
+        return PolicyObservation(
+            step=self.step_count,
+            state=simulation.joint_positions(),
+            velocity=simulation.joint_velocities(),
+            images=self._images(),
+            environment_state=self._features() if self._needs.environment_state else empty,
+            instruction=self.layout.visual.instruction,
+        )
+
+    def _features(self) -> FloatArray:
+        simulation = self.simulation
+        return self.features.rows(
+            self.layout.physical.objects,
+            simulation.body_names,
+            simulation.body_positions()[None],
+            simulation.body_wxyz()[None],
+        )[0]
+
+    def _images(self) -> Mapping[str, NDArray[np.uint8]]:
+        names = self.camera_names
+        if not names:
+            return {}
+        simulation = self.simulation
+        if not self._pictures_loaded:
+            self._renderer.load(with_cameras(self.layout, names))
+            self._pictures_loaded = True
+        frames = self._renderer.render(
+            simulation.body_names,
+            simulation.body_positions()[None],
+            simulation.body_wxyz()[None],
+            first_step=self.step_count,
+        )
+        return {name: frames[name].rgb[0] for name in names}
+
+    def present_action(self) -> FloatArray:
+        """(A,) the action that asks for the present posture [rad or m]."""
+        return self.simulation.present_action()
+
+    def step(self, action: FloatArray, *, phase: str | None = None) -> StepResult:
+        """Run one action, and judge.
+
+        Args:
+            action: (A,) commanded positions of all arms and grippers [rad or m].
+            phase: Label of the row; by default from what the hands do.
+        """
+        target, part = self._activity()
+        self.scene.advance(action, skill="policy", target=target, phase=part if phase is None else phase)
+        if not self.simulation.is_stable:
+            detail = "a position, velocity or acceleration is not finite"
+            failure = Outcome(success=False, reason=Reason.UNSTABLE, detail=detail)
+            return StepResult(is_success=False, failure=failure, is_stable=False)
+        failure = self.judge()
+        self._done_for = self._done_for + 1 if failure is None else 0
+        return StepResult(is_success=self._done_for >= HOLD, failure=failure)
+
+    def judge(self) -> Outcome | None:
+        """The first condition of success that does not hold now; None when all do and everything is at rest."""
+        if failure := self._judge.failure(self.task.success, self._judge.scope):
+            return failure
+        moving = next((name for name in self.scene.objects if not self.scene.is_at_rest(name)), None)
+        if moving is None:
+            return None
+        return Outcome(success=False, phase="at_rest", reason=Reason.NOT_AT_REST, detail=f"{moving} moves")
+
+    def _activity(self) -> tuple[str, str]:
+        """Describe what the robot does with the objects: the object, and reach, touch, hold or release."""
+        scene = self.scene
+        held = scene.held()
+        if held:
+            return next(iter(held.values())), "hold"
+        touched = sorted(scene.touched_by_gripper() & set(scene.objects))
+        if touched:
+            return touched[0], "touch"
+        return ("", "after") if any(map(self._is_moved, scene.objects)) else ("", "reach")
+
+    def _is_moved(self, name: str) -> bool:
+        way = self.scene.pose(name)[:3, 3] - self.scene.start_poses[name][:3, 3]
+        return float(np.linalg.norm(way)) > _MOVED
+
+    def finish(self, outcome: Outcome) -> Trajectory:
+        """The record of the episode."""
+        return self.scene.finish(outcome)
+
+
+def with_cameras(layout: Layout, names: Sequence[str]) -> Layout:
+    """The same layout, seen by some of its cameras only."""
+    cameras = tuple(camera for camera in layout.visual.cameras if camera.name in names)
+    return replace(layout, visual=replace(layout.visual, cameras=cameras))
+
+
+def action_limits(simulation: NewtonSimulation) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest commands (A,) of a loaded robot: ranges of joints, and of grippers [rad or m]."""
+    model, limits = simulation.model, []
+    for one in simulation.robot.arms:
+        limits += [model.jnt_range[model.joint(name).id] for name in one.arm.joints]
+        limits.append(np.sort([one.gripper.closed, one.gripper.open]))
+    low, high = np.transpose(limits)
+    return low, high

@@ -1,0 +1,112 @@
+"""The scene as a vector of numbers: poses, sizes and kinds of objects, and the poses of the tools.
+
+The same names and numbers in training and in evaluation: of a stored trajectory and of a running simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.task import Task
+
+_POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
+"""A position [m], and the first two columns of a rotation matrix."""
+_SIZE = ("width", "depth", "height")
+"""Extents along the object's own axes [m]."""
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """Place of one object in the vector, whether or not an episode has it."""
+
+    name: str
+    kinds: tuple[str, ...]
+    parts: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        kinds = tuple(f"is_{kind}" for kind in self.kinds) if len(self.kinds) > 1 else ()
+        own = ("present", *_POSE, *_SIZE, *kinds)
+        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in _POSE)
+        return tuple(f"{self.name}.{entry}" for entry in (*own, *parts))
+
+
+class SceneFeatures:
+    """Layout of the vector of one task, and its values.
+
+    Args:
+        task: The task.
+        robot: Its robot.
+    """
+
+    def __init__(self, task: Task, robot: Robot) -> None:
+        self._tools = {arm: robot.with_arm(arm).tool for arm in robot.arm_names}
+        self._slots = tuple(_slots(task))
+        tools = tuple(f"{arm}.tool.{entry}" for arm in self._tools for entry in _POSE)
+        self.names = (*tools, *(name for slot in self._slots for name in slot.names))
+
+    def rows(
+        self,
+        objects: Sequence[PlacedObject],
+        body_names: Sequence[str],
+        body_positions: FloatArray,
+        body_wxyz: FloatArray,
+    ) -> FloatArray:
+        """Values of the vector in some steps.
+
+        Args:
+            objects: The episode's objects.
+            body_names: B names.
+            body_positions: (T, B, 3) [m], world frame.
+            body_wxyz: (T, B, 4)
+
+        Returns:
+            (T, F)
+        """
+        count, place = len(body_positions), {name: index for index, name in enumerate(body_names)}
+        rotations = quat_to_matrix(body_wxyz)
+
+        def pose(body: str, own: FloatArray | None = None) -> FloatArray:
+            position, rotation = body_positions[:, place[body]], rotations[:, place[body]]
+            if own is not None:
+                position = position + rotation @ own[:3, 3]
+                rotation = rotation @ own[:3, :3]
+            return np.concatenate([position, rotation[:, :, 0], rotation[:, :, 1]], axis=1)
+
+        found: Mapping[str, PlacedObject] = {item.name: item for item in objects}
+        columns = [pose(tool.link, make_transform(tool.position, tool.wxyz)) for tool in self._tools.values()]
+        for slot in self._slots:
+            if (item := found.get(slot.name)) is None:
+                columns.append(np.zeros((count, len(slot.names))))
+                continue
+            kinds = [float(item.kind == kind) for kind in slot.kinds] if len(slot.kinds) > 1 else []
+            fixed = np.tile([*_extents(item), *kinds], (count, 1))
+            columns += [np.ones((count, 1)), pose(item.name), fixed]
+            for part in slot.parts:
+                body = f"{item.name}.{part}"
+                columns.append(pose(body) if body in place else np.zeros((count, len(_POSE))))
+        return np.concatenate(columns, axis=1)
+
+
+def _slots(task: Task) -> list[_Slot]:
+    slots = []
+    for group, settings in task.objects.items():
+        library = open_library(settings.library)
+        kinds = tuple(sorted(library.kinds if settings.kinds == "all" else settings.kinds))
+        models = [library.model(kind, 0) for kind in kinds]
+        parts = tuple(sorted({part.name for model in models for part in model.parts}))
+        slots += [_Slot(f"{group}_{index}", kinds, parts) for index in range(settings.count[1])]
+    return slots
+
+
+def _extents(item: PlacedObject) -> FloatArray:
+    vertices = open_library(item.library).model(item.kind, item.variant, item.scale).vertices
+    return vertices.max(axis=0) - vertices.min(axis=0)

@@ -1,0 +1,145 @@
+"""The Plan stage in which a policy acts: look, ask, act, until success or the limit of steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import Field
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.trajectory import FAULTS, Outcome, Reason, Trajectory
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import RunContext, register_component
+from nimbus.datagen.policies.environment import Environment
+from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyFault, check_actions
+from nimbus.datagen.progress import allow, tick
+from nimbus.datagen.stages import Planned, Planner, Randomized
+from nimbus.datagen.tasks.task import Task
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
+
+FAULT_ATTEMPTS = 3
+"""Attempts at one layout while the policy or its server fails."""
+FIRST_ANSWER, ANSWER = 300.0, 30.0
+"""[s] In which an answer must come: a model compiles at its first."""
+DEFAULT_LIMIT = 200
+"""Steps of an episode at most, where nothing else is known."""
+
+
+class PolicySettings(StrictModel):
+    """Settings of :class:`PolicyPlanner`."""
+
+    policy: str = Field(description="what --policy takes: mine.py:make_policy, replay:DIR, ws://host:port")
+    execute: Annotated[int, Field(ge=1, le=1000)] = 8
+    limit: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_LIMIT
+    options: dict[str, str] = Field(default_factory=dict, description="of the policy, by name")
+
+
+class PolicyPlanner(Planner["SceneAssets"]):
+    """Lets a policy act at each layout once; faults of the policy are repeated, failures are not.
+
+    Args:
+        task: The task.
+        policy: Opened.
+        execute: Actions of an answer that are carried out before the policy is asked again.
+        limit: Steps of an episode at most.
+        device: ``cpu`` or ``cuda``, for the pictures that the policy looks at.
+    """
+
+    @classmethod
+    def create(cls, context: RunContext, settings: PolicySettings) -> Self:
+        """Make the planner of an evaluation."""
+        policy = open_policy(settings.policy, options=settings.options)
+        return cls(context.need_task(), policy, execute=settings.execute, limit=settings.limit, device=context.device)
+
+    def __init__(
+        self, task: Task, policy: Policy, *, execute: int = 8, limit: int = DEFAULT_LIMIT, device: str = "cpu"
+    ):
+        self._task, self._policy, self._device = task, policy, device
+        self._execute, self._limit = execute, limit
+        self._environment: Environment | None = None
+
+    def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
+        """One attempt at a layout, or some while there are faults."""
+        if self._environment is None:
+            environment = Environment(self._task, item.scene.assets, needs=self._policy.needs, device=self._device)
+            self._policy.begin_task(environment.conventions)
+            self._environment = environment
+        for attempt in range(FAULT_ATTEMPTS):
+            begin = time.process_time()
+            trajectory = roll_out(
+                self._environment, self._policy, item.layouts[0], execute=self._execute, limit=self._limit
+            )
+            final = trajectory.outcome.reason not in FAULTS or attempt == FAULT_ATTEMPTS - 1
+            times = {"plan": time.process_time() - begin}
+            yield Planned(
+                scene=item.scene, layouts=item.layouts, trajectory=trajectory, attempt=attempt, final=final, times=times
+            )
+            if final:
+                return
+
+    def close(self) -> None:
+        """Close the policy."""
+        self._policy.close()
+
+
+register_component("plan", "policy", PolicyPlanner, PolicySettings)
+
+
+def roll_out(environment: Environment, policy: Policy, layout: Layout, *, execute: int, limit: int) -> Trajectory:
+    """Let a policy act in one layout to the end; a failure or a fault is an outcome, not an error.
+
+    Args:
+        environment: Of the task.
+        policy: Whose ``begin_task`` was called.
+        layout: What was drawn.
+        execute: Actions of an answer that are carried out before the policy is asked again.
+        limit: Steps at most.
+    """
+    environment.reset(layout)
+    seed = int(layout.key.generator("policy").integers(2**31))
+    episode = PolicyEpisode(key=layout.key, instruction=layout.visual.instruction, seed=seed)
+    try:
+        policy.reset(episode)
+        outcome = _act(environment, policy, execute=execute, limit=limit)
+    except PolicyFault as fault:
+        outcome = Outcome(success=False, phase="policy", reason=fault.reason, detail=fault.detail)
+    return environment.finish(outcome)
+
+
+def _act(environment: Environment, policy: Policy, *, execute: int, limit: int) -> Outcome:
+    failure = environment.judge()
+    while environment.step_count < limit:
+        actions = _ask(environment, policy, execute=min(execute, limit - environment.step_count))
+        for action in actions:
+            result = environment.step(action)
+            failure = result.failure
+            if not result.is_stable and failure:
+                return failure
+            if result.is_success:
+                return Outcome(success=True)
+    if failure is None:
+        return Outcome(success=False, phase="success", reason=Reason.TIME_LIMIT, detail="done for a moment only")
+    detail = f"{failure.phase}: {failure.detail or failure.reason}"
+    return Outcome(success=False, phase="success", reason=Reason.TIME_LIMIT, detail=detail)
+
+
+def _ask(environment: Environment, policy: Policy, *, execute: int) -> FloatArray:
+    first = environment.step_count == 0
+    observation = environment.observe()
+    tick()
+    with allow(FIRST_ANSWER if first else ANSWER):
+        answer = policy.act(observation)
+    checked = check_actions(
+        answer,
+        task=environment.conventions,
+        posture=environment.present_action(),
+        execute=execute,
+        first=first,
+    )
+    return checked.actions[:execute]

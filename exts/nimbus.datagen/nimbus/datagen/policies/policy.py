@@ -1,0 +1,170 @@
+"""The interface of a policy: told of an episode, it turns observations into chunks of actions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import EpisodeKey
+from nimbus.datagen.episode.trajectory import Reason
+
+
+class PolicyFault(Exception):
+    """The policy did not answer as it must: a fault of the policy or of its server, no failure at the task."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyTask:
+    """Conventions of a task's observations and actions; the same in all of its episodes."""
+
+    name: str
+    robot: str
+    rate: float
+    """Actions a second [Hz]."""
+    joint_names: tuple[str, ...]
+    """Of ``state``."""
+    action_names: tuple[str, ...]
+    action_low: FloatArray
+    """(A,) smallest commands [rad or m]."""
+    action_high: FloatArray
+    """(A,) largest commands [rad or m]."""
+    cameras: Mapping[str, tuple[int, int]]
+    """Width and height [px] by name."""
+    feature_names: tuple[str, ...] = ()
+    """Of ``environment_state``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyEpisode:
+    """One episode that begins."""
+
+    key: EpisodeKey
+    instruction: str
+    seed: int
+    """For a policy that samples: the same whenever this episode is evaluated."""
+
+    @property
+    def id(self) -> str:
+        """Id of the episode."""
+        return self.key.id
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyObservation:
+    """State of the scene when the policy is asked."""
+
+    step: int
+    """Record periods since the start."""
+    state: FloatArray
+    """(J,) joint positions, measured [rad or m]."""
+    velocity: FloatArray
+    """(J,) [rad/s or m/s]"""
+    images: Mapping[str, NDArray[np.uint8]]
+    """(H, W, 3) sRGB by camera: those that the policy asks for."""
+    environment_state: FloatArray
+    """(F,) the scene in numbers, see :mod:`nimbus.datagen.policies.features`; empty unless asked for."""
+    instruction: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """Parts of an observation that a policy looks at; the others are not made."""
+
+    cameras: Sequence[str] | None = None
+    """Names of cameras; None: all that the task has."""
+    environment_state: bool = False
+
+
+class Policy(ABC):
+    """Acts in episodes of one task.
+
+    A policy in a Python file may derive from this class, or have the same methods.
+    """
+
+    needs: Needs = Needs()
+    identity: str = ""
+    """Text that differs between two policies: a hash of the weights. It enters the results."""
+    limit: int = 0
+    """Steps that an episode may take; 0: not known."""
+
+    def begin_task(self, task: PolicyTask) -> None:
+        """Take the conventions of the task; called once, before the first episode.
+
+        Raises:
+            InputError: They are not those of the policy.
+        """
+        return
+
+    def reset(self, episode: PolicyEpisode) -> None:
+        """Begin an episode: forget the one before."""
+        return
+
+    @abstractmethod
+    def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
+        """Choose the next actions.
+
+        Returns:
+            (K, A) commanded positions of all arms and grippers [rad or m], the first one for now.
+        """
+
+    def close(self) -> None:
+        """Release what the policy holds."""
+        return
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedAnswer:
+    """A policy's answer, checked."""
+
+    actions: FloatArray
+    """(K, A) within the robot's limits."""
+    clipped: int = 0
+    """Rows with a command beyond the limits."""
+
+
+_FURTHEST = 0.5
+"""[rad or m] A first action further from the posture than this is degrees, a delta, or another robot's: the largest of
+our demonstrations is 0.2."""
+
+
+def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, execute: int, first: bool) -> CheckedAnswer:
+    """Check what a policy answered.
+
+    Args:
+        answer: (K, A) commands, as the policy gave them.
+        task: The task's conventions.
+        posture: (A,) the action that asks for the present posture [rad or m].
+        execute: Rows that are to be executed.
+        first: It is the episode's first answer, which must begin near the posture.
+
+    Raises:
+        PolicyFault: It is not an array of that form, not finite, or far from the posture.
+    """
+    width = len(task.action_names)
+    try:
+        rows = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise PolicyFault(Reason.BAD_ACTION, f"no array of numbers: {error}") from None
+    if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
+        raise PolicyFault(
+            Reason.BAD_ACTION, f"shape {rows.shape}, expected (K, {width}): {', '.join(task.action_names)}"
+        )
+    if len(rows) < execute:
+        raise PolicyFault(Reason.BAD_ACTION, f"{len(rows)} actions, {execute} are to be executed: lower --execute")
+    if not np.isfinite(rows).all():
+        raise PolicyFault(Reason.BAD_ACTION, "an action is not finite")
+    if first and (away := np.abs(rows[0] - posture)).max() > _FURTHEST:
+        name = task.action_names[int(away.argmax())]
+        detail = f"{name} starts {away.max():.2f} from the posture; expected absolute positions in rad and m"
+        raise PolicyFault(Reason.BAD_ACTION, detail)
+    limited = np.clip(rows, task.action_low, task.action_high)
+    return CheckedAnswer(actions=limited, clipped=int((limited != rows).any(axis=1).sum()))

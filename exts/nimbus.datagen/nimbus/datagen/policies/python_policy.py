@@ -1,0 +1,120 @@
+"""A policy in a Python file: ``mine.py:make_policy``."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyFault, PolicyObservation, PolicyTask
+from nimbus.datagen.tasks.plugin_origin import user_frame_line
+
+_WEIGHTS = (".npz", ".safetensors", ".json", ".pt", ".pth")
+"""Files beside a policy that decide what it does."""
+
+
+class PythonPolicy(Policy):
+    """The object that a function of a file returns: a :class:`Policy`, or one with its methods.
+
+    Errors in it are faults of the policy, which an evaluation counts apart.
+
+    Args:
+        path: The file; it is imported.
+        function: Name of a function without arguments.
+
+    Raises:
+        InputError: There is no such file or function, or what it returns has no method ``act``.
+    """
+
+    def __init__(self, path: Path, function: str) -> None:
+        self._where = f"--policy {path}:{function}"
+        made = _made(path, function, where=self._where)
+        if not callable(getattr(made, "act", None)):
+            what = f"{function}() returned {type(made).__name__}, which has no method act"
+            raise InputError(
+                what, where=self._where, instead="return an object with reset(episode) and act(observation)"
+            )
+        self._policy: Any = made
+        self.needs = getattr(made, "needs", Needs())
+        self.identity = getattr(made, "identity", "") or file_identity(path)
+        self.limit = int(getattr(made, "limit", 0))
+
+    def begin_task(self, task: PolicyTask) -> None:
+        """Pass the conventions on, where the policy asks for them."""
+        if begin := getattr(self._policy, "begin_task", None):
+            begin(task)
+
+    def reset(self, episode: PolicyEpisode) -> None:
+        """Begin an episode.
+
+        Raises:
+            PolicyFault: The policy raised an error.
+        """
+        if (reset := getattr(self._policy, "reset", None)) is not None:
+            self._guarded(reset, episode)
+
+    def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
+        """Choose the next actions.
+
+        Raises:
+            PolicyFault: The policy raised an error.
+        """
+        return self._guarded(self._policy.act, observation)
+
+    def close(self) -> None:
+        """Release what the policy holds."""
+        if close := getattr(self._policy, "close", None):
+            close()
+
+    def _guarded(self, method: Any, argument: object) -> Any:
+        try:
+            return method(argument)
+        except (PolicyFault, InputError):
+            raise
+        except Exception as error:  # any error of a user's policy is a counted fault; its place is in the ledger
+            line = user_frame_line(error) or f"{type(error).__name__}: {error}"
+            raise PolicyFault(Reason.POLICY_ERROR, line) from error
+
+
+def file_identity(path: Path) -> str:
+    """Hash of a policy's file and of the weights in its folder, where that is a policy's own."""
+    digest = hashlib.sha256(path.read_bytes())
+    if path.name == "policy.py":
+        for weights in sorted(one for one in path.parent.iterdir() if one.suffix in _WEIGHTS):
+            digest.update(weights.name.encode() + hashlib.sha256(weights.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _made(path: Path, function: str, *, where: str) -> object:
+    if not path.is_file():
+        raise InputError("no such file", where=where, instead="give the path of a Python file")
+    name = f"nimbus_policy_{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("not a Python file", where=where, instead="give the path of a .py file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent.absolute()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = user_frame_line(error) or f"{type(error).__name__}: {error}"
+        raise InputError(f"cannot be imported: {line}", where=where, instead="correct the file") from error
+    finally:
+        sys.path.pop(0)
+    if not callable(make := getattr(module, function, None)):
+        raise InputError(f"it has no function '{function}'", where=where, instead="name one that returns a policy")
+    try:
+        return make()
+    except InputError:
+        raise
+    except Exception as error:
+        line = user_frame_line(error) or f"{type(error).__name__}: {error}"
+        raise InputError(f"{function}() failed: {line}", where=where, instead="correct the file") from error

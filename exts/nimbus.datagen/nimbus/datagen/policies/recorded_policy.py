@@ -1,0 +1,66 @@
+"""A policy that plays what a dataset has recorded: the check that evaluation and data mean the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyFault, PolicyObservation
+from nimbus.datagen.store.dataset import read_info
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+ACTIONS = ("executed", "recorded")
+
+
+class RecordedPolicy(Policy):
+    """Plays the actions that were stored for the layout that is evaluated.
+
+    Args:
+        folder: The dataset.
+        actions: ``executed``: what was fed to the robot; ``recorded``: the clean actions.
+
+    Raises:
+        InputError: There is no dataset, or no such actions.
+    """
+
+    needs = Needs(cameras=())
+
+    def __init__(self, folder: Path, *, actions: str = "executed") -> None:
+        if actions not in ACTIONS:
+            raise InputError(f"no actions '{actions}'", where="--actions", instead=f"write {' or '.join(ACTIONS)}")
+        info = read_info(folder)
+        self._folder, self._actions = folder, actions
+        self.identity = f"replay-{actions}-{info.task_hash}-{info.seed}"
+        self._rows = np.zeros((0, 0))
+
+    def reset(self, episode: PolicyEpisode) -> None:
+        """Read what was stored for the layout.
+
+        Raises:
+            PolicyFault: Nothing was.
+        """
+        path = self._folder / "episodes" / f"{episode.id}.hdf5"
+        if not path.is_file():
+            raise PolicyFault(Reason.POLICY_ERROR, f"no episode {episode.id} in the dataset")
+        with EpisodeFile(path) as stored:
+            self._rows = played_actions(stored, recorded=self._actions == "recorded")
+
+    def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
+        """The rows from here on; the last one for ever."""
+        rest = self._rows[min(observation.step, len(self._rows) - 1) :]
+        return rest if len(rest) >= _AHEAD else np.concatenate([rest, np.repeat(rest[-1:], _AHEAD, axis=0)])
+
+
+_AHEAD = 1000
+"""Rows of an answer at least: more than are ever executed."""
+
+
+def played_actions(episode: EpisodeFile, *, recorded: bool = False) -> NDArray[np.floating]:
+    """The actions (T, A) of a stored episode that make it again, or the clean ones [rad or m]."""
+    trajectory = episode.trajectory()
+    executed = getattr(trajectory, "executed_actions", None)
+    return trajectory.actions if recorded or executed is None else executed

@@ -1,0 +1,147 @@
+"""``nimbus evaluate TASK --policy P``: success of a policy on layouts of a task, with its interval and reasons."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.options import AsJson, Device, Seed, Skills, WorkerSplit, whole, worker_split
+from nimbus.runner.system.output import write_json, write_out
+
+if TYPE_CHECKING:
+    from nimbus.runner.evaluation.layouts import Layouts
+
+DEFAULT_STEPS = 200
+"""Steps of an episode at most, where neither the policy nor the layouts say how long one takes."""
+_TIMES_LONGEST = 2
+"""Steps at most, in lengths of the longest demonstration."""
+
+
+def command(
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")
+    ] = None,
+    *,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="P",
+            parser=str,
+            help="FILE.py:FUNCTION, a trained folder, replay:DIR, demonstrator",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/eval_<task>)"),
+    ] = None,
+    layouts: Annotated[
+        str,
+        typer.Option("--layouts", metavar="L", parser=str, help="how many held-out ones; or run:SEED:N, or train:DIR"),
+    ] = "100",
+    seed: Seed = 0,
+    execute: Annotated[
+        int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
+    ] = 8,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", parser=whole(1, 100_000), help="steps of an episode at most"),
+    ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option("--actions", metavar="A", parser=str, help="of replay: executed (default) or recorded"),
+    ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--compare", metavar="DIR DIR", help="compare two evaluations of the same layouts, and end"),
+    ] = None,
+    workers: Annotated[
+        WorkerSplit | None,
+        typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
+    ] = None,
+    serial: Annotated[bool, typer.Option("--serial", help="everything in this process")] = False,
+    device: Device = "cpu",
+    skills: Skills = None,
+    as_json: AsJson = False,
+) -> int:
+    """Evaluate a policy, or compare two evaluations; 1 when the policy failed to answer too often."""
+    if compare is not None:
+        return _compare(*compare, as_json=as_json)
+    if task is None or policy is None:
+        what, where = ("no task", "TASK") if task is None else ("no policy", "--policy")
+        raise InputError(what, where=where, instead="write nimbus evaluate TASK --policy FILE.py:make_policy")
+    from nimbus.datagen.tasks.task import check_form
+
+    check_form(task)
+    from nimbus.runner.evaluation.evaluate import Asked, evaluate
+    from nimbus.runner.evaluation.layouts import parse_layouts
+    from nimbus.runner.evaluation.show import lines_of
+
+    chosen = parse_layouts(layouts, seed=seed)
+    options = {} if actions is None else {"actions": actions}
+    identity, own_limit = _examine(policy, options)
+    folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
+    asked = Asked(
+        folder=folder,
+        task=task,
+        policy=_absolute(policy),
+        identity=identity,
+        layouts=chosen,
+        execute=execute,
+        limit=limit or own_limit or _limit_of(chosen),
+        options=options,
+        device=device,
+        skills=tuple(str(path.absolute()) for path in skills or ()),
+    )
+    code, found = evaluate(asked, serial=serial, workers=workers.counts if workers else None)
+    if found is not None:
+        if as_json:
+            write_out(found.to_text())
+        else:
+            write_out("".join(f"{line}\n" for line in lines_of(found)) + f"\nevaluation: {folder}\n")
+    return code
+
+
+def _limit_of(layouts: Layouts) -> int:
+    return _TIMES_LONGEST * layouts.steps or DEFAULT_STEPS
+
+
+def _examine(text: str, options: dict[str, str]) -> tuple[str, int]:
+    """Open a policy once before anything is loaded; its identity, and the limit of steps that it states or 0."""
+    from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
+
+    if text == DEMONSTRATOR:
+        return text, 0
+    policy = open_policy(text, options=options)
+    try:
+        return policy.identity, policy.limit
+    finally:
+        policy.close()
+
+
+def _absolute(text: str) -> str:
+    """The policy with paths that a process elsewhere finds."""
+    for prefix in ("", "replay:"):
+        if text.startswith(prefix):
+            path, colon, function = text.removeprefix(prefix).rpartition(":") if not prefix else ("", "", "")
+            if colon and path.endswith(".py"):
+                return f"{Path(path).absolute()}:{function}"
+            if Path(text.removeprefix(prefix)).exists():
+                return prefix + str(Path(text.removeprefix(prefix)).absolute())
+    return text
+
+
+def _compare(one: Path, other: Path, *, as_json: bool) -> int:
+    from nimbus.runner.evaluation.compare import compare
+    from nimbus.runner.evaluation.show import lines_of_comparison
+
+    found = compare(one, other)
+    if as_json:
+        write_json(asdict(found))
+    else:
+        write_out("".join(f"{line}\n" for line in lines_of_comparison(found, (str(one), str(other)))))
+    return 0

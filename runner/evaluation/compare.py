@@ -1,0 +1,61 @@
+"""Two evaluations, paired by layout: McNemar's exact test, and the layouts that changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.evaluation.results import Evaluation, read_evaluation
+
+_SAME = ("task", "task_hash", "split", "seed")
+"""Fields in which two evaluations must agree to have the same layouts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two evaluations on the layouts that both have judged."""
+
+    layouts: int
+    first: int
+    """Successes of the first."""
+    second: int
+    only_first: tuple[int, ...]
+    """Layouts at which the first succeeded and the second failed."""
+    only_second: tuple[int, ...]
+    p_value: float
+    """Of McNemar's exact test, two-sided: how likely so large a difference is by chance."""
+
+
+def compare(one: Path, other: Path) -> Comparison:
+    """Compare two evaluations of the same layouts.
+
+    Raises:
+        InputError: They are not of the same layouts.
+    """
+    from scipy.stats import binomtest
+
+    first, second = read_evaluation(one), read_evaluation(other)
+    for name in _SAME:
+        if getattr(first, name) != getattr(second, name):
+            what = f"{name} is {getattr(first, name)} in {one} and {getattr(second, name)} in {other}"
+            raise InputError(what, where="--compare", instead="compare evaluations of the same task and layouts")
+    mine, theirs = _outcomes(first), _outcomes(second)
+    shared = sorted(mine.keys() & theirs.keys())
+    if not shared:
+        raise InputError("no layout in common", where="--compare", instead="evaluate both on the same layouts")
+    only_first = tuple(index for index in shared if mine[index] and not theirs[index])
+    only_second = tuple(index for index in shared if theirs[index] and not mine[index])
+    changed = len(only_first) + len(only_second)
+    return Comparison(
+        layouts=len(shared),
+        first=sum(mine[index] for index in shared),
+        second=sum(theirs[index] for index in shared),
+        only_first=only_first,
+        only_second=only_second,
+        p_value=float(binomtest(len(only_first), changed).pvalue) if changed else 1.0,
+    )
+
+
+def _outcomes(evaluation: Evaluation) -> dict[int, bool]:
+    return {one.index: one.success for one in evaluation.judged}

@@ -1,0 +1,173 @@
+"""Results of an evaluation: ``evaluation.json``, which holds no times and is the same however the work was spread."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nimbus.datagen.analysis.significance import wilson
+from nimbus.datagen.episode.trajectory import FAULTS
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import as_typed, read_plain
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.publish import replace_text
+
+NAME = "evaluation.json"
+MOST_FAULTS = 0.01
+"""Share of the layouts that may be lost to faults of the policy before the result is invalid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutResult:
+    """Outcome of one layout."""
+
+    index: int
+    success: bool
+    reason: str = "none"
+    phase: str = ""
+    """Last thing that the robot did: reach, touch, hold, after."""
+    detail: str = ""
+    steps: int = 0
+    faults: int = 0
+    """Attempts that the policy spoiled before this one."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of its objects."""
+
+    @property
+    def is_lost(self) -> bool:
+        """No attempt went through: every one of them ended with a fault of the policy."""
+        return self.reason in FAULTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Outcomes of a policy on the layouts of a task."""
+
+    task: str
+    task_hash: str
+    policy: str
+    """Identity of the policy: never a path."""
+    split: str
+    seed: int
+    execute: int
+    limit: int
+    randomize: str = ""
+    """Level of randomization, where it is not the task's own."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What else decides the outcome: assets, versions and settings by name."""
+    layouts: tuple[LayoutResult, ...] = ()
+
+    @property
+    def judged(self) -> tuple[LayoutResult, ...]:
+        """Layouts that have an outcome."""
+        return tuple(one for one in self.layouts if not one.is_lost)
+
+    @property
+    def success_count(self) -> int:
+        """Layouts at which the policy succeeded."""
+        return sum(one.success for one in self.judged)
+
+    @property
+    def fault_count(self) -> int:
+        """Attempts that the policy or its server spoiled."""
+        return sum(one.faults + one.is_lost for one in self.layouts)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Interval of the success rate at 95 % (Wilson)."""
+        return wilson(self.success_count, len(self.judged))
+
+    @property
+    def is_valid(self) -> bool:
+        """Enough layouts have an outcome, and the policy moved the arm in one of them."""
+        lost = len(self.layouts) - len(self.judged)
+        return bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts)
+
+    def reasons(self) -> dict[str, int]:
+        """Failures by reason and by what the robot did last, the most frequent first."""
+        found = Counter(
+            f"{one.reason} ({one.phase})" if one.phase else one.reason for one in self.judged if not one.success
+        )
+        return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+
+    def by_kind(self) -> dict[str, tuple[int, int]]:
+        """Successes and layouts by kind of the objects."""
+        found: dict[str, tuple[int, int]] = {}
+        for one in self.judged:
+            for kind in one.kinds:
+                kept, tried = found.get(kind, (0, 0))
+                found[kind] = kept + one.success, tried + 1
+        return dict(sorted(found.items()))
+
+    def to_text(self) -> str:
+        """As JSON, with the figures that readers want first."""
+        low, high = self.interval
+        figures = {
+            "success": self.success_count,
+            "of": len(self.judged),
+            "rate": round(self.success_count / max(1, len(self.judged)), 4),
+            "interval_95": [round(low, 4), round(high, 4)],
+            "faults": self.fault_count,
+            "is_valid": self.is_valid,
+            "reasons": self.reasons(),
+        }
+        return to_json({"figures": figures, "evaluation": self}, indent=1) + "\n"
+
+
+def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evaluation:
+    """Put together what the ledger of an evaluation holds.
+
+    Args:
+        folder: Of the evaluation.
+        base: What was evaluated, without layouts.
+        indices: Layouts that were asked for.
+    """
+    by_index: dict[int, list[Attempt]] = {}
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        for attempt in ledger.attempts():
+            by_index.setdefault(attempt.idx, []).append(attempt)
+    results = tuple(_result(index, by_index[index]) for index in indices if index in by_index)
+    return replace(base, layouts=results)
+
+
+def _result(index: int, attempts: list[Attempt]) -> LayoutResult:
+    last = max(attempts, key=lambda attempt: (attempt.final, attempt.attempt))
+    did = [step for step in last.steps if step]
+    return LayoutResult(
+        index=index,
+        success=last.success,
+        reason=last.reason,
+        phase=last.phase if not did else did[-1].removeprefix("policy").strip(),
+        detail=last.detail,
+        steps=last.step_count,
+        faults=sum(one.reason in FAULTS for one in attempts if one is not last),
+        kinds=tuple(sorted({placed["kind"] for placed in last.objects})),
+    )
+
+
+def write_evaluation(folder: Path, evaluation: Evaluation) -> Path:
+    """Write the file of results."""
+    replace_text(folder / NAME, evaluation.to_text())
+    return folder / NAME
+
+
+def read_evaluation(folder: Path) -> Evaluation:
+    """Read the results of an evaluation.
+
+    Args:
+        folder: Of the evaluation, or its file of results.
+
+    Raises:
+        InputError: There are none, or they are damaged.
+    """
+    path = folder / NAME if folder.is_dir() else folder
+    if not path.is_file():
+        raise InputError("no evaluation", where=str(path), instead="give the folder of a nimbus evaluate")
+    held = read_plain(path)
+    found = held.get("evaluation") if isinstance(held, dict) else None
+    return as_typed(Evaluation, found, where=str(path))

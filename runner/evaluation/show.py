@@ -1,0 +1,47 @@
+"""Results of an evaluation in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nimbus.runner.evaluation.compare import Comparison
+from nimbus.runner.evaluation.results import MOST_FAULTS, Evaluation
+
+_SHOWN = 12
+"""Lines of a list at most."""
+
+
+def lines_of(evaluation: Evaluation) -> Iterator[str]:
+    """Lines of the results: rate with its interval, reasons, kinds, faults."""
+    low, high = evaluation.interval
+    count, tried = evaluation.success_count, len(evaluation.judged)
+    rate = f"{count / tried:.0%}" if tried else "-"
+    where = f"{evaluation.split} layouts of seed {evaluation.seed}"
+    yield f"{evaluation.task}: {count} of {tried} = {rate} [{low:.0%}, {high:.0%}] on {where}"
+    yield f"policy {evaluation.policy}, {evaluation.execute} actions an answer, at most {evaluation.limit} steps"
+    if reasons := evaluation.reasons():
+        yield "failures:"
+        yield from (f"  {number:4d}  {reason.replace('_', ' ')}" for reason, number in list(reasons.items())[:_SHOWN])
+    kinds = evaluation.by_kind()
+    if len(kinds) > 1:
+        worst = sorted(kinds.items(), key=lambda entry: (entry[1][0] / entry[1][1], entry[0]))[:_SHOWN]
+        yield "kinds, the hardest first:"
+        yield from (f"  {kept:4d} of {number}  {kind}" for kind, (kept, number) in worst)
+    if evaluation.fault_count:
+        yield f"faults of the policy: {evaluation.fault_count} attempts, repeated and not counted"
+        detail = next((one.detail for one in evaluation.layouts if one.is_lost), "")
+        if detail:
+            yield f"  {detail}"
+    if not evaluation.is_valid:
+        yield f"invalid: more than {MOST_FAULTS:.0%} of the layouts have no outcome"
+
+
+def lines_of_comparison(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
+    """Lines of a comparison: successes of both, the test, the layouts that changed."""
+    for name, count in zip(names, (found.first, found.second), strict=True):
+        yield f"{count:4d} of {found.layouts}  {name}"
+    yield f"McNemar's exact test: p = {found.p_value:.3g}"
+    for name, layouts in zip(names, (found.only_first, found.only_second), strict=True):
+        if layouts:
+            more = f" and {len(layouts) - _SHOWN} more" if len(layouts) > _SHOWN else ""
+            yield f"only {name}: layouts {', '.join(map(str, layouts[:_SHOWN]))}{more}"
