@@ -11,7 +11,7 @@ Stay: TypeAlias = tuple[str, float, float]
 """A stage, with its begin and end [s since 1970]."""
 
 _WINDOWS = 2000
-"""Of a run so far: what is shorter than such a window is told together with what else its row did in it."""
+"""Windows in a run so far: stays shorter than a window are joined with others of their row in it."""
 _FINEST = 0.1
 """[s] No window is shorter."""
 
@@ -38,7 +38,7 @@ class SpanSampler:
         self._windows: dict[str, _SpanWindow] = {}
 
     def take(self, row: str, spans: Iterable[Stay]) -> Iterator[Stay]:
-        """What is told now of a row's spans, which come in their order."""
+        """Take the next spans of a row, in their order, and give those whose windows have ended."""
         for stage, begin, end in spans:
             window = self._windows.get(row)
             if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
@@ -47,7 +47,7 @@ class SpanSampler:
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin
 
     def rest(self, row: str) -> Iterator[Stay]:
-        """What is left of a row's last window, told one stage after the other."""
+        """Give the rest of a row's last window, one stage after the other."""
         window = self._windows.pop(row, None)
         if window is None:
             return

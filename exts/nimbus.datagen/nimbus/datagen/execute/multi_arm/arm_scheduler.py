@@ -31,7 +31,7 @@ def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
 
 
 def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: SimulatedWorkcell) -> bool:
-    """Whether a plan that one arm begins now comes near the rest of the plan that another one follows."""
+    """Check for a plan that comes near another arm: begun now, against the rest of what the other one follows."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
     at = one.simulation.qpos_index[other.arm_joints]
