@@ -1,4 +1,4 @@
-"""What a worker says: at once, or, while it carries out several short orders, all that they led to together."""
+"""Messages of a worker: sent at once, or, while it carries out several short orders, all results together."""
 
 from __future__ import annotations
 

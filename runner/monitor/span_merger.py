@@ -1,4 +1,4 @@
-"""What workers did, kept as finely as a timeline can show it: a long run leaves no longer a list than a short one."""
+"""Spans of work, merged as finely as a timeline can show them: a long run leaves no longer a list than a short one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class _SpanWindow:
     """[s] by stage, in the order of their beginning."""
 
 
-class SpanSampler:
+class SpanMerger:
     """Joins the short spans of a row: in each window of time, one for a stage, as long as all of them together.
 
     A window is a tenth of a second at first and one part in two thousand of the run so far later on, so that a run of
-    minutes is told exactly, and one of a month with some ten thousand spans a row.
+    minutes is kept exactly, and one of a month in some ten thousand spans a row.
 
     Args:
         started: [s since 1970] when the run was.
@@ -57,8 +57,8 @@ class SpanSampler:
             begin += seconds
 
 
-def sample_spans(spans: Iterable[Stay]) -> tuple[Stay, ...]:
-    """What a worker tells of its spans: those of work, as finely as any timeline shows them."""
-    thinner = SpanSampler(started=math.inf)
+def merge_spans(spans: Iterable[Stay]) -> tuple[Stay, ...]:
+    """Merge the spans of a worker, those of work, as finely as any timeline shows them."""
+    merger = SpanMerger(started=math.inf)
     work = (span for span in spans if span[0] not in ("none", "wait"))
-    return (*thinner.take("", work), *thinner.rest(""))
+    return (*merger.take("", work), *merger.rest(""))
