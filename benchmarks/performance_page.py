@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Figures = dict[str, Any]
@@ -17,8 +17,18 @@ except for what is counted an hour.
 
 def render(figures: Figures) -> str:
     """Write the page; parts that were not measured say why."""
-    parts = (_episodes, _views, _opengl, _robosuite, _growth)
-    return _HEAD.format(**figures) + "\n".join(line for part in parts for line in part(figures)) + "\n"
+    lines = (line for part, (title, write) in _SECTIONS.items() for line in _section(title, write, figures.get(part)))
+    return _HEAD.format(**figures) + "\n".join(lines) + "\n"
+
+
+def _section(title: str, write: Callable[[Figures], Iterator[str]], found: Figures | None) -> Iterator[str]:
+    """Title of a section, and its text; without figures the reason, which stands under ``skipped``."""
+    found = found or {"skipped": "it was not run"}
+    yield f"## {title}\n"
+    if "skipped" in found:
+        yield f"Not measured: {found['skipped']}.\n"
+    else:
+        yield from write(found)
 
 
 def _table(*rows: tuple[object, ...]) -> Iterator[str]:
@@ -28,17 +38,7 @@ def _table(*rows: tuple[object, ...]) -> Iterator[str]:
     yield ""
 
 
-def _found(figures: Figures, part: str) -> Figures:
-    """Figures of a part; without any, a reason under ``skipped``."""
-    return figures.get(part, {"skipped": "it was not run"})
-
-
-def _episodes(figures: Figures) -> Iterator[str]:
-    found = _found(figures, "episodes")
-    yield "## Episodes\n"
-    if "skipped" in found:
-        yield f"Not measured: {found['skipped']}.\n"
-        return
+def _episodes(found: Figures) -> Iterator[str]:
     rows: list[tuple[object, ...]] = [("", "baseline", "now", "ratio")]
     for task in ("sort_trash", "pick_and_place"):
         old, new = found[f"{task} baseline"], found[f"{task} now"]
@@ -51,12 +51,7 @@ def _episodes(figures: Figures) -> Iterator[str]:
     yield from _table(*rows)
 
 
-def _views(figures: Figures) -> Iterator[str]:
-    found = _found(figures, "views")
-    yield "## A view\n"
-    if "skipped" in found:
-        yield f"Not measured: {found['skipped']}.\n"
-        return
+def _views(found: Figures) -> Iterator[str]:
     yield "CPU ms a view of 320 x 240, all modalities, 64 consecutive rows of an episode of `sort_trash`.\n"
     rows: list[tuple[object, ...]] = [("", "baseline", "now", "ratio")]
     for case in dict.fromkeys(name.rpartition(" ")[0] for name in found):
@@ -66,12 +61,7 @@ def _views(figures: Figures) -> Iterator[str]:
     yield from _table(*rows)
 
 
-def _opengl(figures: Figures) -> Iterator[str]:
-    found = _found(figures, "opengl")
-    yield "## Against MuJoCo's OpenGL renderer\n"
-    if "skipped" in found:
-        yield f"Not measured: {found['skipped']}.\n"
-        return
+def _opengl(found: Figures) -> Iterator[str]:
     yield "Software OpenGL (EGL); it makes rgb, depth and segmentation in three passes. Both cameras, CPU ms a view.\n"
     rows: list[tuple[object, ...]] = [
         ("", "OpenGL", "rgb", "rgb, depth, masks", "everything", "OpenGL over everything")
@@ -82,12 +72,7 @@ def _opengl(figures: Figures) -> Iterator[str]:
     yield from _table(*rows)
 
 
-def _robosuite(figures: Figures) -> Iterator[str]:
-    found = _found(figures, "robosuite")
-    yield "## Against robosuite\n"
-    if "skipped" in found:
-        yield f"Not measured: {found['skipped']}.\n"
-        return
+def _robosuite(found: Figures) -> Iterator[str]:
     yield "rgb of 320 x 240 with shadows, CPU ms a view; robosuite's PickPlace with a Panda in a process of its own.\n"
     rows: list[tuple[object, ...]] = [("camera", "robosuite", "Nimbus", "ratio")]
     for camera in ("front", "wrist"):
@@ -96,14 +81,19 @@ def _robosuite(figures: Figures) -> Iterator[str]:
     yield from _table(*rows)
 
 
-def _growth(figures: Figures) -> Iterator[str]:
-    found = _found(figures, "growth")
-    yield "## Growth\n"
-    if "skipped" in found:
-        yield f"Not measured: {found['skipped']}.\n"
-        return
+def _growth(found: Figures) -> Iterator[str]:
     yield "CPU ms a view, best of the turns, one camera in a call.\n"
     for title, key in (("objects of 1,300 faces more", "objects"), ("image", "pixels")):
         lines = ((name, f"{row['front']:.1f}", f"{row['wrist']:.1f}") for name, row in found[key].items())
         yield from _table((title, "front", "wrist"), *lines)
     yield from _table(("cameras in a call", "ms a view"), *((n, f"{ms:.1f}") for n, ms in found["cameras"].items()))
+
+
+_SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[str]]]] = {
+    "episodes": ("Episodes", _episodes),
+    "views": ("A view", _views),
+    "opengl": ("Against MuJoCo's OpenGL renderer", _opengl),
+    "robosuite": ("Against robosuite", _robosuite),
+    "growth": ("Growth", _growth),
+}
+"""Title and text of each part of the figures, in the order of the page."""

@@ -60,7 +60,7 @@ def changes(tree: ast.AST) -> Iterator[str]:
 
 
 def test_datasets_are_changed_in_two_modules():
-    """What is listed has a reason; everything else calls `files.own_files` and `files.atomic`."""
+    """Listed calls have a reason; everything else calls `files.own_files` and `files.atomic`."""
     others = [
         f"{name}:{found}"
         for name, path in modules().items()

@@ -23,7 +23,7 @@ _GROUP_WAIT = 0.1
 
 
 class CommitReceiver(Protocol):
-    """Who is told what became of it."""
+    """Receiver of the result of each commit."""
 
     def note_failed(self, handle: WorkerHandle, message: Recorded) -> None:
         """Its attempts are in the ledger."""
@@ -34,7 +34,7 @@ class CommitReceiver(Protocol):
         ...
 
     def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Its file is gone, or the episode was given to somebody else."""
+        """Its file is missing, or the episode was given to another worker."""
         ...
 
 
@@ -44,7 +44,7 @@ class CommitQueue:
     Args:
         dataset: Opened by this process, which alone writes it.
         receiver: Told what became of everything.
-        load_time: [s] CPU that loading took, for all workers; the first attempt tells of it.
+        load_time: [s] CPU that loading took, for all workers; the first attempt has it.
     """
 
     def __init__(self, dataset: Dataset, receiver: CommitReceiver, *, load_time: float) -> None:
@@ -87,8 +87,8 @@ class CommitQueue:
         taken = {attempt.episode_id for attempt in stored}
         while self._written:
             handle, message = self._written.popleft()
-            tell = self._receiver.note_stored if message.attempt.episode_id in taken else self._receiver.note_refused
-            tell(handle, message)
+            note = self._receiver.note_stored if message.attempt.episode_id in taken else self._receiver.note_refused
+            note(handle, message)
         return True
 
     @property
@@ -108,7 +108,7 @@ class CommitQueue:
         return written | {message.index for _, message in self._failed if message.attempts[-1].final}
 
     def forget_begun(self, handle: WorkerHandle) -> None:
-        """Remove the files that a dead worker began and did not tell of."""
+        """Remove the files that a worker began and, when it ended, had not sent."""
         waiting = {message.path for _, message in self._written}
         for path in self._dataset.stage.glob(f"*.{handle.pid}.tmp"):
             if path.relative_to(self._dataset.folder).as_posix() not in waiting:

@@ -16,8 +16,8 @@ _LEAST = 8 << 20
 """[bytes] that must be free before work is handed out again."""
 
 
-class DiskWatch:
-    """Keeps in mind that the disk is full, and since when.
+class DiskGuard:
+    """Notes that the disk is full, and since when; until there is room, nothing is handed out.
 
     Args:
         folder: On the disk.
@@ -37,7 +37,7 @@ class DiskWatch:
 
         Args:
             now: [s] of the monotonic clock.
-            line: What it said.
+            line: Message of the error.
         """
         self._line = line
         if self._since is None:

@@ -35,10 +35,10 @@ from nimbus.runner.cell.transport.shared_slots import SlotTable
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.progress import Progress, line, stored_of
-from nimbus.runner.monitor.span_sampler import SpanSampler, Stay
+from nimbus.runner.monitor.span_merger import SpanMerger, Stay
 
 _RISK = 0.2
-"""Largest probability that the worker dies within a group of orders; the rest of its group is then made again."""
+"""Largest probability that the worker ends within a group of orders; the rest of its group is then made again."""
 
 
 class Dispatcher:
@@ -78,7 +78,7 @@ class Dispatcher:
         self.has_planner = has_planner
         self.work = WorkQueue(missing_work(dataset.ledger, spec), total=missing, has_planner=has_planner)
         self.throughput = Throughput()
-        self._run, self._sampler = run, SpanSampler(started=time.time())
+        self._run, self._merger = run, SpanMerger(started=time.time())
         self.plan_slots = PlanSlots(dataset.folder, slots)
         self.commits = CommitQueue(dataset, self, load_time=load_time)
         self.switches = 0
@@ -157,7 +157,7 @@ class Dispatcher:
     def _more_like(self, lease: Lease, handle: WorkerHandle) -> list[Lease]:
         """Add leases to a lease, where work is so short that the worker would mostly wait for the next order.
 
-        At most the worker's share of the waiting work, and fewer when workers die often. The first order of a role
+        At most the worker's share of the waiting work, and fewer when workers end often. The first order of a role
         comes alone, because it builds what later orders reuse.
         """
         most = min(self.throughput.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
@@ -289,7 +289,7 @@ class Dispatcher:
         for phase, gap, total in message.gaps:
             self.deadlines.observe(phase, gap, total)
         if message.spans:
-            self._note(handle, self._sampler.take(str(handle.row), message.spans))
+            self._note(handle, self._merger.take(str(handle.row), message.spans))
 
     def _note(self, handle: WorkerHandle, spans: Iterable[Stay]) -> None:
         row, run = str(handle.row), self._run
@@ -351,7 +351,7 @@ class Dispatcher:
             self.work.lost(handle.number, index=lease.index)
         self.plan_slots.reclaim(handle.number, leases)
         self.commits.forget_begun(handle)
-        self._note(handle, self._sampler.rest(str(handle.row)))
+        self._note(handle, self._merger.rest(str(handle.row)))
         return leases
 
     def replan(self, index: int) -> None:

@@ -68,7 +68,7 @@ class FaultHandler:
         if is_planned or _is_disk(handle):
             if handle.retiring:
                 self.recycled += 1
-                self._tell(f"worker {handle.number} left: {handle.retiring}", kind="workers")
+                self._announce(f"worker {handle.number} left: {handle.retiring}", kind="workers")
             remove_file(handle.log)
             return 0.0
         kind, detail = _kind(handle, how)
@@ -85,12 +85,12 @@ class FaultHandler:
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
         if charged:
             self._charge(handle, charged, phase)
-        return handle.backoff.died()
+        return handle.backoff.record_end()
 
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
         """A fault of a process that is no worker."""
         self.counts[kind] += 1
-        self._tell(f"{kind}: {detail}", kind="fault")
+        self._announce(f"{kind}: {detail}", kind="fault")
         path = self._incident(kind, detail, worker=-1, phase="", index=-1, lease=0, log_tail=log_tail)
         self._dispatcher.dataset.fault(
             Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
@@ -117,10 +117,10 @@ class FaultHandler:
         )
         self._dispatcher.dataset.fault(fault)
         where = f" in {phase}" + (f" of episode {index}" if index >= 0 else "")
-        self._tell(f"worker {handle.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
+        self._announce(f"worker {handle.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
         logger.info("worker %d: %s in %s", handle.number, detail, phase)
 
-    def _tell(self, text: str, *, kind: str) -> None:
+    def _announce(self, text: str, *, kind: str) -> None:
         self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
 
     def _charge(self, handle: WorkerHandle, lease: Lease, phase: str) -> None:

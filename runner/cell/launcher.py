@@ -1,4 +1,4 @@
-"""The launcher: starts the supervisor, starts it again when it dies, passes signals on, and shows the dashboard."""
+"""The launcher: starts the supervisor, again when it ends unasked, passes signals on, and shows the dashboard."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _STARTING = 120.0
 """[s] A supervisor may take to its first beat: a busy machine, packages on a network disk."""
 _DISK = 120.0
 """[s] It may wait for a disk: the kernel does not let it go before, killed or not."""
-_DEATHS = 5
-"""A supervisor that dies so often without anything stored in between is not started again."""
+_MOST_ENDS = 5
+"""A supervisor that ends so often without anything stored in between is not started again."""
 
 
 class _Supervisor:
@@ -47,24 +47,24 @@ class _Supervisor:
         )
         theirs.close()
         self.channel.send(spec.to_text().encode())
-        self.heard = time.monotonic() + _STARTING - _SILENCE
+        self.last_beat = time.monotonic() + _STARTING - _SILENCE
         self.ended: Ended | None = None
         self.silence = 0.0
         """[s] For which it was silent when it was ended as hung; 0: it was not."""
 
     def listen(self) -> None:
-        """Take what it says, for a moment."""
+        """Wait a moment for its messages, and take one."""
         if not self.channel.poll(_POLL):
             return
         if (received := self.channel.receive()) is None:
             time.sleep(_POLL)
             return
-        self.heard = time.monotonic()
+        self.last_beat = time.monotonic()
         match from_bytes(received[0]):
             case Ended() as ended:
                 self.ended = ended
             case Alive(patience=patience):
-                self.heard += patience
+                self.last_beat += patience
 
     def is_hung(self, now: float) -> bool:
         """Check whether its loop has been silent for too long.
@@ -72,11 +72,11 @@ class _Supervisor:
         Args:
             now: [s] of the monotonic clock.
         """
-        silence = now - self.heard
+        silence = now - self.last_beat
         return silence > (_DISK if silence > _SILENCE and is_in_kernel(self.process.pid) else _SILENCE)
 
     def kill(self) -> None:
-        """End it at once; its workers die with it."""
+        """Kill it; its workers end with it."""
         self.process.kill()
         self.process.wait()
 
@@ -86,7 +86,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
 
     Args:
         spec: What to do.
-        watch: Called several times a second; shows how far the run is, and says how many episodes are settled.
+        watch: Called several times a second; shows how far the run is, and returns the number of settled episodes.
 
     Returns:
         How it ended.
@@ -95,7 +95,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
         KeyboardInterrupt: Stopped at once, by a second Ctrl-C.
     """
     tag = spec.worker_environment["NIMBUS_CELL"]
-    deaths, settled = 0, -1
+    ends, settled = 0, -1
     sweep(tag)  # what a launcher that was killed could not
     with Interruption() as interruption:
         while True:
@@ -110,19 +110,19 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
             if ended is not None:
                 return ended
             now = watch()
-            deaths, settled = (deaths + 1 if now == settled else 1), now
+            ends, settled = (ends + 1 if now == settled else 1), now
             if interruption.requested:
                 return Ended(code=130, state="interrupted")
-            if deaths >= _DEATHS:
-                what = f"the supervisor died {deaths} times in a row ({_death(supervisor.process.returncode)})"
+            if ends >= _MOST_ENDS:
+                what = f"the supervisor died {ends} times in a row ({_exit_reason(supervisor.process.returncode)})"
                 return Ended(code=1, state="failed", line=what)
             if supervisor.silence:
                 write_error(f"the supervisor was silent for {supervisor.silence:.0f} s: ended, and replaced\n")
-            time.sleep(min(10.0, 0.25 * 2 ** (deaths - 1)) if deaths > 1 else 0.0)
+            time.sleep(min(10.0, 0.25 * 2 ** (ends - 1)) if ends > 1 else 0.0)
 
 
 def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable[[], int]) -> Ended | None:
-    """Wait until a supervisor is gone; what it said at last, or None when it died."""
+    """Wait until a supervisor has ended; its last message, or None when it ended without one."""
     asked = False
     before = time.monotonic()
     while supervisor.process.poll() is None:
@@ -130,13 +130,13 @@ def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable
         watch()
         now = time.monotonic()
         if now - before > 2.0:  # this process slept as well: forgive
-            supervisor.heard += now - before
+            supervisor.last_beat += now - before
         before = now
         if interruption.requested and not asked:
             supervisor.process.send_signal(signal.SIGTERM)
             asked = True
         if supervisor.is_hung(now):
-            supervisor.silence = now - supervisor.heard
+            supervisor.silence = now - supervisor.last_beat
             supervisor.kill()
     while supervisor.ended is None and supervisor.channel.poll(0):
         if (received := supervisor.channel.receive()) is None:
@@ -147,5 +147,5 @@ def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable
     return supervisor.ended
 
 
-def _death(code: int) -> str:
+def _exit_reason(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -81,7 +81,7 @@ class PlanSlots:
         self.free(self._reserved.pop((planner, index), None))
 
     def reclaim(self, worker: int, leases: Iterable[Lease]) -> None:
-        """Take back what a dead worker had, with the files that it may have begun."""
+        """Take back the slots of a worker that ended, with the files that it may have begun."""
         self._slots.reclaim(worker)
         self._reserved = {key: slot for key, slot in self._reserved.items() if key[0] != worker}
         for lease in leases:

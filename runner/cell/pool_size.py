@@ -1,4 +1,4 @@
-"""Who works: how many workers in which role there should be, and how to get there."""
+"""Size of the worker pool: number of workers in each role, and the way to it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PoolSizer:
         self._next_look = 0.0
         self._wishes = Path(spec.folder) / FILE_NAME
         self._seen = 0
-        self._tell()
+        self._report()
 
     def rest(self, row: int, until: float) -> None:
         """Leave a row empty for a while.
@@ -151,7 +151,7 @@ class PoolSizer:
         for role, further in zip(_ROLES, (change.planners, change.renderers), strict=True):
             for handle in count[role][: max(0, -further)]:
                 handle.retiring = "too many workers"
-        self._tell()
+        self._report()
 
     def _lacking(self) -> list[Role]:
         wanted, roles = self.wanted(), [handle.role for handle in self._staying()]
@@ -189,7 +189,7 @@ class PoolSizer:
     def _automatic_split(self) -> Split:
         return _automatic_split(self._spec, self._cores, has_planner=self._dispatcher.has_planner)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._progress.update(split=self.split, scaled=self.scaled, cores=self._cores)
 
 

@@ -96,7 +96,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
 
 
 def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator[Request]:
-    """The episodes that are still to be made, in order; the first tells what loading for all of them took."""
+    """The episodes that are still to be made, in order; the first has the time of loading for all of them."""
     from nimbus.datagen.store.episode_file.read import stored_plan
 
     times = {"load": load_time}
@@ -127,10 +127,10 @@ def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:
 
 def _cell(spec: CellSpec, price: float | None) -> int:
     from nimbus.runner.cell.launcher import run_cell
-    from nimbus.runner.monitor.dashboard import Watcher
+    from nimbus.runner.monitor.dashboard import StatusDashboard
 
     folder = Path(spec.folder)
-    with Watcher(folder) as watcher:
+    with StatusDashboard(folder) as watcher:
         ended = run_cell(spec, watch=watcher.look)
     if ended.state in ("done", "short", "interrupted") and (folder / "dataset.json").exists():
         show(folder, price=price, quiet=ended.state == "interrupted")

@@ -10,7 +10,7 @@ from typing import Any
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.own_files import remove_file
-from nimbus.runner.cell.disk_guard import DiskWatch
+from nimbus.runner.cell.disk_guard import DiskGuard
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.fault_handler import FaultHandler
 from nimbus.runner.cell.pool_size import PoolSizer, first_split
@@ -64,7 +64,7 @@ class RunLoop:
     ) -> None:
         self.spec = spec
         self.fork_server: Channel | None = None
-        """Channel to the fork server; None while it is loading or dead."""
+        """Channel to the fork server; None while it is loading, or after its end."""
         self.fork_server_pid = fork_server_pid
         self._drain_fork_server = drain_fork_server
         resources = spec.resources
@@ -73,7 +73,12 @@ class RunLoop:
         shared_slots = SharedSlots.create(slot_count=slots, slot_bytes=resources.slot_bytes)
         self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         self.pool = WorkerPool(
-            spec, selector, shared_slots=shared_slots, rows=MOST_WORKERS, on_message=self._hear, on_exit=self._gone
+            spec,
+            selector,
+            shared_slots=shared_slots,
+            rows=MOST_WORKERS,
+            on_message=self._take_message,
+            on_exit=self._note_exit,
         )
         evidence = PoisonDetector()
         self.circuit = Circuit(same_limit=max(6, 2 * sum(split)))
@@ -104,7 +109,7 @@ class RunLoop:
             task_text=loaded.origin.task_text,
             run=self.run.id,
         )
-        self.disk = DiskWatch(self.dataset.folder, patience=resources.disk_patience)
+        self.disk = DiskGuard(self.dataset.folder, patience=resources.disk_patience)
         self.status = CellStatus(self.progress, self.dispatcher, self.fault_handler, self.watchdog)
         self._next_flush = 0.0
         self._vacant = False
@@ -131,18 +136,18 @@ class RunLoop:
                     self.disk.worked()
         if is_tick:
             self.pool.flush()
-            self.dispatcher.reconsider()  # what changed without a word is seen here: nobody waits longer than a tick
+            self.dispatcher.reconsider()  # a change without a message is seen here: no worker waits longer than a tick
             self.watchdog.look(now)
             status = self.progress.status
             self.disk.look(now, needed=2 * len(self.pool) * status.byte_count // max(1, status.stored))
             self.sizer.look(now)
             self._check_spawns(now)
-            self._tell_of_disk()
+            self._report_disk()
             if now >= self._next_flush:
                 self._next_flush = now + _FLUSH
                 with self.disk.guard(now):
                     self.dataset.flush()
-            self.status.tell()
+            self.status.write()
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
@@ -159,7 +164,7 @@ class RunLoop:
         return None if self.disk.is_full else self.dispatcher.commits.next_commit
 
     def drain(self, now: float) -> None:
-        """Hand out nothing more; what is under way may end."""
+        """Hand out nothing more; work under way may end."""
         if self._drained_at is None:
             self._drained_at = now
             self.progress.activity("stopping after what is under way")
@@ -171,8 +176,8 @@ class RunLoop:
             self._compiles = False
             self.progress.end_phase("compile", following="starting workers")
 
-    def fork_server_gone(self) -> None:
-        """The fork server has died: what it was asked for last will not come."""
+    def fork_server_ended(self) -> None:
+        """The fork server has ended: workers that it was asked for last will not come."""
         self.fork_server, self.fork_server_pid = None, 0
         self._kill_orphans()
         for handle in self.pool:
@@ -184,7 +189,7 @@ class RunLoop:
         self.pool.register_process(number, pid)
 
     def close(self) -> None:
-        """End everybody, and write how the run ended."""
+        """End all workers, and write how the run ended."""
         self.pool.close()
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):
@@ -215,7 +220,7 @@ class RunLoop:
         return None
 
     def _leave(self, now: float) -> Ended | None:
-        """Let everybody go; nothing is lost with those who take too long."""
+        """Stop all workers; nothing is lost with those that take too long."""
         assert self._ended
         self._leaving_since = self._leaving_since or now
         for handle in self.pool:
@@ -229,7 +234,7 @@ class RunLoop:
         return self._ended
 
     def _give_orders(self) -> None:
-        """Give everybody who is free something to do."""
+        """Give an order to each free worker."""
         self.sizer.make_room_for_isolated()
         for handle in self.pool:
             if not handle.is_idle or handle.stopped:
@@ -240,13 +245,13 @@ class RunLoop:
             elif not self.disk.is_full:
                 self.dispatcher.give(handle)
 
-    def _hear(self, handle: WorkerHandle, message: Any) -> None:
+    def _take_message(self, handle: WorkerHandle, message: Any) -> None:
         if isinstance(message, WorkerError):
             handle.trouble = message
             return
-        self.dispatcher.take(handle, message)  # what it brings is written with the next commit
+        self.dispatcher.take(handle, message)  # its results are written with the next commit
 
-    def _gone(self, handle: WorkerHandle, how: str) -> None:
+    def _note_exit(self, handle: WorkerHandle, how: str) -> None:
         now = time.monotonic()
         self._vacant = True
         trouble = handle.trouble
@@ -273,7 +278,7 @@ class RunLoop:
     def _kill_orphans(self) -> None:
         self.pool.kill_orphans(fork_server=self.fork_server_pid, drain=self._drain_fork_server)
 
-    def _tell_of_disk(self) -> None:
+    def _report_disk(self) -> None:
         full = self.disk.is_full
         if full is not self._disk_was_full:
             self._disk_was_full = full

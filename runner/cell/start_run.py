@@ -88,7 +88,7 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
 
     Args:
         spec: What to do.
-        loaded: What the fork server says about the job.
+        loaded: Message of the fork server about the job.
         split: Planners and renderers to start with.
         started: [s since 1970] when the run was.
 

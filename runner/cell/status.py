@@ -1,4 +1,4 @@
-"""What the status file says of a cell: workers, slots, faults."""
+"""Status of a cell for the status file: workers, slots, faults."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class CellStatus:
         self._fault_handler, self._watchdog = fault_handler, watchdog
         self._next = 0.0
 
-    def tell(self) -> None:
-        """Bring the status up to date, when it is time."""
+    def write(self) -> None:
+        """Write the status, when it is time."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _PERIOD
             self._gather()
 
     def finish(self, state: str) -> None:
-        """The last word."""
+        """Write the status at the end of the run."""
         self._gather()
         self._progress.finish(state)
 

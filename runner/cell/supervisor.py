@@ -1,7 +1,7 @@
 """The supervisor: one thread that starts workers, hands out work, commits what comes back, and watches.
 
 It runs none of the user's code and loads no simulator. Everything that it decides follows from the ledger and from what
-workers say; when it dies, the ledger is enough to go on.
+workers send; when it is killed, the ledger is enough to go on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OPENING = 60.0
 _COLLECT = 20_000
 """Objects made beyond those freed, before the collector looks for cycles: messages and rows leave none."""
 _FORK_SERVERS = 5
-"""Processes that died while they loaded, before the run is given up."""
+"""Processes that ended while they loaded, before the run is given up."""
 
 
 class Supervisor:
@@ -92,7 +92,7 @@ class Supervisor:
         if self._refusal:
             return self._refusal
         if self._fork_server_due and now > self._fork_server_due:
-            processes.kill_group(self._fork_server_pid)  # its death is noticed as any other
+            processes.kill_group(self._fork_server_pid)  # its end is noticed as any other
         if self._run_loop is None:
             return self._interrupted() if self._stop_asked else None
         if self._stop_asked:
@@ -177,7 +177,7 @@ class Supervisor:
         self._read_fork_server()
         how = processes.reap(self._fork_server_pid)
         if self._run_loop:
-            self._run_loop.fork_server_gone()
+            self._run_loop.fork_server_ended()
         self._forget_fork_server()
         if self._refusal:
             return

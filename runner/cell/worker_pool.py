@@ -157,13 +157,13 @@ class WorkerPool:
         self.heartbeats.reset(row)
         fds = (theirs.fileno(), self._shared_slots.descriptor, self.heartbeats.descriptor, descriptor)
         try:
-            with contextlib.suppress(BrokenPipeError):  # it has just died, which its process will tell
+            with contextlib.suppress(BrokenPipeError):  # it has just ended, which its pidfd reports
                 fork_server.send(to_bytes(Spawn(worker=handle.number, row=row, instance=handle.instance)), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
         self.handles[handle.number] = handle
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(handle))
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._receive(handle))
         return handle
 
     @property
@@ -216,31 +216,31 @@ class WorkerPool:
             handle.channel.flush()
 
     def kill_orphans(self, *, fork_server: int, drain: Callable[[], None]) -> None:
-        """Kill what dead workers left: their children have become this process's.
+        """Kill the children that ended workers left: they have become this process's.
 
         Args:
             fork_server: Its process, which is no orphan.
-            drain: Takes in what the fork server has said: it may tell of a worker that is new here.
+            drain: Takes the messages of the fork server: one may be of a worker that is new here.
         """
         while found := processes.orphans({fork_server, *(handle.pid for handle in self)}):
-            drain()  # after the look: of whoever was there by then, it has told
+            drain()  # after the search: each worker that was found has a message by now
             orphans = set(found).difference(handle.pid for handle in self)
             for pid in orphans:
                 processes.kill_group(pid)
             if any([processes.reap(pid) == processes.ALIVE for pid in orphans]):
-                return  # the kernel does not let go of it
+                return  # the kernel does not end it yet
 
     def _signal(self, handle: WorkerHandle, number: signal.Signals) -> None:
         if handle.pidfd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle.pidfd, number)
 
-    def _hear(self, handle: WorkerHandle, *, is_gone: bool = False) -> None:
+    def _receive(self, handle: WorkerHandle, *, has_ended: bool = False) -> None:
         while not handle.malformed and (messages := self._next_messages(handle)):
             for message in messages:
                 self._on_message(handle, message)
-            if handle.is_idle and not is_gone:
-                return  # mostly it has said all; what its writer still says, the selector tells of again
+            if handle.is_idle and not has_ended:
+                return  # mostly all has come; the selector reports what its writer sends later
         if handle.malformed or handle.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(handle.channel)
@@ -256,7 +256,7 @@ class WorkerPool:
             return []
 
     def _reap(self, handle: WorkerHandle) -> None:
-        self._hear(handle, is_gone=True)  # its last words
+        self._receive(handle, has_ended=True)  # messages sent before its end
         how = processes.reap(handle.pid)
         self._drop(handle)
         self._on_exit(handle, how)
@@ -271,7 +271,7 @@ class WorkerPool:
         self.handles.pop(handle.number, None)
 
     def close(self) -> None:
-        """Kill and reap everybody."""
+        """Kill and reap all workers."""
         for handle in self:
             self.kill(handle, why="the run is over")
         for handle in self:

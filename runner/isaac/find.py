@@ -58,7 +58,7 @@ class Gpu:
 
     @property
     def traces_rays(self) -> bool:
-        """Whether it has RT cores."""
+        """True for a GPU with RT cores."""
         if self.capability < (7, 5) or self.capability in _WITHOUT:
             return False
         return re.search(r"\bGTX 16|\bMX ?\d|\bT\d{3}\b|\bT1000\b|\bT1200\b", self.name) is None
@@ -75,7 +75,7 @@ def list_gpus() -> list[Gpu]:
 
 
 def parse_gpus(text: str) -> list[Gpu]:
-    """What the driver's table says; lines that are none of it are passed over."""
+    """Parse the driver's table; lines that are not of it are passed over."""
     found = []
     for line in text.splitlines():
         match = re.fullmatch(r"(\d+), (GPU-[-0-9a-f]+), (.+), (\d+)\.(\d+), (\d+)", line.strip())

@@ -99,7 +99,7 @@ def link_package(place: InstancePaths) -> None:
     fresh.replace(link)
 
 
-def thread_environment(spec: CellSpec) -> int:
+def instance_threads(spec: CellSpec) -> int:
     """Threads of one instance: its share of the cores, which Kit alone would all take."""
     count = spec.resources.workers[1] if spec.resources.workers else len(spec.instances.gpus)
     return max(1, usable_cores() // max(1, count))
@@ -109,7 +109,7 @@ def build_argv(
     spec: CellSpec, handover: str, place: InstancePaths, *, row: int, descriptors: Sequence[int]
 ) -> list[str]:
     """The command of an instance, which is a worker of a cell."""
-    numbers = [row, place.gpu_number, thread_environment(spec), *descriptors]
+    numbers = [row, place.gpu_number, instance_threads(spec), *descriptors]
     own = [spec.to_text(), handover, json.dumps(numbers)]
     return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac.worker", *own, ROOT_WORD, str(place.root)]
 

@@ -69,7 +69,7 @@ class Dashboard:
         return view(status, now=time.time() if status.state == "running" else None)
 
 
-class Watcher:
+class StatusDashboard:
     """Shows the run of another process from its status file; use as a context manager.
 
     Args:
@@ -83,7 +83,7 @@ class Watcher:
         self._status: Status | None = None
         self._before = _stamp(folder)
         self._begin = time.monotonic()
-        self._told = -1
+        self._printed = -1
         self._pid = 0
         self._live = (
             Live(get_renderable=self._render, console=self._console, refresh_per_second=4)
@@ -103,21 +103,21 @@ class Watcher:
             with suppress(InputError):
                 self._status = read_status(self._folder) or self._status
         if not self._live:
-            self._tell()
+            self._print_events()
         return self._status.settled if self._status else -1
 
-    def _tell(self) -> None:
+    def _print_events(self) -> None:
         status = self._status
         if status is None:
-            if self._told < 0 and time.monotonic() - self._begin > _SILENCE:
-                self._told = 0
+            if self._printed < 0 and time.monotonic() - self._begin > _SILENCE:
+                self._printed = 0
                 self._line(LOADING)
             return
-        if status.pid != self._pid:  # another supervisor counts its events anew
-            self._pid, self._told = status.pid, 0
+        if status.pid != self._pid:  # another supervisor counts its events from 1 again
+            self._pid, self._printed = status.pid, 0
         for event in status.events:
-            if event.number > self._told:
-                self._told = event.number
+            if event.number > self._printed:
+                self._printed = event.number
                 if event.kind != "role":  # how a cell works inside; the dashboard and the status file have it
                     self._line(event.text)
 
@@ -130,7 +130,7 @@ class Watcher:
             return Text(f"{LOADING}  {seconds}; then the episodes", style="dim italic")
         return view(self._status, now=time.time() if self._status.state == "running" else None)
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> StatusDashboard:
         if self._live:
             self._live.start()
         return self

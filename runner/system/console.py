@@ -17,7 +17,7 @@ from nimbus.datagen.errors import visible
 
 @contextmanager
 def trim_lines(console: Console) -> Iterator[None]:
-    """What is printed inside is written at the end, each line without the spaces that pad it."""
+    """Write everything printed inside at the end, each line without the spaces that pad it."""
     with console.capture() as captured:
         yield
     console.file.write("\n".join(line.rstrip(" ") for line in captured.get().split("\n")))

@@ -1,4 +1,4 @@
-"""What a machine says of itself, where it says less than usual."""
+"""Facts of a machine that gives fewer of them than usual."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class PuppetCell(SimulatedWorkcell):
     def _advance(self) -> None:
         super()._advance()
         for arm in self.arms.values():
-            skill, _, phase = arm._labels.get(arm.name, ("", "", ""))
+            skill, _, phase = arm._labels.of(arm.name)
             self.trace.append((skill, phase, np.append(arm.tool_pose()[:3].ravel(), arm.opening)))
 
 

@@ -54,7 +54,7 @@ class Cell:
         self.dispatcher.take(handle, Idle(done=handle.orders, seconds=seconds, roles=tuple(roles)))
 
     def orders_for(self, handle: WorkerHandle) -> int:
-        """How many a free worker gets now."""
+        """Count the orders that a free worker gets now."""
         before = handle.orders
         self.dispatcher.give(handle)
         return handle.orders - before

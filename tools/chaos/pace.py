@@ -18,7 +18,7 @@ from tools.chaos.processes import read_json
 _EPISODE = 2.0
 """[s] CPU of an episode of the scenario ``physics``, as long as none is measured."""
 _BETWEEN = (0.1, 0.6)
-"""Of an episode's time: shares between which the time between two faults is drawn. Faults that come faster kill workers
+"""Shares of an episode's time between which the time between two faults is drawn. Faults that come faster end workers
 before they have done anything, and a run is rightly given up."""
 _PERIOD = 15.0
 """[s] Between two lines of progress."""

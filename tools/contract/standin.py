@@ -21,7 +21,7 @@ _OURS = ("nimbus.datagen.kit", "nimbus.datagen.plan.curobo.adapter")
 """Modules of Nimbus that import something of these packages when they are loaded."""
 
 _ANY_NUMBER = ("omni.ui:ComboBox",)
-"""Take any number of options, behind the selected one; the contract has no more than somebody was seen to give."""
+"""Take any number of options, behind the selected one; the contract has no more than calls were seen to give."""
 
 Behaviour = dict[str, Callable[..., Any]]
 """What functions and methods do, by ``module:function`` and ``module:Class.method``."""
@@ -54,7 +54,7 @@ class Thing:
                 return getter(self)
         members = [member for key in keys if (member := self._contract.member(key, name)) is not None]
         if members and any("returns" in member for member in members):
-            raise _nobody_plays(f"{type(self).__name__}.{name}")
+            raise _not_played(f"{type(self).__name__}.{name}")
         if members:
             return None
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}' in the contract")
@@ -164,12 +164,12 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 raise TypeError(f"{key}: {wrong}")
             play = self.behaviour.get(key)
             if play is None:
-                raise _nobody_plays(key)
+                raise _not_played(key)
             return play(*args, **kwargs)
 
         return call
 
 
-def _nobody_plays(what: str) -> NotImplementedError:
-    """What is in the contract and that no test plays: silence would let a test pass that has seen nothing."""
-    return NotImplementedError(f"nobody plays {what} here: it must not pass for done")
+def _not_played(what: str) -> NotImplementedError:
+    """Error for a name of the contract that has no behavior: silence would let a test pass that has seen nothing."""
+    return NotImplementedError(f"{what} has no behavior in the stand-in: a call of it must not pass for done")

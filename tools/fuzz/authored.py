@@ -1,4 +1,4 @@
-"""What people write, spoilt: tasks, robots with their models, and folders of skills."""
+"""Spoilt files of users: tasks, robots with their models, and folders of skills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an episode is poison: when its deaths are more than the background explains. Pure."""
+"""Detection of poison episodes: those with more deaths of workers than the background explains. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 _CHANCE = 1e-5
 """Of so many deaths in a row at an episode as healthy as the others: with 1e-4 a run of a thousand in which every tenth
-lease dies lost 0.3 healthy episodes."""
+lease ended in a death lost 0.3 healthy episodes."""
 _LEAST = 3
 _MOST = 16
 """Deaths in a row: then it is given up, whatever the background."""
@@ -18,11 +18,11 @@ _SAME = 3
 
 
 class Action(StrEnum):
-    """What to do with an episode whose worker died."""
+    """Next step for an episode whose worker ended at it."""
 
     RETRY = "retry"
     RETRY_ISOLATED = "retry isolated"
-    """Alone, in a worker that has done nothing before: what then dies is not the worker's past."""
+    """Alone, in a worker that has done nothing before: the past of a worker then explains nothing."""
     QUARANTINE = "quarantine"
 
 
@@ -45,7 +45,7 @@ class _Death:
 
 
 class PoisonDetector:
-    """Who died at what. A hang that was ended counts as a death; a full disk or a stop that was asked for does not.
+    """Counts the deaths of workers by episode: unasked ends and hangs, but not a full disk or a requested stop.
 
     Only the episode that the worker's heartbeat named is charged, not its other leases. Roles are counted apart:
     planning may be safe where rendering is not. Episodes without deaths cost no memory.
@@ -58,11 +58,11 @@ class PoisonDetector:
         self._streaks: dict[int, dict[str, list[_Death]]] = {}
         """Deaths in a row, by index and role."""
         self._totals: dict[int, Counter[str]] = {}
-        """All deaths of these indices: they are not background for themselves."""
+        """All deaths by index and role: they are not background for themselves."""
         self._last_role: dict[int, str] = {}
 
     def record_lease(self, index: int, role: str) -> None:
-        """A lease ended well: the plan is made, or the episode stored or rejected. Deaths before count no more."""
+        """Count a lease that ended well: a plan, or a stored or rejected episode. Deaths before it count no more."""
         self._ended[role] += 1
         if index in self._streaks:
             self._streaks[index].pop(role, None)
@@ -70,7 +70,7 @@ class PoisonDetector:
     def record_death(
         self, index: int, worker: int, phase: str, *, role: str, is_isolated: bool, same: str = ""
     ) -> None:
-        """A lease ended with the worker's death.
+        """Count a lease that ended with the worker's death.
 
         Args:
             index: The episode.
@@ -87,7 +87,7 @@ class PoisonDetector:
         self._last_role[index] = role
 
     def deaths(self, index: int) -> int:
-        """Workers that died at this episode so far."""
+        """Number of workers that ended at this episode so far."""
         return sum(self._totals.get(index, Counter()).values())
 
     def background(self, role: str, *, without: int | None = None) -> float:
@@ -96,7 +96,7 @@ class PoisonDetector:
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
     def verdict(self, index: int) -> PoisonDecision:
-        """What to do with an episode; to be asked after each of its deaths."""
+        """Decide on an episode; to be called after each of its deaths."""
         role = self._last_role.get(index, "")
         streak = self._streaks.get(index, {}).get(role, [])
         if not streak:
@@ -115,7 +115,7 @@ class PoisonDetector:
         return PoisonDecision(Action.RETRY_ISOLATED if soon else Action.RETRY)
 
     def forget(self, index: int) -> None:
-        """The episode is settled: its deaths stay in the background."""
+        """Forget a settled episode; its deaths stay in the background."""
         for records in (self._streaks, self._totals, self._last_role):
             records.pop(index, None)
 
@@ -138,7 +138,7 @@ class PoisonDetector:
 
 
 def _same_exception(last: list[_Death]) -> str:
-    """In which all of these workers ended, where there are enough of them."""
+    """Exception in which all of these workers ended; empty where they are too few or differ."""
     (same, *others) = {death.same for death in last}
     enough = len(last) == _SAME and len({death.worker for death in last}) >= _WORKERS
     return same if enough and not others else ""

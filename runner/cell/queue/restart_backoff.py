@@ -1,4 +1,4 @@
-"""When a dead worker's successor starts, and when there is no use in starting another. Pure."""
+"""Delay before the successor of a worker that ended, and the end of all restarts. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _JITTER = 0.25
 
 
 def delay(failures: int, *, worker: int = 0) -> float:
-    """How long to wait [s] before the restart after that many deaths in a row without a result.
+    """Delay [s] before the restart after that many unasked ends in a row without a result.
 
-    0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter, so that workers that died together do not
+    0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter, so that workers that ended together do not
     start together; the same for the same arguments.
     """
     if failures <= 1:
         return 0.0
-    # The exponent is bounded before it is used: after a night of deaths the number would not fit.
+    # The exponent is bounded before it is used: after a night of failures the number would not fit.
     longest = min(_LONGEST, _FIRST * 2.0 ** min(failures - 2, 16))
     digest = hashlib.sha256(f"{worker}:{failures}".encode()).digest()
     return longest * (1.0 - _JITTER * int.from_bytes(digest[:4], "little") / 0xFFFFFFFF)
@@ -34,26 +34,26 @@ class Backoff:
     def __init__(self, worker: int) -> None:
         self._worker = worker
         self.failures = 0
-        """Deaths in a row without a result between them."""
+        """Unasked ends in a row without a result between them."""
 
-    def died(self) -> float:
-        """A process ended unasked; how long to wait [s] before the next one starts."""
+    def record_end(self) -> float:
+        """Count a process that ended unasked, and give the delay [s] before the next one starts."""
         self.failures += 1
         return delay(self.failures, worker=self._worker)
 
     def result(self) -> None:
-        """A result came: the next death is a first one."""
+        """Note a result: the next unasked end is a first one."""
         self.failures = 0
 
 
 class Circuit:
-    """Opens when starting workers leads nowhere, cell-wide: then the run ends with the reason, not with the night.
+    """Opens when starting workers leads nowhere, cell-wide: then the run ends with the reason.
 
-    A worker that dies before it takes any work says that the cell cannot start. One that dies at its first work may
-    have met a bad episode, so more of these are asked for; deaths at an episode that is suspected already say nothing.
+    A worker that ends before it takes any work shows that the cell cannot start. One that ends at its first work may
+    have met a bad episode, so more of these are needed; ends at an episode that is suspected already are not counted.
 
     Args:
-        start_limit: Start-ups in a row, without a result of anybody between, that ended before any work.
+        start_limit: Start-ups in a row, without a result of any worker between, that ended before any work.
         work_limit: Workers in a row, likewise, that ended at work and gave no result in their life.
         same_limit: Of those, so many that ended in the very same way: a mistake that every episode meets.
         given_up_limit: Episodes in a row, likewise, given up for the very same exception.
@@ -76,12 +76,12 @@ class Circuit:
         return bool(self.reason)
 
     def ended(self, how: str, *, at_work: bool, explained: bool = False) -> None:
-        """A worker ended that gave no result in its life.
+        """Count a worker that ended and gave no result in its life.
 
         Args:
             how: For the reason: "killed by SIGSEGV in load".
             at_work: It had begun with an episode.
-            explained: That episode had killed a worker before.
+            explained: A worker had ended at that episode before.
         """
         if explained or self.is_open:
             return
@@ -92,7 +92,7 @@ class Circuit:
             self.reason = f"{self._failures[at_work]} workers in a row ended {when}, the last one {how}"
 
     def given_up(self, same: str, how: str, *, last: bool) -> None:
-        """An episode was given up because every try ended in the same exception.
+        """Count an episode that was given up because every try ended in the same exception.
 
         Args:
             same: Equal for equal exceptions.
@@ -107,6 +107,6 @@ class Circuit:
             self.reason = f"{how}: so ended every try of {count} episode{'s' if count > 1 else ''}, and none is stored"
 
     def result(self) -> None:
-        """Somebody gave a result: a plan, a rejected attempt, or a stored episode."""
+        """Note a result of any worker: a plan, a rejected attempt, or a stored episode."""
         self._same = self._given_up = "", 0
         self._failures = {False: 0, True: 0}

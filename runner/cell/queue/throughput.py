@@ -5,12 +5,12 @@ from __future__ import annotations
 from nimbus.runner.cell.queue.lease import Role
 
 _AT_ONCE_SECONDS, _AT_ONCE = 0.05, 16
-"""As long as orders that are given at once may take together [s], and as many as they may be: what dies with their
+"""As long as orders that are given at once may take together [s], and as many as they may be: what is lost with their
 worker is made again, and at the end of a run the others wait for it."""
 
 
 class Throughput:
-    """Means over a run; a worker's first order in a role tells what building its half of the chain costs."""
+    """Means over a run; a worker's first order in a role gives the cost of building its half of the chain."""
 
     def __init__(self) -> None:
         self._first: dict[Role, list[float]] = {role: [] for role in Role}

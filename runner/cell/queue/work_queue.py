@@ -131,7 +131,7 @@ class WorkQueue:
         return place
 
     def settled(self, index: int, variant: int, kind: Settled) -> Place | None:
-        """A variant is stored or rejected, whoever did it; a second time says nothing.
+        """Settle a variant that is stored or rejected, by any worker; a second time changes nothing.
 
         Returns:
             The place to be freed, when this was the index's last variant and its plan lies somewhere.

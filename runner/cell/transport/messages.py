@@ -1,4 +1,4 @@
-"""What launcher, supervisor, fork server and workers say to each other: small plain values, never pictures or plans."""
+"""Messages between launcher, supervisor, fork server and workers: small plain values, never pictures or plans."""
 
 from __future__ import annotations
 

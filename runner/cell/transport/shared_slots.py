@@ -26,7 +26,7 @@ class SharedSlots:
     """Equal slots in sealed shared memory; a slot is a header and the payload behind it.
 
     Every process maps the same memory. Who may touch a slot is told by messages and kept by a :class:`SlotTable`; the
-    generation makes a writer that was given up harmless, the header, written last, one that died half-way. What is in
+    generation makes a writer that was given up harmless, the header, written last, one that ended half-way. What is in
     the payload carries its own checksum.
     """
 
@@ -89,7 +89,7 @@ class SharedSlots:
         if length > len(room):
             raise SlotError(f"slot {slot} holds {len(room)} bytes, not {length}")
         begin = self._begin(slot)
-        # A writer that dies from here on leaves no valid header behind.
+        # A writer that ends from here on leaves no valid header behind.
         self._memory[begin : begin + HEADER_BYTES] = bytes(HEADER_BYTES)
         end = 0
         for part in parts:
@@ -133,7 +133,7 @@ class SlotState(StrEnum):
 
 @dataclass(frozen=True)
 class Reclaimed:
-    """Slots that a dead worker had."""
+    """Slots of a worker that ended."""
 
     freed: tuple[int, ...]
     """Their plans were not finished."""
@@ -177,7 +177,7 @@ class SlotTable:
         self._set(slot, SlotState.FREE, None)
 
     def reclaim(self, owner: int) -> Reclaimed:
-        """Take back all that a dead worker had."""
+        """Take back all slots of a worker that ended."""
         had = [slot for slot, name in enumerate(self._owners) if name == owner]
         freed = tuple(slot for slot in had if self._states[slot] is SlotState.GRANTED)
         ready = tuple(slot for slot in had if self._states[slot] is SlotState.TAKEN)

@@ -1,4 +1,4 @@
-"""What a worker or the fork server says of the error for which it leaves."""
+"""Message of a worker or the fork server about the error for which it ends."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def exit_code_of(trouble: WorkerError) -> Ended:
 
 
 def _same(error: Exception) -> str:
-    """The same for the same kind of error at the same place, whatever it says; empty where the machine may be to blame.
+    """Digest of the kind and place of an error, whatever its text; empty where the machine may be to blame.
 
-    A thing that comes in every try is no accident: this tells it from one that comes now and then.
+    An error that comes in every try is no accident: this separates it from one that comes now and then.
     """
     if isinstance(error, MemoryError):
         return ""

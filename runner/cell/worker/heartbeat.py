@@ -71,7 +71,7 @@ class HeartbeatPage:
         self._row(row)[:] = memoryview(struct.pack("8q", now, _NUMBERS[phase], 0, now, 0, 0, 0, 0)).cast("q")
 
     def snapshot(self, row: int) -> HeartbeatReading:
-        """What a row says now; waits for its writer a moment at most."""
+        """Read a row as it is now; waits for its writer a moment at most."""
         words = self._row(row)
         record = words.tolist()
         for _ in range(_RETRIES):

@@ -1,4 +1,4 @@
-"""A worker: asks, plans or renders what it is told, and stamps its progress."""
+"""Main loop of a worker: takes orders, plans or renders, and stamps its progress."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ from nimbus.runner.cell.worker.heartbeat import Heartbeat, HeartbeatPage
 from nimbus.runner.cell.worker.job import Job, load_job
 from nimbus.runner.cell.worker.pipeline_split import cut, run_one
 from nimbus.runner.cell.worker.result_batch import RemoteSink, ResultBatch
-from nimbus.runner.monitor.span_sampler import sample_spans
+from nimbus.runner.monitor.span_merger import merge_spans
 from nimbus.runner.system.processes import ignore_stop_signals
 from nimbus.runner.system.threads import load_kernels
 
 _TIMES_PERIOD = 0.1
-"""[s] Between two times that it tells where the time went: the shortest orders take a hundredth of that."""
+"""[s] Between two reports of its spans: the shortest orders take a hundredth of that."""
 _FLUSH_POLL = 0.02
 """[s] between two looks at what is being written in the background, while there is nothing else to do."""
 
 
 class Worker:
-    """Carries out orders until it is told to stop.
+    """Carries out orders until one is to stop.
 
     Args:
         job: What components are made from.
         folder: The dataset's folder.
         channel: Orders come from here.
-        batch: What is said goes there.
+        batch: Takes the messages to send.
         shared_slots: Memory that holds plans.
         stamp: Its row of the heartbeat page.
     """
@@ -87,7 +87,7 @@ class Worker:
         self._times_due = 0.0
 
     def run(self) -> None:
-        """Work until told to stop, or until the supervisor is gone."""
+        """Work until an order to stop, or until the supervisor has ended."""
         progress.subscribe(self._progress, patience=self._stamp.extend)
         seconds = 0.0
         while not isinstance(message := self._next_orders(seconds), Stop):
@@ -155,18 +155,18 @@ class Worker:
 
     def _record(self, item: Planned, order: Order) -> None:
         kept, shown = self._keep(item, order)
-        times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first tells what all of them took
+        times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first has the time of all of them
         rows = tuple(
             attempt_of(
                 layout,
                 item.trajectory,
                 attempt=item.attempt,
                 final=item.final,
-                times=told,
+                times=spent,
                 started=time.time() - sum(item.times.values()),
                 failure=kept if layout is item.layouts[0] else None,
             )
-            for layout, told in zip(item.layouts, times, strict=True)
+            for layout, spent in zip(item.layouts, times, strict=True)
         )
         self._batch.result(Recorded(index=order.index, lease=order.lease, attempts=rows))
 
@@ -229,7 +229,7 @@ class Worker:
         """Where the time went since this was asked last."""
         self._times_due = time.monotonic() + _TIMES_PERIOD
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
-        return {"spans": sample_spans(self._stamp.take_spans()), "gaps": gaps}
+        return {"spans": merge_spans(self._stamp.take_spans()), "gaps": gaps}
 
 
 def _exhaust(results: Iterator[Any]) -> None:

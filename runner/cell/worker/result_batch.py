@@ -1,4 +1,4 @@
-"""What a worker says: at once, or, while it carries out several short orders, all that they led to together."""
+"""Messages of a worker: sent at once, or, while it carries out several short orders, all results together."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class RemoteSink:
         self._lease = 0
 
     def begin(self, lease: int) -> None:
-        """What is begun from now on belongs to that lease."""
+        """Count everything that is begun from now on to a lease."""
         self._lease = lease
 
     def lease_of(self, index: int, variant: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""What the end of a worker leaves: charged episodes, and faults in the ledger."""
+"""Traces of a worker that ended: charged episodes, and faults in the ledger."""
 
 from __future__ import annotations
 

@@ -105,12 +105,14 @@ def test_a_folder_that_went_away_is_no_fault_of_its_own(tmp_path: Path, caplog: 
 
 def test_incidents_hold_no_path_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dataset is passed on with them; folders name users."""
-    monkeypatch.setenv("HOME", "/home/jane")
-    lines = [f'File "{incidents.PACKAGE_FOLDER}/nimbus/a.py"', f"{tmp_path}/stage/1.tmp", "/home/jane/my/skill.py: no"]
-    path = write(tmp_path, stack="\n".join(lines), detail=lines[1], log_tail=f"{sys.prefix}/lib", task_text=lines[2])
+    home, data = tmp_path / "home", tmp_path / "data"
+    data.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    lines = [f'File "{incidents.PACKAGE_FOLDER}/nimbus/a.py"', f"{data}/stage/1.tmp", f"{home}/my/skill.py: no"]
+    path = write(data, stack="\n".join(lines), detail=lines[1], log_tail=f"{sys.prefix}/lib", task_text=lines[2])
     assert path is not None
     texts = "\n".join(file.read_text() for file in path.iterdir())
-    for place in (str(incidents.PACKAGE_FOLDER), str(tmp_path), "/home/jane", sys.prefix):
+    for place in (str(incidents.PACKAGE_FOLDER), str(tmp_path), sys.prefix):
         assert place not in texts
     assert "./stage/1.tmp" in texts and "<nimbus>/nimbus/a.py" in texts and "~/my/skill.py: no" in texts
 

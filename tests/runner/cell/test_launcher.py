@@ -20,10 +20,10 @@ def test_a_supervisor_that_asks_for_patience_is_not_taken_for_hung() -> None:
     supervisor.channel, theirs = pair()
     theirs.send(to_bytes(Alive()))
     supervisor.listen()
-    assert abs(supervisor.heard - time.monotonic()) < 5
+    assert abs(supervisor.last_beat - time.monotonic()) < 5
     theirs.send(to_bytes(Alive(patience=900.0)))
     supervisor.listen()
-    assert supervisor.heard > time.monotonic() + 890
+    assert supervisor.last_beat > time.monotonic() + 890
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_silent_supervisor_is_hung_unless_its_disk_is(
     monkeypatch: pytest.MonkeyPatch, state: str, silence: float, is_hung: bool
 ) -> None:
     supervisor = object.__new__(_Supervisor)
-    supervisor.heard, supervisor.process = 0.0, SimpleNamespace(pid=1)  # type: ignore[assignment]
+    supervisor.last_beat, supervisor.process = 0.0, SimpleNamespace(pid=1)  # type: ignore[assignment]
     monkeypatch.setattr(processes, "_stat", lambda pid: [state, "0"])
     assert supervisor.is_hung(silence) is is_hung
 
@@ -41,7 +41,7 @@ def test_a_silent_supervisor_is_hung_unless_its_disk_is(
 def test_the_last_hung_supervisor_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in {"_SILENCE": 0.1, "_STARTING": 0.1, "_DEATHS": 2}.items():
+    for name, value in {"_SILENCE": 0.1, "_STARTING": 0.1, "_MOST_ENDS": 2}.items():
         monkeypatch.setattr(launcher, name, value)
     ended = run_cell(CellSpec(folder=str(tmp_path)), watch=lambda: 0)
     assert (ended.state, ended.line) == ("failed", "the supervisor died 2 times in a row (killed by SIGKILL)")

@@ -154,6 +154,6 @@ def test_who_has_nothing_to_do_is_heard_again_later_and_the_last_words_of_the_de
         for key, _ in pool._selector.select(0):
             key.data()
         assert heard == list(range(known)), "the selector tells of the rest again"
-    pool._hear(handle, is_gone=True)
+    pool._receive(handle, has_ended=True)
     assert heard == [0, 1, 2, 3]
     pool.forget(handle)

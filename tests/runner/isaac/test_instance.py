@@ -14,7 +14,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.isaac.find import Gpu, find_instances, parse_gpus
-from nimbus.runner.isaac.instance import environment, instance_paths, link_package, thread_environment
+from nimbus.runner.isaac.instance import environment, instance_paths, instance_threads, link_package
 from tests.support import ROOT
 from tests.support.cells import Run, make_spec, sound
 from tests.support.isaac_installation import RTX, install
@@ -188,7 +188,7 @@ def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("nimbus.runner.isaac.instance.usable_cores", lambda: 12)
     spec = rtx_spec(tmp_path)
     split = [replace(spec.resources, workers=workers) for workers in (None, (4, 3), (1, 20))]
-    assert [thread_environment(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
+    assert [instance_threads(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from rich.console import Console
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
-from nimbus.runner.monitor.dashboard import Dashboard, Watcher
+from nimbus.runner.monitor.dashboard import Dashboard, StatusDashboard
 from nimbus.runner.monitor.dashboard_view import duration, view
 from nimbus.runner.monitor.progress import Progress, line
 from nimbus.runner.monitor.status import Event, RingStatus, Status, WorkerStatus, read_status
@@ -295,7 +295,7 @@ def test_a_folder_that_is_gone_or_full_does_not_stop_a_run(tmp_path: Path) -> No
 
 def test_a_plain_run_says_that_it_loads_and_then_each_event_once(tmp_path: Path) -> None:
     output = io.StringIO()
-    with Watcher(tmp_path, console=TerminalOutput(file=output, width=40)) as watcher:
+    with StatusDashboard(tmp_path, console=TerminalOutput(file=output, width=40)) as watcher:
         assert watcher.look() == -1 and output.getvalue() == ""
         time.sleep(3.1)
         assert watcher.look() == watcher.look() == -1
@@ -326,7 +326,7 @@ def test_startup_is_named_phases_with_times(tmp_path: Path, monkeypatch: pytest.
 
 def test_plain_output_leaves_role_switches_out(tmp_path: Path) -> None:
     output = io.StringIO()
-    with Watcher(tmp_path, console=TerminalOutput(file=output)):
+    with StatusDashboard(tmp_path, console=TerminalOutput(file=output)):
         kept = progress(tmp_path)
         kept.tell("worker 2: renderer becomes planner", kind="role")
         kept.tell("worker 1: hang", kind="fault")

@@ -8,7 +8,7 @@ FACES = np.array([(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)], dtype=np.int32)
 
 
 def outwardness(places, faces):
-    """How far along its outward normal each face of a tetrahedron lies from the middle."""
+    """Distance of each face of a tetrahedron from the middle, along its outward normal."""
     return np.sum(outward_normals(places, faces) * (places[faces].mean(axis=1) - PLACES.mean(axis=0)), axis=1)
 
 

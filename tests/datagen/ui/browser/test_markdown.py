@@ -23,7 +23,7 @@ def test_marks_are_escaped(letter: str):
 
 @given(st.text())
 def test_every_mark_has_its_backslash(text: str):
-    """What is left without pairs of a backslash and a letter holds no mark."""
+    """A text without its pairs of a backslash and a letter holds no mark."""
     assert not re.search(r"[{}<>\[\]`*_\\]", re.sub(r"\\.", "", escape(text)))
 
 

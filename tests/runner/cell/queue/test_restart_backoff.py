@@ -18,16 +18,16 @@ def test_delays_never_shrink_by_more_than_the_jitter(worker: int, failures: int)
     assert delay(failures, worker=worker) == delay(failures, worker=worker)
 
 
-def test_workers_that_died_together_do_not_start_together():
+def test_workers_that_ended_together_do_not_start_together():
     assert len({round(delay(5, worker=worker), 3) for worker in range(16)}) == 16
 
 
 def test_a_result_makes_the_next_death_a_first_one():
     backoff = Backoff(3)
-    assert backoff.died() == 0.0
-    assert backoff.died() > 0.0
+    assert backoff.record_end() == 0.0
+    assert backoff.record_end() > 0.0
     backoff.result()
-    assert backoff.died() == 0.0
+    assert backoff.record_end() == 0.0
 
 
 def test_five_start_ups_in_a_row_without_a_result_open_the_circuit():
@@ -47,7 +47,7 @@ def test_five_start_ups_in_a_row_without_a_result_open_the_circuit():
     assert circuit.is_open
 
 
-def test_deaths_at_work_need_more_and_deaths_at_suspects_say_nothing():
+def test_ends_at_work_need_more_and_suspects_count_nothing():
     circuit = Circuit()
     for number in range(19):
         circuit.ended(f"exit code {number} in plan", at_work=True)
@@ -57,7 +57,7 @@ def test_deaths_at_work_need_more_and_deaths_at_suspects_say_nothing():
     assert circuit.is_open
 
 
-def test_deaths_that_are_all_the_same_need_fewer():
+def test_ends_that_are_all_the_same_need_fewer():
     circuit = Circuit()
     for how in ("KeyError: 'a' in plan", "KeyError: 'b' in plan"):
         for _ in range(5):

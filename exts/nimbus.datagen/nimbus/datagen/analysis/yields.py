@@ -22,7 +22,7 @@ Values = dict[str, list[str | float]]
 CELL = 0.1
 """[m] Side of a cell of a region."""
 _OWN = {"kind", "variant", "rest_pose", "x", "y"}
-"""What is drawn for an object and has a factor of its own."""
+"""Draws for an object that have a factor of their own."""
 LEVEL = 0.05
 """Share of false ones among flags that is accepted. Counts are whole numbers, so that the test is cautious: of 600
 simulated runs with nothing wrong, 6 had a flag."""
@@ -33,7 +33,7 @@ Part = Literal["physical", "visual", "doing"]
 
 
 def physical_factors(attempt: Attempt) -> Values:
-    """What was drawn before anything moved, and can decide the outcome; the general before the particular."""
+    """List the draws before anything moved, which can decide the outcome; the general before the particular."""
     values: Values = {}
     for item in attempt.objects:
         _add(values, "class", item.get("class", ""))
@@ -48,7 +48,7 @@ def physical_factors(attempt: Attempt) -> Values:
 
 
 def visual_factors(attempt: Attempt) -> Values:
-    """What was drawn of the looks: it is shown, and decides no outcome."""
+    """List the draws of the looks, which are shown and decide no outcome."""
     values: Values = {}
     _add_drawn(values, attempt, "visual")
     return values

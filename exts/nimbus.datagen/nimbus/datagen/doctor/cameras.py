@@ -32,7 +32,7 @@ _ABOVE = 0.03
 _SKIN = 0.02
 """[m]"""
 _POSES = 16
-"""Of each camera, as the first episodes of a run have them."""
+"""Poses of each camera that are looked at: those of the first episodes of a run."""
 _TURNS = (45.0, 30.0, 20.0, 10.0, 5.0, 2.0)
 """[deg] Ranges that are tried in turn."""
 _SHIFTS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
@@ -175,7 +175,7 @@ def check_randomized_cameras(case: Case) -> Iterator[Diagnostic]:
 
 
 def _count_blind(case: Case, settings: CameraRandomization, camera: Camera, points: FloatArray) -> int:
-    """How many drawn poses see nothing."""
+    """Count the drawn poses that see nothing."""
     drawn = (_drawn(settings, camera, index, seed=case.seed) for index in range(_POSES))
     return sum(not sees_any(case, pose, points) for pose in drawn)
 

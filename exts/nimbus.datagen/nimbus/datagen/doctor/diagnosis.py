@@ -18,7 +18,7 @@ def finding_from_error(check: str, error: InputError) -> Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What became of an examination."""
+    """Result of an examination."""
 
     task: str
     findings: tuple[Diagnostic, ...]

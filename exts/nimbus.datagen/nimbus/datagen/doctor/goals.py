@@ -39,7 +39,7 @@ _OPPOSITE = (("held", "gripper_clear"), ("open_by", "closed"), ("moved_by", "not
 _KEPT = frozenset({"at_rest", "fixtures_unmoved", "gripper_clear", "not_moved", "nothing_on_floor", "upright"})
 """Conditions that ask for nothing new: a task of them alone is about its motion, such as shaking a can."""
 _LAYOUTS = 4
-"""Where it holds in all of them, that is no accident."""
+"""Layouts that are drawn: a condition that holds at the start of all of them does so by no accident."""
 
 
 def check_goals(case: Case) -> Iterator[Diagnostic]:

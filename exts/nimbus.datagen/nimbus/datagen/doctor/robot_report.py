@@ -34,7 +34,7 @@ class ArmReport:
     """Name, lower, upper, velocity, acceleration, effort, home of each [rad, s, N m]."""
     tool_link: str
     tool_home: tuple[float, float, float]
-    """Where the tool is at home, in the frame of the base [m]."""
+    """Position of the tool at home, in the frame of the base [m]."""
     gripper_joints: tuple[str, ...]
     opening: float
     """[m]"""

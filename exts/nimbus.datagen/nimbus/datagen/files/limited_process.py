@@ -57,8 +57,8 @@ def run_limited(
     if "refused" in reply:
         what, there, instead = reply["refused"]
         raise InputError(what, where=there, instead=instead)
-    if "died" in reply:
-        raise InputError(f"cannot be read: {reply['died']}", where=where, instead=_SIMPLER)
+    if "failed" in reply:
+        raise InputError(f"cannot be read: {reply['failed']}", where=where, instead=_SIMPLER)
     if "traceback" in reply:
         raise LimitedProcessError(reply["traceback"])
     return reply["result"]
@@ -136,8 +136,8 @@ def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     with suppress(ValueError):
         return json.loads(content)
     if is_late or status == -signal.SIGXCPU:
-        return {"died": f"it takes more than {request['seconds']} s"}
-    return {"died": f"its reader crashed ({signal.Signals(-status).name if status < 0 else f'exit code {status}'})"}
+        return {"failed": f"it takes more than {request['seconds']} s"}
+    return {"failed": f"its reader crashed ({signal.Signals(-status).name if status < 0 else f'exit code {status}'})"}
 
 
 def _answer(reader: int, end: float) -> tuple[bytes, bool]:
@@ -183,8 +183,8 @@ def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     except InputError as error:
         return {"refused": [error.what, error.where, error.instead]}
     except MemoryError:
-        return {"died": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
-    except Exception:
+        return {"failed": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
+    except Exception:  # a bug may be of any kind; run_limited raises it in the caller, with this traceback
         return {"traceback": traceback.format_exc()}
 
 

@@ -51,7 +51,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
     origin = bounds.mean(axis=0)
     pieces = tuple((points - origin, triangles) for points, triangles in shape.pieces)
     shell = kind.fill == "shell"
-    center, inertia = mass_properties(vertices - origin, faces, mass=mass, shell=shell, density=shape.weights)
+    center, inertia = mass_properties(vertices - origin, faces, mass=mass, in_surface=shell, density=shape.weights)
     color, value = next(iter(kind.colors.items()), ("", "#808080"))
     return ObjectModel(
         library=library,

@@ -8,21 +8,21 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 
 
 def mass_properties(
-    vertices: FloatArray, faces: IndexArray, *, mass: float, shell: bool, density: FloatArray | None = None
+    vertices: FloatArray, faces: IndexArray, *, mass: float, in_surface: bool, density: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Centre of mass (3,) and inertia (3, 3) about it.
 
     Args:
         vertices: (n, 3) [m].
-        faces: (m, 3); closed unless ``shell``.
+        faces: (m, 3); closed unless ``in_surface``.
         mass: [kg]
-        shell: The mass lies in the surface, as in a bottle or a can.
+        in_surface: The mass lies in the surface, as in a bottle or a can, and not in the volume.
         density: (m,) of what each face bounds, relative; even when left out.
     """
     corners = vertices[faces]
     total = corners.sum(axis=1)
     outer = np.einsum("fci,fcj->fij", corners, corners) + np.einsum("fi,fj->fij", total, total)
-    if shell:
+    if in_surface:
         cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         weight = np.linalg.norm(cross, axis=1)
         first, second = total / 3, outer / 12

@@ -33,7 +33,7 @@ class ModelLines:
         return InputError(what, where=f"{self.path}:{line}" if line else str(self.path), instead=instead)
 
     def _line(self, tags: set[str], name: str) -> int:
-        """Where the first such element begins; 0 when it is nowhere, such as in an included file."""
+        """Line at which the first such element begins; 0 when there is none, such as in an included file."""
         lines: list[int] = []
         parser = expat.ParserCreate()
 

@@ -28,7 +28,7 @@ _REQUIRED = tuple(field for field in FIELDS if not field.path.endswith("*") and 
 
 
 def check_consistency(states: list[EpisodeState], attempts: list[Attempt]) -> Iterator[str]:
-    """What does not fit together, one line each."""
+    """Check that states and attempts fit together; one line for each that does not."""
     winners: dict[tuple[int, int], list[Attempt]] = {}
     for attempt in attempts:
         if attempt.path:

@@ -27,7 +27,7 @@ _TYPES = (
     "write ObjectReference, Metres, Radians, float, int, bool, Literal[…] or the like, or ClassVar for no parameter"
 )
 PACKAGES = ("nimbus.datagen.tasks.control_flow", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
-"""Where the composites, skills, conditions and randomizers of Nimbus are; every module in them is imported."""
+"""Packages of the composites, skills, conditions and randomizers of Nimbus; each of their modules is imported."""
 
 
 COMPONENTS = (
@@ -42,7 +42,7 @@ COMPONENTS = (
     "nimbus.datagen.simulate.isaacsim",
     "nimbus.datagen.store.writer",
 )
-"""Where the components of pipelines are; importing them loads simulator and renderer."""
+"""Modules of the components of pipelines; importing them loads simulator and renderer."""
 
 
 def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
@@ -122,7 +122,7 @@ def import_error(error: BaseException, path: Path) -> InputError:
 
 
 def _place(component: Any, path: Path) -> str:
-    """Where it is defined, as far as Python knows."""
+    """File and line of its definition, as far as Python knows."""
     try:
         return f"{inspect.getsourcefile(component) or path}:{inspect.getsourcelines(component)[1]}"
     except (TypeError, OSError):

@@ -23,9 +23,9 @@ class Scope:
     """Names at one place of the steps."""
 
     names: Mapping[str, Any]
-    """What they stand for, from ``references.environment`` and the loops around."""
+    """Meaning of each name, from ``references.environment`` and the loops around."""
     choices: Mapping[str, int] = field(default_factory=dict)
-    """What was drawn for the episode, by address."""
+    """Draws of the episode by address."""
     inside: tuple[str, ...] = ()
     """Names of what the loops around are at, outermost first."""
     tried: Any = ()
@@ -43,7 +43,7 @@ class Scope:
         return found.members if isinstance(found, GroupRef) else (found,)
 
     def address(self, keys: Keys | str) -> str:
-        """Of a draw: its place in the file or its words, and what the loops around are at."""
+        """Address of a draw: its place in the file or its words, and the round of each loop around."""
         return " ".join((keys if isinstance(keys, str) else dotted(keys), *self.inside))
 
 

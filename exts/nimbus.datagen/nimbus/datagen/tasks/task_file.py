@@ -42,12 +42,12 @@ class WordingField:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a name alone: widths and conversions are for numbers, not for sentences."""
+        """True for a name alone: widths and conversions are for numbers, not for sentences."""
         return self.text == f"{{{self.name}}}"
 
 
 def wording_fields(wording: str) -> list[WordingField]:
-    """What stands in braces.
+    """Parse the fields in braces of a wording.
 
     Raises:
         ValueError: A brace has no partner.
@@ -62,7 +62,7 @@ def wording_fields(wording: str) -> list[WordingField]:
 
 @lru_cache
 def presets(room: str) -> dict[str, Any]:
-    """What ``scenes/<room>.yaml`` names, as plain data."""
+    """Presets of ``scenes/<room>.yaml`` by name, as plain data."""
     return read(scene_folder("tasks").parent / f"{room}.yaml").data
 
 
@@ -104,7 +104,7 @@ def _named(names: str) -> tuple[str, ...]:
 
 
 def expand_randomization(value: Any) -> Any:
-    """How much varies, by name: ``medium`` becomes the settings of each randomizer."""
+    """Expand the name of an amount: ``medium`` becomes the settings of each randomizer."""
     if isinstance(value, str):
         return _preset("randomizations", value)
     names = ", ".join(presets("randomizations"))

@@ -62,6 +62,20 @@ class PreviewMotion:
         """T."""
         return len(self.positions)
 
+    def at(self, moment: float) -> PreviewMotion:
+        """The one step of the motion at a broken number of steps, between the two steps around it."""
+        low = int(moment)
+        share, high = moment - low, min(low + 1, self.step_count - 1)
+        one, other = self.wxyz[low], self.wxyz[high]
+        other = np.where((one * other).sum(axis=1, keepdims=True) < 0, -other, other)
+        wxyz = (1 - share) * one + share * other
+        return PreviewMotion(
+            rate=self.rate,
+            names=self.names,
+            positions=((1 - share) * self.positions[low] + share * self.positions[high])[None],
+            wxyz=(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))[None],
+        )
+
     def phase(self, step: int) -> str:
         """What the robot does in a step, for people."""
         found = [one for one in self.segments if one.start <= step < one.stop]

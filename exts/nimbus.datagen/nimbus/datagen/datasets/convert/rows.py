@@ -100,7 +100,7 @@ class RowTotals:
             self._totals.setdefault(name, VectorTotal(self._row_count)).add(rows)
 
     def stats(self) -> dict[str, dict[str, Any]]:
-        """Of all rows."""
+        """Statistics of all rows by column."""
         return {name: total.stats() for name, total in self._totals.items()}
 
 

@@ -59,7 +59,7 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
 
 
 def video_info(size: tuple[int, int], fps: int) -> dict[str, Any]:
-    """What LeRobot's ``info.json`` says of a video."""
+    """Entry of a video in LeRobot's ``info.json``."""
     return {
         "video.height": size[1],
         "video.width": size[0],

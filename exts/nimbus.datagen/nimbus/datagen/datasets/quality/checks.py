@@ -23,7 +23,7 @@ _STRIPS = 6
 
 
 def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
-    """What is wrong with the rows of one episode."""
+    """Check the rows of one episode."""
     columns = clip.columns
     count = len(columns["timestamp"]) if "timestamp" in columns else clip.length
     if count != clip.length:

@@ -31,7 +31,7 @@ _BLOCK = 32
 
 
 def check_certificates(folder: Path) -> Iterator[Diagnostic]:
-    """What is wrong with the certificates of a dataset or an export; nothing where it has none."""
+    """Check the certificates of a dataset or an export; one without any has no findings."""
     try:
         if not read_certificates(folder):
             return

@@ -18,7 +18,7 @@ IMAGES = "observation.images."
 
 
 class Closable(Protocol):
-    """What holds a file."""
+    """Reader that holds a file open."""
 
     def close(self) -> None:
         """Let go of it."""

@@ -191,7 +191,7 @@ class ShardFrames:
 
 
 def check_shards(manifest: ShardManifest) -> Iterator[str]:
-    """What is not as it was written, one line each."""
+    """Check that shards are as they were written; one line for each difference."""
     shards = {SHARD.format(number=int(number)) for number in manifest.column("shard")}
     for path in sorted((manifest.folder / "shards").glob("*")):
         name = path.relative_to(manifest.folder).as_posix()

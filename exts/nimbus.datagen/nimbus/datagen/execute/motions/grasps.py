@@ -88,7 +88,7 @@ def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: i
 
 
 def _has_room(cell: Workcell, grasp: Grasp) -> bool:
-    """Whether the arm gets there with its links clear of everything; the gripper is looked at when it is planned."""
+    """Check that the arm gets there with its links clear of everything; the gripper is checked with the plan."""
     scene = cell.scene
     q = scene.arm.solve(grasp.world_T_tool, cell.arm_command)
     if q is None:
@@ -176,7 +176,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, 
 
 
 def _depths(vertices: FloatArray, world: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
+    """Reach of a shape from the middle of the pads towards the palm, for each hand [m]."""
     points = vertices @ world[:3, :3].T + world[:3, 3]
     x = points @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
     z = points @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])

@@ -18,9 +18,20 @@ _BETWEEN_ARMS = 0.02
 """[m] Two arms that move at the same time keep this distance, looked at so many times a period:"""
 _LOOKS = 4
 
+_PATIENCE = 300
+"""Record periods that an arm waits at most for another one that is in its way."""
+
+
+def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
+    """Hold an arm still while the plans that other arms are following come near the plan (T, J) that it begins."""
+    for _ in range(_PATIENCE):
+        if not any(paths_conflict(cell, positions, arm) for arm in cell.arms.values() if len(arm.upcoming)):
+            return
+        cell.command()
+
 
 def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: SimulatedWorkcell) -> bool:
-    """Whether a plan that one arm begins now comes near the rest of the plan that another one follows."""
+    """Check for a plan that comes near another arm: begun now, against the rest of what the other one follows."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
     at = one.simulation.qpos_index[other.arm_joints]

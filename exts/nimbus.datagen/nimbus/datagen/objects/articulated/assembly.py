@@ -40,7 +40,7 @@ class Link:
         surface = self.solids.surface
         vertices, faces, normals, uvs = smooth_normals(surface.vertices - here, surface.faces, surface.uvs, CREASE)
         pieces = tuple((points - here, triangles) for points, triangles in self.solids.pieces)
-        center, inertia = mass_properties(*piece_triangles(pieces), mass=mass, shell=False)
+        center, inertia = mass_properties(*piece_triangles(pieces), mass=mass, in_surface=False)
         return MovingPart(
             name=self.name,
             vertices=vertices,

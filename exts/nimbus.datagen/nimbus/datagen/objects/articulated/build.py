@@ -44,7 +44,7 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
     pieces = tuple((points - origin, triangles) for points, triangles in assembly.base.pieces)
     volumes = np.array([assembly.base.volume, *(link.density * link.solids.volume for link in assembly.links)])
     masses = mass * volumes / volumes.sum()
-    center, inertia = mass_properties(*piece_triangles(pieces), mass=float(masses[0]), shell=False)
+    center, inertia = mass_properties(*piece_triangles(pieces), mass=float(masses[0]), in_surface=False)
     height = float(bounds[1, 2] - bounds[0, 2])
     upright = RestPose(name="upright", wxyz=_STANDS, height=height / 2, tilt_margin=0.5)
     return ObjectModel(

@@ -66,7 +66,7 @@ class AssetLibrary(ObjectLibrary):
         origin = bounds.mean(axis=0)
         pieces = tuple((points - origin, triangles) for points, triangles in shape.pieces)
         mass = self._mass(kind)
-        center, inertia = mass_properties(shape.solid_vertices - origin, shape.solid_faces, mass=mass, shell=False)
+        center, inertia = mass_properties(shape.solid_vertices - origin, shape.solid_faces, mass=mass, in_surface=False)
         height = float(bounds[1, 2] - bounds[0, 2]) / 2
         ends = {"top": np.array([0, 0, height]), "middle": np.zeros(3), "base": np.array([0, 0, -height])}
         return ObjectModel(

@@ -77,7 +77,7 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
 def _light_bounds(
     boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
 ):
-    """Where each box lies across the light, with the margin of its mesh [m]."""
+    """Extent of each box across the light, with the margin of its mesh [m]."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     found = wp.vec4(_NOTHING)

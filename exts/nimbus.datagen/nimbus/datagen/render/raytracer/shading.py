@@ -97,9 +97,9 @@ def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.
 def _from_map(
     scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, mesh: int, point: wp.vec3, normal: wp.vec3
 ) -> int:
-    """Whether a mesh shades a point, by the four pixels around it: 0 if all say no, 1 if all say yes, else -1.
+    """Shade of a mesh at a point, by the four pixels around it: 0 if no pixel shades it, 1 if all do, else -1.
 
-    A pixel says no when nothing in it rises above the plane of the face that the point lies in.
+    A pixel does not shade when nothing in it rises above the plane of the face that the point lies in.
     """
     facing = wp.dot(normal, light.towards)
     if facing < 0.1:

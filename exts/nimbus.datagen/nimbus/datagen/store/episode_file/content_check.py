@@ -18,7 +18,7 @@ from nimbus.datagen.store.episode_file.videos import file_hash
 from nimbus.datagen.store.ledger.attempt import Video, has_size
 
 LEVELS = {"D0": "layouts and plans", "D1": "layouts, plans and pixels"}
-"""What two datasets are compared in, by level of determinism."""
+"""Content in which two datasets are compared, by level of determinism."""
 _ROWS_BYTES = 8 << 20
 
 

@@ -13,9 +13,9 @@ from nimbus.datagen.textures.color import linear
 _MOST_SIDES = 24
 """Directions that the faces of a part may have: what has more is round, and its light is computed."""
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
-"""Where the sun stands, seen from the origin, and how bright it is."""
+"""Direction of the sun from the origin, and its brightness."""
 SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
-"""How bright the sky is, its colour, and that of the ground, in sRGB."""
+"""Brightness of the sky, its color and that of the ground, in sRGB."""
 
 
 def baked_glb(mesh: Any) -> bytes | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.render_inputs import RenderPart
 
 _KEPT = 0.1
-"""Of the triangles of a colour."""
+"""Share of the triangles of a color that is kept."""
 _FEW = 100
 """Triangles of a colour that are left as they are."""
 _MOST_COLORS = 16

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.media.colormaps import depth_colors, flow_colors, mask_colors, normal_colors
 from nimbus.datagen.ui.browser.markdown import escape
-from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
 
 if TYPE_CHECKING:
     from nimbus.datagen.arrays import ImageArray
     from nimbus.datagen.episode.layout import Camera
-    from nimbus.datagen.episode.observation import CameraFrames
     from nimbus.datagen.tasks.task import Task
     from nimbus.datagen.ui.background_tasks import BackgroundTasks
     from nimbus.datagen.ui.browser.scene_view import SceneView
+    from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
 
 _FRAME_RATE = 30.0
 """[Hz] at which a motion is played."""
@@ -197,7 +196,7 @@ class Player:
             at = (time.monotonic() - begin) * motion.rate
             if at >= motion.step_count - 1:
                 break
-            self._view.place(between(motion, at), 0)
+            self._view.place(motion.at(at), 0)
             if int(at) % 5 == 0:
                 self.say(f"{outcome_line(motion)}  \nstep {int(at)}: {escape(motion.phase(int(at)))}")
             time.sleep(1.0 / _FRAME_RATE)
@@ -242,21 +241,6 @@ def draw_plot(gui: Any, plot: Plot, *, rate: float) -> Any:
         scales={"x": uplot.Scale(time=False)},
         title=plot.title,
         aspect=1.3,
-    )
-
-
-def between(motion: PreviewMotion, at: float) -> PreviewMotion:
-    """The one step of a motion that lies at a broken number of steps."""
-    low = int(at)
-    share, high = at - low, min(low + 1, motion.step_count - 1)
-    one, other = motion.wxyz[low], motion.wxyz[high]
-    other = np.where((one * other).sum(axis=1, keepdims=True) < 0, -other, other)
-    wxyz = (1 - share) * one + share * other
-    return PreviewMotion(
-        rate=motion.rate,
-        names=motion.names,
-        positions=((1 - share) * motion.positions[low] + share * motion.positions[high])[None],
-        wxyz=(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))[None],
     )
 
 

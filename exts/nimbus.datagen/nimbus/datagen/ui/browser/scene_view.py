@@ -22,7 +22,7 @@ RADIUS = 0.009
 """[m]"""
 
 _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]])
-"""Of an octahedron whose corners are +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
+"""Faces of an octahedron whose corners are +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
 
 Color = tuple[int, int, int]
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0

@@ -36,7 +36,7 @@ class RunStatus:
 
     @property
     def share(self) -> float:
-        """How much of the run is done, 0 to 1."""
+        """Share of the run that is done, 0 to 1."""
         return min(1.0, self.settled / self.target) if self.target else 0.0
 
 
@@ -51,17 +51,17 @@ def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
     try:
         if path.stat().st_mtime < since:
             return None
-        told = read_typed(_StatusFile, path)
+        found = read_typed(_StatusFile, path)
     except (OSError, InputError):
         return None
     return RunStatus(
-        state=told.state,
-        activity=told.activity,
-        target=told.target,
-        settled=told.settled,
-        stored=told.already_stored + told.stored,
-        failed=sum(told.failures.values()),
-        remaining=told.remaining_seconds,
+        state=found.state,
+        activity=found.activity,
+        target=found.target,
+        settled=found.settled,
+        stored=found.already_stored + found.stored,
+        failed=sum(found.failures.values()),
+        remaining=found.remaining_seconds,
     )
 
 

@@ -1,4 +1,4 @@
-"""What workers did, kept as finely as a timeline can show it: a long run leaves no longer a list than a short one."""
+"""Spans of work, merged as finely as a timeline can show them: a long run leaves no longer a list than a short one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Stay: TypeAlias = tuple[str, float, float]
 """A stage, with its begin and end [s since 1970]."""
 
 _WINDOWS = 2000
-"""Of a run so far: what is shorter than such a window is told together with what else its row did in it."""
+"""Windows in a run so far: stays shorter than a window are joined with others of their row in it."""
 _FINEST = 0.1
 """[s] No window is shorter."""
 
@@ -23,11 +23,11 @@ class _SpanWindow:
     """[s] by stage, in the order of their beginning."""
 
 
-class SpanSampler:
+class SpanMerger:
     """Joins the short spans of a row: in each window of time, one for a stage, as long as all of them together.
 
     A window is a tenth of a second at first and one part in two thousand of the run so far later on, so that a run of
-    minutes is told exactly, and one of a month with some ten thousand spans a row.
+    minutes is kept exactly, and one of a month in some ten thousand spans a row.
 
     Args:
         started: [s since 1970] when the run was.
@@ -38,7 +38,7 @@ class SpanSampler:
         self._windows: dict[str, _SpanWindow] = {}
 
     def take(self, row: str, spans: Iterable[Stay]) -> Iterator[Stay]:
-        """What is told now of a row's spans, which come in their order."""
+        """Take the next spans of a row, in their order, and give those whose windows have ended."""
         for stage, begin, end in spans:
             window = self._windows.get(row)
             if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
@@ -47,7 +47,7 @@ class SpanSampler:
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin
 
     def rest(self, row: str) -> Iterator[Stay]:
-        """What is left of a row's last window, told one stage after the other."""
+        """Give the rest of a row's last window, one stage after the other."""
         window = self._windows.pop(row, None)
         if window is None:
             return
@@ -57,8 +57,8 @@ class SpanSampler:
             begin += seconds
 
 
-def sample_spans(spans: Iterable[Stay]) -> tuple[Stay, ...]:
-    """What a worker tells of its spans: those of work, as finely as any timeline shows them."""
-    thinner = SpanSampler(started=math.inf)
+def merge_spans(spans: Iterable[Stay]) -> tuple[Stay, ...]:
+    """Merge the spans of a worker, those of work, as finely as any timeline shows them."""
+    merger = SpanMerger(started=math.inf)
     work = (span for span in spans if span[0] not in ("none", "wait"))
-    return (*thinner.take("", work), *thinner.rest(""))
+    return (*merger.take("", work), *merger.rest(""))

@@ -1,0 +1,162 @@
+"""The scene with the arms in it and the record of the attempt: all that a condition judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.contacts import ContactMeter
+from nimbus.datagen.execute.motions.grasps import grasp_axes
+from nimbus.datagen.execute.recorder import Recorder
+from nimbus.datagen.execute.scene_state import SimulatedScene
+from nimbus.datagen.execute.step_labels import StepLabels
+from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.plan.grasp import Grasp, rank_grasps
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.statements import SkillFailure
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
+    from nimbus.datagen.tasks.task_file import Region
+
+
+class SimulatedWorld(SimulatedScene):
+    """State of one attempt at one physical layout, seen by one arm.
+
+    A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.
+    What is in the scene they share; ``robot``, ``meter`` and the command are each arm's own.
+
+    Args:
+        simulation: Loaded with the layout.
+        layout: The physical layout.
+        regions: The task's regions by name.
+    """
+
+    def __init__(
+        self, simulation: NewtonSimulation, layout: PhysicalLayout, *, regions: Mapping[str, Region] | None = None
+    ) -> None:
+        super().__init__(simulation, layout, regions=regions)
+        self.arms: dict[str, Self] = {}
+        self.released: set[str] = set()
+        self._meters: list[ContactMeter] = []
+        self._recorder = Recorder(simulation, self._meters)
+        self._labels = StepLabels(simulation.robot.arm_names)
+        self._action = simulation.present_action()
+
+    def _view_arm(self, name: str) -> None:
+        """Make this the view of one arm; those before it are in ``arms``."""
+        simulation = self.simulation
+        self.name = name
+        self.robot: Robot = simulation.robot.with_arm(name)
+        self.meter = ContactMeter(simulation, self.robot)
+        self._meters.append(self.meter)
+        first = sum(len(arm._command) for arm in self.arms.values())
+        self._command = self._action[first : first + len(self.robot.arm.joints) + 1]
+        place = {joint: index for index, joint in enumerate(simulation.joint_names)}
+        self.arm_joints = np.array([place[joint] for joint in self.robot.arm.joints])
+        """Rows of its arm among the simulator's joints."""
+        self._finger_joints = np.array([place[joint] for joint in self.robot.gripper.joints])
+
+    # The arm
+
+    def arm(self, name: str) -> Self:
+        """The view of the arm of that name.
+
+        Raises:
+            SkillFailure: The robot has no such arm.
+        """
+        if name not in self.arms:
+            raise SkillFailure(Reason.NO_SUCH_ARM, f"'{name}'; the robot's arms: {', '.join(self.arms)}")
+        return self.arms[name]
+
+    @property
+    def arm_command(self) -> FloatArray:
+        """(J,) the posture last commanded [rad]; plans start from it."""
+        return self._command[:-1].copy()
+
+    def base_link(self) -> str:
+        """The link that the arm's first joint moves."""
+        model = self.simulation.model
+        return model.body(int(model.jnt_bodyid[model.joint(self.robot.arm.joints[0]).id])).name
+
+    def tool_pose(self) -> FloatArray:
+        """``world_T_tool`` (4, 4)."""
+        tool = self.robot.tool
+        return self.pose(tool.link) @ make_transform(tool.position, tool.wxyz)
+
+    # The gripper
+
+    @property
+    def opening(self) -> float:
+        """Commanded position of the gripper's first joint [m, rad]."""
+        return float(self._command[-1])
+
+    @property
+    def held(self) -> str | None:
+        """Name of the object in the gripper."""
+        return self.meter.held
+
+    def tool_T_held(self) -> FloatArray:
+        """Pose (4, 4) of the held object in the tool frame."""
+        assert self.held is not None
+        return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
+
+    def grasps(self, name: str, *, limit: int = 40) -> list[Grasp]:
+        """Ways to grasp an object where it is now, best first."""
+        return rank_grasps(
+            grasp_axes(self.objects[name], self.robot.gripper.shape),
+            self.pose(name),
+            table_height=self.lowest_point(name),
+            limit=limit,
+        )
+
+    def is_gripping(self, name: str) -> bool:
+        """All fingers touch an object."""
+        return self.meter.touching(name, self.robot.gripper.fingers)
+
+    def touched_by_gripper(self) -> set[str]:
+        """Names of the bodies that the gripper touches, ``world`` for what stands still; not the robot itself."""
+        return self.meter.touched_by_gripper()
+
+    def finger_positions(self) -> FloatArray:
+        """Position of each joint of the gripper, as the first joint counts [m, rad]."""
+        return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
+
+    def finger_speed(self) -> float:
+        """Speed of the fastest joint of the gripper [m/s, rad/s]."""
+        return float(np.abs(self.simulation.joint_velocities()[self._finger_joints]).max())
+
+    def finger_gap(self) -> float:
+        """Largest distance of a finger of any arm from its open position [m]."""
+        return max(
+            float(np.abs(arm.finger_positions() - arm.robot.gripper.open).max())
+            / abs(arm.robot.gripper.travel_per_metre)
+            for arm in self.arms.values()
+        )
+
+    # The record
+
+    @property
+    def phase(self) -> str:
+        """The step and phase that the robot is in, for people."""
+        return " ".join(filter(None, self._labels.joined()))
+
+    def path(self, name: str) -> list[FloatArray]:
+        """``world_T_body`` (4, 4) of an object, a fixture or a robot link at each record of the attempt so far."""
+        return self._recorder.path(name)
+
+    def contact_extremes(self) -> dict[str, float]:
+        """Largest contact depths so far [m], and the largest ``held_creep`` of a carry [m/s]."""
+        depths = {name: self._recorder.largest(name) for name in ("held_penetration", "table_penetration")}
+        return depths | {"held_creep": self._recorder.largest_creep()}
+
+    def _observe(self) -> None:
+        """Take note of this instant of physics."""
+        self._furthest.observe()
+        for meter in self._meters:
+            meter.observe()
