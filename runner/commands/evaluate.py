@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nimbus.runner.evaluation.layouts import Layouts
 
 DEFAULT_STEPS = 200
-"""Steps of an episode at most, where neither the policy nor the layouts say how long one takes."""
+"""Steps of an episode at most, where neither the policy nor the layouts state a length."""
 _TIMES_LONGEST = 2
 """Steps at most, in lengths of the longest demonstration."""
 

@@ -24,7 +24,7 @@ class Comparison:
     """Layouts at which the first succeeded and the second failed."""
     only_second: tuple[int, ...]
     p_value: float
-    """Of McNemar's exact test, two-sided: how likely so large a difference is by chance."""
+    """Probability of so large a difference by chance: McNemar's exact test, two-sided."""
 
 
 def compare(one: Path, other: Path) -> Comparison:

@@ -107,10 +107,10 @@ def _run(spec: CellSpec, *, serial: bool) -> int:
             return 130
         return 0
     from nimbus.runner.cell.launcher import run_cell
-    from nimbus.runner.monitor.dashboard import Watcher
+    from nimbus.runner.monitor.dashboard import StatusDashboard
 
-    with Watcher(Path(spec.folder)) as watcher:
-        ended = run_cell(spec, watch=watcher.look)
+    with StatusDashboard(Path(spec.folder)) as dashboard:
+        ended = run_cell(spec, watch=dashboard.look)
     if ended.state == "interrupted":
         raise KeyboardInterrupt
     if ended.line:

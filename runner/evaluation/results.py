@@ -59,7 +59,7 @@ class Evaluation:
     randomize: str = ""
     """Level of randomization, where it is not the task's own."""
     inputs: dict[str, str] = field(default_factory=dict)
-    """What else decides the outcome: assets, versions and settings by name."""
+    """Further inputs that decide the outcome: assets, versions and settings by name."""
     layouts: tuple[LayoutResult, ...] = ()
 
     @property

@@ -76,7 +76,7 @@ class CellSpec:
     """Folders with skills and components of somebody's own."""
     seed: int = 0
     split: str = "run"
-    """Which episodes are drawn: those of runs, or those that policies are evaluated on."""
+    """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
     episodes: int = 10
     indices: tuple[int, ...] = ()
     """Indices of the episodes, in order; the first ``episodes`` when empty."""

@@ -62,7 +62,7 @@ class RunContext:
 
     seed: int = 0
     split: str = RUN
-    """Which episodes are drawn: those of runs, or those that policies are evaluated on."""
+    """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
     task: Task | None = None
     """None in a run without a task file."""
     device: str = "cpu"

@@ -30,7 +30,7 @@ class EpisodeKey:
     plan: str = ""
     """Id of the plan that it shows, where that was made for another task; not part of the address."""
     split: str = RUN
-    """Which episodes it is one of: those that runs draw, or those that policies are evaluated on."""
+    """Set of episodes that it belongs to: those of runs, or those that policies are evaluated on."""
 
     def __post_init__(self) -> None:
         """Refuse, in a file of a dataset too, what would lead files named by it elsewhere."""

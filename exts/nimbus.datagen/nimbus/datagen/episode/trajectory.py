@@ -72,7 +72,7 @@ class Reason(StrEnum):
 
 
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
-"""Reasons that say nothing about the task: the attempt is repeated."""
+"""Reasons without meaning for the task: the attempt is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)

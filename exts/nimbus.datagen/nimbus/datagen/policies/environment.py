@@ -193,7 +193,7 @@ class Environment:
     def _activity(self) -> tuple[str, str]:
         """Describe what the robot does with the objects: the object, and reach, touch, hold or release."""
         scene = self.scene
-        held = scene.held()
+        held = scene.find_held()
         if held:
             return next(iter(held.values())), "hold"
         touched = sorted(scene.touched_by_gripper() & set(scene.objects))

@@ -1,4 +1,4 @@
-"""The interface of a policy: told of an episode, it turns observations into chunks of actions."""
+"""The interface of a policy: in an episode, it turns observations into chunks of actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PolicyTask:
     rate: float
     """Actions a second [Hz]."""
     joint_names: tuple[str, ...]
-    """Of ``state``."""
+    """Names of the entries of ``state``."""
     action_names: tuple[str, ...]
     action_low: FloatArray
     """(A,) smallest commands [rad or m]."""
@@ -40,7 +40,7 @@ class PolicyTask:
     cameras: Mapping[str, tuple[int, int]]
     """Width and height [px] by name."""
     feature_names: tuple[str, ...] = ()
-    """Of ``environment_state``."""
+    """Names of the entries of ``environment_state``."""
 
 
 @dataclass(frozen=True, kw_only=True)
