@@ -36,7 +36,7 @@ FLOORS = (
     "datagen.kit runner.checks runner.isaac",
     "runner.cell",
     "runner.evaluation",
-    "runner.commands",
+    "runner.commands gym",
     "runner.cli",
     "runner.runner",
 )

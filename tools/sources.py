@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOTS = {
     "nimbus.datagen": ROOT / "exts/nimbus.datagen/nimbus/datagen",
+    "nimbus.gym": ROOT / "exts/nimbus.datagen/nimbus/gym",
     "nimbus.runner": ROOT / "runner",
     "nimbus.skills": ROOT / "skills",
 }

@@ -1,0 +1,28 @@
+"""Gymnasium environments of all tasks: importing this module registers ``nimbus/NAME-v0``; extra ``gym``.
+
+```python
+import gymnasium
+import nimbus.gym
+
+env = gymnasium.make("nimbus/sort_trash-v0")
+observation, info = env.reset(seed=3)  # is evaluation layout 3
+```
+"""
+
+from __future__ import annotations
+
+import nimbus.runner as nimbus_runner  # sets the limits of threads, before NumPy is imported
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise ImportError("nimbus.gym needs Gymnasium: pip install 'nimbus-datagen[gym]'") from error
+
+from nimbus.datagen.tasks.task import task_names
+from nimbus.gym.environment import NimbusEnv
+
+for _name in task_names():
+    if (_id := f"nimbus/{_name}-v0") not in gymnasium.registry:
+        gymnasium.register(_id, entry_point="nimbus.gym.environment:NimbusEnv", kwargs={"task": _name})
+
+__all__ = ["NimbusEnv", "nimbus_runner"]

@@ -1,0 +1,210 @@
+"""One task as a Gymnasium environment: ``reset(seed=i)`` is evaluation layout ``i``, whatever happened before."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from nimbus.datagen.episode.layout import EpisodeKey, Layout
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.control_modes import make_control
+from nimbus.datagen.policies.environment import Environment
+from nimbus.datagen.policies.policy import Needs, PolicyFault, PolicyObservation
+from nimbus.datagen.random_streams import EVALUATION
+from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
+from nimbus.datagen.tasks.scene_assets import SceneAssets
+from nimbus.datagen.tasks.task import Task
+
+DEFAULT_STEPS = 200
+"""Steps of an episode at most."""
+
+Observation = dict[str, Any]
+
+
+class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
+    """A task in which a policy acts.
+
+    Observations: ``agent_pos`` (J,) joint positions [rad or m]; ``pixels`` by camera, (H, W, 3) uint8;
+    ``environment_state`` (F,) where it is asked for. Reward 1 when the task is done, and 0 else.
+
+    Args:
+        task: Name or path of a task file.
+        control_mode: ``joint``, ``joint_relative`` or ``tool_pose``.
+        cameras: Names of the cameras to render; all of the task by default, none for states only.
+        environment_state: Observe the scene in numbers as well.
+        max_steps: Steps of an episode at most.
+        seed: Of the evaluation layouts.
+        split: Layouts to draw: held-out ones, or those of ``nimbus run`` with that seed (``run``).
+        device: ``cpu`` or ``cuda``, for pictures.
+        render_mode: ``rgb_array``: ``render()`` returns the picture of the first camera.
+        skills: Folders of skills of your own that the task names.
+
+    Raises:
+        InputError: The task, a camera or a mode does not exist.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}
+
+    def __init__(
+        self,
+        task: str | Path,
+        *,
+        control_mode: str = "joint",
+        cameras: tuple[str, ...] | None = None,
+        environment_state: bool = False,
+        max_steps: int = DEFAULT_STEPS,
+        seed: int = 0,
+        split: str = EVALUATION,
+        device: str = "cpu",
+        render_mode: Literal["rgb_array"] | None = None,
+        skills: tuple[str | Path, ...] = (),
+    ) -> None:
+        self._task, self._assets = _loaded(str(task), device, tuple(map(str, skills)))
+        if unknown := set(cameras or ()) - set(self._task.cameras):
+            known = ", ".join(self._task.cameras) or "none"
+            raise InputError(f"no camera '{min(unknown)}'", where="cameras", instead=f"the task has {known}")
+        needs = Needs(cameras=cameras, environment_state=environment_state)
+        self._environment = Environment(self._task, self._assets, needs=needs, device=device)
+        self._control = make_control(control_mode, self._assets.robot)
+        self.control_mode, self.render_mode = control_mode, render_mode
+        self._seed, self._split, self._next = seed, split, 0
+        self._max_episode_steps = max_steps
+        self.task = self.task_description = self._task.name
+        self.metadata = NimbusEnv.metadata | {"render_fps": self._task.rate}
+        self._pictures: dict[str, NDArray[np.uint8]] = {}
+        self.observation_space = self._observation_space()
+        self.action_space = self._action_space()
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the entries of an action."""
+        return self._control.names
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``environment_state``."""
+        return self._environment.conventions.feature_names
+
+    def _observation_space(self) -> spaces.Dict:
+        conventions = self._environment.conventions
+        joints = len(conventions.joint_names)
+        found: dict[str, spaces.Space[Any]] = {"agent_pos": spaces.Box(-np.inf, np.inf, (joints,), np.float64)}
+        if names := self._environment.camera_names:
+            sizes = {name: conventions.cameras[name] for name in names}
+            pictures: dict[str, spaces.Space[Any]] = {
+                name: spaces.Box(0, 255, (high, wide, 3), np.uint8) for name, (wide, high) in sizes.items()
+            }
+            found["pixels"] = spaces.Dict(pictures)
+        if conventions.feature_names:
+            found["environment_state"] = spaces.Box(-np.inf, np.inf, (len(conventions.feature_names),), np.float64)
+        return spaces.Dict(found)
+
+    def _action_space(self) -> spaces.Box:
+        conventions = self._environment.conventions
+        low, high = conventions.action_low, conventions.action_high
+        if self.control_mode == "joint_relative":
+            grippers = np.array([name.endswith("gripper") for name in conventions.action_names])
+            span = np.where(grippers, high, high - low)
+            low, high = np.where(grippers, low, -span), span
+        elif self.control_mode == "tool_pose":
+            far = np.array([2.0, 2.0, 2.0, *[1.0] * 6])
+            grippers = [index for index, name in enumerate(conventions.action_names) if name.endswith("gripper")]
+            low = np.concatenate([[*-far, low[index]] for index in grippers])
+            high = np.concatenate([[*far, high[index]] for index in grippers])
+        return spaces.Box(low, high, dtype=np.float64)
+
+    def layout(self, index: int) -> Layout:
+        """Draw an evaluation layout."""
+        task, assets = self._task, self._assets
+        key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=self._seed, index=index, split=self._split)
+        physical = draw_physical(task, assets, seed=self._seed, index=index, split=self._split)
+        visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
+        return Layout(key=key, physical=physical, visual=visual)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: Index of the layout; the one after the last when not given.
+            options: Ignored.
+        """
+        super().reset(seed=seed)
+        self._index = self._next if seed is None else seed
+        self._next = self._index + 1
+        layout = self.layout(self._index)
+        seen = self._environment.reset(layout)
+        self._control.begin(self._environment.simulation)
+        self.task_description = layout.visual.instruction
+        return self._observed(seen), self._info(is_success=False, reason="")
+
+    def step(self, action: NDArray[np.floating]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Run one action.
+
+        Args:
+            action: In the control mode; beyond the limits it is clipped.
+
+        Returns:
+            Observation, reward, terminated (the task is done, or physics failed), truncated, and info.
+
+        Raises:
+            ValueError: The action is not finite, or of another shape.
+        """
+        environment = self._environment
+        values = np.asarray(action, dtype=float)
+        if values.shape != self.action_space.shape or not np.isfinite(values).all():
+            raise ValueError(f"expected {self.action_space.shape} finite numbers, found {values.shape}: {values}")
+        try:
+            command = self._control.to_commands(values[None], environment.present_action())[0]
+        except PolicyFault as fault:
+            raise ValueError(str(fault)) from None
+        limits = environment.conventions
+        result = environment.step(np.clip(command, limits.action_low, limits.action_high))
+        is_over = result.is_success or not result.is_stable
+        is_late = not is_over and environment.step_count >= self._max_episode_steps
+        reason = "" if result.failure is None else str(result.failure.reason)
+        if is_late:
+            reason = str(Reason.TIME_LIMIT)
+        info = self._info(is_success=result.is_success, reason=reason)
+        return self._observed(environment.observe()), float(result.is_success), is_over, is_late, info
+
+    def render(self) -> NDArray[np.uint8] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The last picture of the first camera (H, W, 3); None without ``render_mode``."""
+        if self.render_mode is None:
+            return None
+        if not self._pictures:
+            raise InputError("no camera is rendered", where="render", instead="make it with cameras=None")
+        return next(iter(self._pictures.values()))
+
+    def _observed(self, seen: PolicyObservation) -> Observation:
+        found: Observation = {"agent_pos": seen.state}
+        if seen.images:
+            found["pixels"] = self._pictures = dict(seen.images)
+        if len(seen.environment_state):
+            found["environment_state"] = seen.environment_state
+        return found
+
+    def _info(self, *, is_success: bool, reason: str) -> dict[str, Any]:
+        key = self._environment.layout.key
+        return {"is_success": is_success, "reason": reason, "layout": self._index, "episode_id": key.id}
+
+
+@cache
+def _loaded(task: str, device: str, skills: tuple[str, ...]) -> tuple[Task, SceneAssets]:
+    """Load a task once in a process: ten environments of it share the scene."""
+    from nimbus.datagen.load.scene_loader import load_assets
+    from nimbus.datagen.tasks.task import load_task
+    from nimbus.runner.system.threads import prepare_libraries
+
+    folders = [Path(folder) for folder in skills]
+    prepare_libraries(skill_folders=folders, device=device)
+    loaded = load_task(task, skill_folders=folders)
+    return loaded, load_assets(loaded)

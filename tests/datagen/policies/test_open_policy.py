@@ -1,0 +1,109 @@
+"""From the text of --policy to a policy, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.policy import PolicyFault, PolicyObservation
+
+GOOD = """
+import numpy as np
+
+class Steady:
+    limit = 40
+
+    def act(self, observation):
+        if observation.step > 8:
+            raise ValueError("lost")
+        return np.zeros((2, 3))
+
+def make_policy():
+    return Steady()
+
+def make_number():
+    return 3
+
+def make_error():
+    raise RuntimeError("no weights")
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(GOOD)
+    return path
+
+
+def observation(step: int = 0) -> PolicyObservation:
+    zero = np.zeros(3)
+    return PolicyObservation(
+        step=step, state=zero, velocity=zero, images={}, environment_state=np.zeros(0), instruction=""
+    )
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        open_policy(text)
+    return str(caught.value)
+
+
+def test_python_file_is_a_policy(path: Path):
+    policy = open_policy(f"{path}:make_policy")
+    assert policy.act(observation()).shape == (2, 3)
+    assert policy.limit == 40 and len(policy.identity) == 16
+
+
+def test_identity_follows_the_file(path: Path):
+    before = open_policy(f"{path}:make_policy").identity
+    path.write_text(GOOD + "\n# another\n")
+    assert open_policy(f"{path}:make_policy").identity != before
+
+
+def test_folder_of_a_trained_policy_is_a_policy(path: Path):
+    path.rename(path.parent / "policy.py")
+    before = open_policy(str(path.parent)).identity
+    (path.parent / "weights.npz").write_bytes(b"1")
+    assert open_policy(str(path.parent)).identity != before
+
+
+def test_error_in_a_policy_is_a_fault_with_its_place(path: Path):
+    policy = open_policy(f"{path}:make_policy")
+    with pytest.raises(PolicyFault, match="mine.py:9: ValueError: lost") as caught:
+        policy.act(observation(9))
+    assert caught.value.reason is Reason.POLICY_ERROR
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("make_polcy", "has no function 'make_polcy'"),
+        ("make_number", "returned int, which has no method act"),
+        ("make_error", "make_error\\(\\) failed: .*mine.py:19: RuntimeError: no weights"),
+    ],
+)
+def test_file_without_a_policy_is_refused(path: Path, function: str, said: str):
+    with pytest.raises(InputError, match=said):
+        open_policy(f"{path}:{function}")
+
+
+def test_file_that_cannot_be_imported_is_refused(path: Path):
+    path.write_text("import nothing_of_that_name\n")
+    assert "cannot be imported: " in refused(f"{path}:make_policy")
+
+
+def test_text_that_names_no_policy_lists_the_forms(path: Path):
+    assert refused(str(path)).endswith("mine.py:make_policy")
+    assert "replay:DATASET" in refused("nothing")
+    assert "did you mean 'replay'" in refused("repaly:out")
+    assert "no such file" in refused("none.py:make_policy")
+
+
+def test_replay_of_no_dataset_is_refused(tmp_path: Path):
+    assert str(tmp_path) in refused(f"replay:{tmp_path}")

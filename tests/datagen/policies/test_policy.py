@@ -1,0 +1,72 @@
+"""The answer of a policy: an array of absolute commands near the posture, or a fault with its reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.policies.policy import PolicyFault, PolicyTask, check_actions
+
+TASK = PolicyTask(
+    name="t",
+    robot="two_joints",
+    rate=15.0,
+    joint_names=("a", "b", "finger"),
+    action_names=("a", "b", "gripper"),
+    action_low=np.array([-1.0, -1.0, 0.0]),
+    action_high=np.array([1.0, 1.0, 0.04]),
+    cameras={},
+)
+POSTURE = np.array([0.2, -0.2, 0.04])
+
+
+def check(answer: object, *, execute: int = 1, first: bool = True) -> np.ndarray:
+    return check_actions(answer, task=TASK, posture=POSTURE, execute=execute, first=first).actions
+
+
+def fault(answer: object, **values: int) -> str:
+    with pytest.raises(PolicyFault) as caught:
+        check(answer, **values)
+    assert caught.value.reason is Reason.BAD_ACTION
+    return caught.value.detail
+
+
+def test_answer_near_the_posture_is_taken():
+    assert np.array_equal(check([POSTURE, POSTURE + 0.01], execute=2)[0], POSTURE)
+
+
+def test_answer_beyond_the_limits_is_clipped():
+    far = check_actions([[9.0, 0.0, -1.0]], task=TASK, posture=POSTURE, execute=1, first=False)
+    assert far.actions.tolist() == [[1.0, 0.0, 0.0]] and far.clipped == 1
+
+
+@pytest.mark.parametrize("answer", [[], [[]], [1.0, 2.0, 3.0], [[1.0, 2.0]], np.zeros((2, 2, 3))])
+def test_answer_of_another_shape_is_a_fault(answer: object):
+    assert "expected (K, 3): a, b, gripper" in fault(answer)
+
+
+@pytest.mark.parametrize("answer", ["words", {"actions": 1}, [[1, 2, "x"]], None])
+def test_answer_without_numbers_is_a_fault(answer: object):
+    assert fault(answer)
+
+
+def test_answer_that_is_not_finite_is_a_fault():
+    assert "not finite" in fault([[0.2, np.nan, 0.0]])
+
+
+def test_degrees_are_a_fault():
+    assert "a starts 11.26 from the posture" in fault([[np.degrees(0.2), -0.2, 0.04]])
+
+
+def test_short_answer_names_the_flag():
+    assert "lower --execute" in fault([POSTURE] * 3, execute=8)
+
+
+@given(arrays(float, (4, 3), elements=st.floats(-1e6, 1e6)))
+def test_every_taken_answer_is_within_the_limits(answer: np.ndarray):
+    taken = check(answer, first=False)
+    assert (taken >= TASK.action_low).all() and (taken <= TASK.action_high).all()

@@ -1,0 +1,97 @@
+"""Tasks as Gymnasium environments: layouts are addressed, control modes mean the same, bad input is one line."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import nimbus.gym
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.policies.control_modes import MODE_NAMES
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.task import task_names
+from tests.support.runs import TINY
+
+
+@cache
+def environment(control_mode: str = "joint", cameras: tuple[str, ...] = ()) -> nimbus.gym.NimbusEnv:
+    return nimbus.gym.NimbusEnv(TINY, control_mode=control_mode, cameras=cameras, environment_state=True)
+
+
+def test_every_task_is_registered():
+    names = {name for name in gymnasium.registry if name.startswith("nimbus/")}
+    assert names == {f"nimbus/{name}-v0" for name in task_names()}
+
+
+def test_environment_follows_the_interface():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about spaces without bounds
+        check_env(environment(cameras=("wrist",)), skip_render_check=True)
+
+
+def test_reset_is_the_layout_whatever_came_before():
+    env = environment()
+    first, info = env.reset(seed=5)
+    env.step(env.action_space.low * 0 + env._environment.present_action())
+    env.reset()
+    again, _ = env.reset(seed=5)
+    assert info["layout"] == 5
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert env.reset()[1]["layout"] == 6
+
+
+def test_held_out_layouts_are_none_of_a_run():
+    held_out, run = environment().layout(0), nimbus.gym.NimbusEnv(TINY, cameras=(), split="run").layout(0)
+    assert held_out.physical != run.physical and held_out.key.id != run.key.id
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODE_NAMES)
+def test_demonstration_succeeds_in_every_control_mode(mode: str):
+    env = environment(mode)
+    env.reset(seed=0)
+    layout, assets = env.layout(0), env._assets
+    simulation = NewtonSimulation(assets.stage, assets.robot, rate=env._task.rate)
+    demonstration = run_attempt(env._task, simulation, layout.physical, streams=layout.key.generator, planner="ompl")
+    assert demonstration.outcome.success
+    info: dict[str, object] = {}
+    for step in range(demonstration.step_count + 30):
+        command = demonstration.actions[min(step, demonstration.step_count - 1)]
+        action = env._control.from_commands(command[None], env._environment.present_action())[0]
+        observation, reward, is_over, _, info = env.step(action)
+        if mode == "joint" and step + 1 < demonstration.step_count and not is_over:
+            assert np.array_equal(observation["agent_pos"], demonstration.joint_positions[step + 1])
+        if is_over:
+            assert reward == 1.0
+            break
+    assert info["is_success"]
+
+
+def test_action_that_is_none_is_refused():
+    env = environment()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="finite numbers"):
+        env.step(np.full(8, np.nan))
+    with pytest.raises(ValueError, match=r"expected \(8,\)"):
+        env.step(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"control_mode": "joints"}, "did you mean 'joint'"),
+        ({"cameras": ("side",)}, "the task has front, wrist"),
+        ({"task": "sort_trahs"}, "did you mean 'sort_trash'"),
+        ({"task": Path("none.yaml")}, "no such file"),
+    ],
+)
+def test_mistakes_are_one_line(values: dict[str, object], said: str):
+    with pytest.raises(InputError, match=said):
+        nimbus.gym.NimbusEnv(**({"task": TINY} | values))  # pyright: ignore[reportArgumentType]

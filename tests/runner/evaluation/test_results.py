@@ -1,0 +1,98 @@
+"""Results of an evaluation: rates, reasons, validity; the file; the comparison of two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.evaluation.compare import compare
+from nimbus.runner.evaluation.layouts import parse_layouts
+from nimbus.runner.evaluation.results import Evaluation, LayoutResult, read_evaluation, write_evaluation
+from nimbus.runner.evaluation.show import lines_of
+
+BASE = Evaluation(task="t", task_hash="1", policy="p", split="evaluation", seed=0, execute=8, limit=100)
+
+
+def evaluation(outcomes: str) -> Evaluation:
+    """``.`` success, ``x`` failure, ``f`` lost to faults, by layout."""
+    reasons = {".": "none", "x": "time_limit", "f": "policy_error"}
+    results = tuple(
+        LayoutResult(index=index, success=letter == ".", reason=reasons[letter], phase="hold", kinds=("can",))
+        for index, letter in enumerate(outcomes)
+    )
+    return replace(BASE, layouts=results)
+
+
+def saved(folder: Path, outcomes: str, **changes: str) -> Path:
+    folder.mkdir()
+    write_evaluation(folder, replace(evaluation(outcomes), **changes))
+    return folder
+
+
+def test_faults_are_no_failures():
+    found = evaluation("." * 60 + "x" * 40 + "f")
+    assert (found.success_count, len(found.judged), found.fault_count) == (60, 100, 1)
+    assert found.interval[0] < 0.6 < found.interval[1] and found.is_valid
+    assert found.reasons() == {"time_limit (hold)": 40}
+    assert found.by_kind() == {"can": (60, 100)}
+
+
+def test_too_many_faults_are_no_result():
+    assert not evaluation("." * 50 + "f").is_valid
+    assert not evaluation("f").is_valid
+    assert "invalid" in "\n".join(lines_of(evaluation("f")))
+
+
+def test_results_are_read_as_written(tmp_path: Path):
+    folder = saved(tmp_path / "one", ".x.")
+    assert read_evaluation(folder) == evaluation(".x.")
+    assert "times" not in (folder / "evaluation.json").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"evaluation": {"task": 3}}'])
+def test_damaged_results_are_refused(text: str, tmp_path: Path):
+    (tmp_path / "evaluation.json").write_text(text)
+    with pytest.raises(InputError):
+        read_evaluation(tmp_path)
+
+
+@given(st.text(".x", min_size=1, max_size=30), st.randoms())
+def test_comparison_of_a_result_with_itself_finds_nothing(outcomes: str, _: object):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = saved(Path(name) / "a", outcomes)
+        found = compare(folder, folder)
+    assert (found.only_first, found.only_second, found.p_value) == ((), (), 1.0)
+
+
+def test_comparison_is_paired_by_layout(tmp_path: Path):
+    one, other = saved(tmp_path / "one", "xxxxxxxx.x"), saved(tmp_path / "other", "......f.xx")
+    found = compare(one, other)
+    assert (found.layouts, found.first, found.second) == (9, 1, 7)
+    assert (found.only_first, found.only_second) == ((8,), (0, 1, 2, 3, 4, 5, 7))
+    assert found.p_value == pytest.approx(2 * 9 / 2**8)  # of eight changes, seven or more to one side
+
+
+def test_comparison_of_other_layouts_is_refused(tmp_path: Path):
+    one, other = saved(tmp_path / "one", "."), saved(tmp_path / "other", ".", task_hash="2")
+    with pytest.raises(InputError, match="task_hash is 1 in .*one and 2 in .*other"):
+        compare(one, other)
+
+
+def test_layouts_have_three_sources():
+    held_out = parse_layouts("3")
+    assert (held_out.split, held_out.seed, held_out.indices) == ("evaluation", 0, (0, 1, 2))
+    of_run = parse_layouts("run:7:2")
+    assert (of_run.split, of_run.seed, of_run.indices) == ("run", 7, (0, 1))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many", "run:x", "1000000000", "train:nowhere"])
+def test_layouts_that_do_not_exist_are_refused(text: str):
+    with pytest.raises(InputError):
+        parse_layouts(text)
