@@ -125,3 +125,36 @@ def test_surfaces_that_pass_through_themselves_are_told_apart() -> None:
     assert not passes_through_itself(apart.vertices, apart.faces)
     both: Any = trimesh.util.concatenate([box, ball])
     assert passes_through_itself(both.vertices, both.faces)
+
+
+def test_references_between_files_are_counted(tmp_path: Path) -> None:
+    """Each file refers to the next one twice."""
+    for level in range(20):
+        pair = "".join(f'def "{name}" (references = @./{level + 1}.usda@)\n{{\n}}\n' for name in "ab")
+        text = f'#usda 1.0\n(\n    defaultPrim = "c"\n)\ndef "c"\n{{\n{pair}}}\n'
+        (tmp_path / f"{level}.usda").write_text(text)
+    (tmp_path / "20.usda").write_text('#usda 1.0\n(\n    defaultPrim = "c"\n)\ndef "c"\n{\n}\n')
+    check_growth(tmp_path / "10.usda")
+    with pytest.raises(InputError, match="it makes more than 100,000 prims"):
+        check_growth(tmp_path / "0.usda")
+
+
+def test_references_through_sublayers_and_variants_are_counted(tmp_path: Path) -> None:
+    """Classes of even levels lie in one layer, those of odd ones in another, and half of them in a variant."""
+    layers = ["", ""]
+    for level in range(24):
+        arcs = "".join(f'def "{name}" (references = </c{level + 1}>)\n{{\n}}\n' for name in "ab")
+        body = f'variantSet "v" = {{\n"x" {{\n{arcs}}}\n}}\n' if level % 3 == 0 else arcs
+        layers[level % 2] += f'def "c{level}" (\nvariants = {{\nstring v = "x"\n}}\nprepend variantSets = "v"\n)\n'
+        layers[level % 2] += f"{{\n{body}}}\n"
+    (tmp_path / "odd.usda").write_text("#usda 1.0\n" + layers[1] + 'def "c24"\n{\n}\n')
+    (tmp_path / "even.usda").write_text("#usda 1.0\n(\n    subLayers = [@./odd.usda@]\n)\n" + layers[0])
+    with pytest.raises(InputError, match="it makes more than 100,000 prims"):
+        check_growth(tmp_path / "even.usda")
+
+
+def test_a_file_outside_is_not_opened_to_count_it(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "a.usda").write_text('#usda 1.0\ndef "c" (references = @../secret.usda@)\n{\n}\n')
+    with pytest.raises(InputError, match="outside its folder"):
+        check_growth(tmp_path / "inside" / "a.usda")
