@@ -102,7 +102,7 @@ class FaultHandler:
         log = self._pool.tail(handle)
         trace = handle.trouble.traceback if handle.trouble else ""
         path = self._incident(
-            kind, detail, worker=handle.number, phase=phase, index=index, lease=number, stack=trace or log, log_tail=log
+            kind, detail, worker=handle.row, phase=phase, index=index, lease=number, stack=trace or log, log_tail=log
         )
         fault = Fault(
             time=time.time(),

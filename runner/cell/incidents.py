@@ -44,7 +44,7 @@ def write_incident(
     Args:
         folder: The dataset's folder.
         kind: What happened, for example ``hang``; becomes part of the name.
-        worker: Number of the worker.
+        worker: Row of the worker, as the ledger names it.
         phase: What it was in.
         index: Episode, -1 for none.
         lease: How often that episode was handed out.

@@ -16,11 +16,16 @@ from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_h
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
+from nimbus.datagen.tasks.control_flow.recover import Retry, Try
+from nimbus.datagen.tasks.control_flow.repeat import Repeat
+from nimbus.datagen.tasks.steps import Step, Steps
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.trajectory import Trajectory
     from nimbus.runner.cell.worker.job import Job
 
+MOST_STEPS = 500
+"""Steps of an attempt that are done again: minutes of CPU; tasks have about ten."""
 _NUMBERS = ("time", "joint_positions", "joint_velocities", "actions", "body_positions", "body_wxyz")
 _VALUES = ("rate", "joint_names", "action_names", "body_names", "segments", "outcome")
 
@@ -139,12 +144,49 @@ class _Maker:
                 device=settings.get("device", "cpu"),
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
-            job = job_of(spec, stored_task(episode))
+            task = stored_task(episode)
+            check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
+            job = job_of(spec, task)
         found, wanted, fine = self._info.inputs, job.origin.inputs, "this is no fault of the dataset"
         refuse_source_hashes(found, wanted, where=str(self._folder), instead=f"recompute it with that version; {fine}")
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
         return job
+
+
+def check_length(steps: Steps, *, members: int, where: str) -> None:
+    """Refuse a task of another user that would be done for hours: loops in loops multiply.
+
+    Raises:
+        InputError: It is one.
+    """
+    if (count := count_steps(steps, members=members)) > MOST_STEPS:
+        what = f"its loops may do {count:,} steps, at most {MOST_STEPS:,} are done to compare"
+        raise InputError(what, where=where, instead="this is no fault of the dataset")
+
+
+def count_steps(steps: Steps, *, members: int, tried: int = 0) -> int:
+    """Count the skills and conditions that steps come to at most.
+
+    Args:
+        steps: Of a task.
+        members: Objects of the layout; no group has more.
+        tried: What ``retry`` comes to here.
+    """
+    total = 0
+    for step in steps:
+        if isinstance(step, Step):
+            total += 1
+        elif isinstance(step, Retry):
+            total += tried
+        elif isinstance(step, Try):
+            body = count_steps(step.body, members=members, tried=tried)
+            longest = max(count_steps(one.steps, members=members, tried=body) for one in step.recoveries)
+            total += body + step.count * longest
+        else:
+            rounds = step.count if isinstance(step, Repeat) else members if step.group else 1
+            total += rounds * sum(count_steps(block, members=members, tried=tried) for block in step.blocks())
+    return total
 
 
 def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:

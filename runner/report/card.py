@@ -57,9 +57,9 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
 
 
 def _info(folder: Path) -> str:
-    """``meta/info.json``, as text that cannot end its fence: every line begins with a bracket or a quote."""
+    """``meta/info.json``, as text that cannot end its fence, and holds no tag for readers that know no fences."""
     info = read_plain(folder / "meta" / "info.json")
-    return json.dumps(info, indent=2, ensure_ascii=False)
+    return json.dumps(info, indent=2, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _figures(view: View, found: Examination) -> Iterator[tuple[str, str]]:

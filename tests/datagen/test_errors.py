@@ -39,3 +39,9 @@ def test_a_part_of_a_message_has_an_end():
     error = InputError("wrong " * 1000, where="a.yaml:3:1", instead="write " * 1000)
     assert len(str(error)) < 1050 and str(error).startswith("a.yaml:3:1: wrong ") and str(error).endswith("…")
     assert "…; write" in str(error)
+
+
+def test_a_message_holds_nothing_that_a_terminal_obeys() -> None:
+    """Libraries quote the bytes of a file; a program that uses Nimbus prints the message itself."""
+    error = InputError("type: \x0f", where="\x1b[2J.yaml", instead="write \u202e")
+    assert str(error) == "\\x1b[2J.yaml: type: \\x0f; write \\u202e" and error.what == "type: \\x0f"

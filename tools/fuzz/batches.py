@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,14 +119,26 @@ def _is_there(child: int) -> bool:
 
 
 def _computed(child: int) -> float:
-    """[s] of the processor that a child has used, in its own process."""
-    fields = _state(child)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """[s] of the processor that a child has used, with all processes that it started."""
+    ticks = sum(int(field) for process in _family(child) for field in process[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _is_computing(child: int) -> bool:
-    """Tell a process that runs, or reads a disk, from one that waits or has ended."""
-    return _state(child)[0] in "RD"
+    """Tell processes of which one runs, or reads a disk, from those that wait or have ended."""
+    return any(process[0] in "RD" for process in _family(child))
+
+
+def _family(child: int) -> list[list[str]]:
+    """Read the state of a process and of all below it; meshes are read in processes of their own."""
+    states: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            states[int(path.parent.name)] = _state(int(path.parent.name))
+    found = [child]
+    for parent in found:
+        found += [process for process, state in states.items() if int(state[1]) == parent]
+    return [states[process] for process in found if process in states]
 
 
 def _state(child: int) -> list[str]:

@@ -67,3 +67,14 @@ def test_new_folders_are_closed_whatever_the_umask(tmp_path: Path, monkeypatch: 
         assert not cache.cache_folder("objects").stat().st_mode & stat.S_IWOTH
     finally:
         os.umask(before)
+
+
+def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Others can add files to it, such as compiled kernels under the names that are looked for."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    folder = cache.cache_folder("warp")
+    folder.parent.chmod(0o1777)
+    assert cache.cache_folder("warp") == folder
+    folder.chmod(0o1777)
+    with pytest.raises(InputError, match="all users can write there"):
+        cache.cache_folder("warp")

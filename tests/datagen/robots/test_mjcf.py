@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
@@ -134,3 +135,10 @@ def test_many_conversions_at_once_leave_whole_files(tmp_path: Path, monkeypatch:
             assert len(found) == 1
             assert sorted(Path(name).name for name in (tmp_path / "cache/mjcf").glob("*/*")) == ["odd.urdf"]
             Path(found.pop()).unlink()
+
+
+def test_a_height_field_of_any_size_is_one_line(tmp_path: Path) -> None:
+    field = '<hfield name="f" nrow="60000" ncol="60000" size="1 1 1 1"/>'
+    (tmp_path / "arm.xml").write_text(f"<mujoco><asset>{field}</asset></mujoco>")
+    with pytest.raises(InputError, match="not an MJCF that MuJoCo reads"):
+        convert_to_urdf(tmp_path / "arm.xml")

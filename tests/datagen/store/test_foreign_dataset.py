@@ -13,6 +13,7 @@ import pytest
 from nimbus.datagen.datasets.export.publication import stage_of, staging
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.ledger.ledger import Ledger
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
@@ -134,3 +135,10 @@ def test_stage_of_an_export_follows_no_link(home: Path, tmp_path: Path):
         (stage / "parts" / "a").write_text("a")
         (stage / "tree" / "a").write_text("a")
     assert is_untouched(home)
+
+
+def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
+    (data / "failures").symlink_to(home)
+    assert [*check_failures(data, [])] == [
+        "failures: this is a link, and no folder of the dataset; the next run refuses it"
+    ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,31 @@ def test_nothing_of_the_guard_stays_behind(tmp_path: Path) -> None:
         assert os._exit is not before[0]
     assert (os._exit, signal.getsignal(signal.SIGALRM)) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_signals_while_the_guard_ends_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timer fires again while the interruption is on its way out: what is left of the guard must not stay."""
+    before = signal.getsignal(signal.SIGPROF), signal.getsignal(signal.SIGALRM)
+    set_timer = signal.setitimer
+
+    def late(timer: int, seconds: float, interval: float = 0.0) -> tuple[float, float]:
+        if seconds == 0.0:
+            signal.raise_signal(signal.SIGPROF)
+        return set_timer(timer, seconds, interval)
+
+    with plugin_guard.guarded_import():
+        monkeypatch.setattr(signal, "setitimer", late)
+    monkeypatch.undo()
+    assert (signal.getsignal(signal.SIGPROF), signal.getsignal(signal.SIGALRM)) == before
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == signal.getitimer(signal.ITIMER_PROF)[0] == 0.0
+
+
+def test_an_endless_thread_of_an_import_ends(tmp_path: Path) -> None:
+    """Python waits at its end for threads that are no daemons."""
+    text = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
+    (tmp_path / "tap.py").write_text(text)
+    code = "import sys\nfrom pathlib import Path\nfrom nimbus.datagen.errors import InputError\n"
+    code += "from nimbus.datagen.tasks.plugins import import_folders\n"
+    code += "try:\n    import_folders([Path(sys.argv[1])])\nexcept InputError as error:\n    print(error)\n"
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, timeout=120)
+    assert "registers nothing" in ended.stdout

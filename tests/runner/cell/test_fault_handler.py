@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.runner.cell.fault_handler import FaultHandler
 from nimbus.runner.cell.queue.restart_backoff import Circuit
 from nimbus.runner.cell.transport.messages import Idle, WorkerError
@@ -69,3 +71,16 @@ def test_an_episode_without_a_result_is_charged(tmp_path: Path) -> None:
         cell.dispatcher.take(handle, Idle(done=1))
         end(cell, handler, handle)
         assert cell.dispatcher.evidence.deaths(0) == 1 and handler.counts == {"no_result": 1}
+
+
+def test_an_incident_names_the_row_as_the_ledger_does(tmp_path: Path) -> None:
+    """A worker's number counts all that there were, and its row is used again."""
+    with open_cell(tmp_path, episodes=2, variants=1) as cell:
+        handler = make_handler(cell)
+        die_of_bug(cell, handler)
+        die_of_bug(cell, handler)
+    ledger = Ledger(tmp_path / "data", read_only=True)
+    faults = ledger.faults()
+    ledger.close()
+    told = [json.loads((tmp_path / "data" / one.incident / "incident.json").read_text()) for one in faults]
+    assert [str(one["worker"]) for one in told] == [one.worker for one in faults] == ["0", "0"]

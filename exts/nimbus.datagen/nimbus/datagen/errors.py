@@ -85,7 +85,9 @@ class InputError(Exception):
 
     def __init__(self, what: str, *, where: str = "", instead: str = "") -> None:
         """Build the one line from its three parts."""
-        self.diagnostic = Diagnostic(where=where, what=_clipped(what), instead=_clipped(instead))
+        # It quotes files, names and libraries, and some callers print it themselves.
+        where, what, instead = visible(where), visible(_clipped(what)), visible(_clipped(instead))
+        self.diagnostic = Diagnostic(where=where, what=what, instead=instead)
         super().__init__(str(self.diagnostic))
 
     @classmethod

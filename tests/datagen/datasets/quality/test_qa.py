@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.quality import pictures
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.lerobot import check_sums
+from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import Diagnostic, InputError, Severity
 from nimbus.runner.cli import main
@@ -255,3 +257,11 @@ def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
     (folder / "meta/info.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         open_view(folder)
+
+
+def test_a_state_of_plain_numbers_is_compared_with_pictures() -> None:
+    """A column that others wrote holds a number a row, whatever info.json declares."""
+    window = pictures._FrameWindow(0)
+    for _ in range(30):
+        window.add(np.full((8, 8, 3), 200, np.uint8), Thresholds())
+    assert [one.check for one in window.findings("1, front", np.arange(30.0), Thresholds())] == ["frozen"]

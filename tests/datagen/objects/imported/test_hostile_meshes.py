@@ -10,12 +10,14 @@ import struct
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trimesh
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.imported.folds import count_full_edges, passes_through_itself
 from nimbus.datagen.objects.libraries import open_library
 from tests.support.refusals import refusal
 
@@ -66,9 +68,19 @@ def texture_that_is(make: Callable[[Path], object]) -> Callable[[Path], None]:
     return write
 
 
+def folded_box(folder: Path) -> None:
+    """A box, one of whose faces is folded to another corner; coacd made 152,144 faces of it, and never ended."""
+    corners = "(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)"
+    faces = "0, 3, 2, 1, 4, 5, 0, 7, 0, 1, 5, 4, 1, 2, 6, 5, 2, 3, 7, 6, 3, 0, 4, 7"
+    text = f"int[] faceVertexCounts = [4, 4, 4, 4, 4, 4]\nint[] faceVertexIndices = [{faces}]\n"
+    head = "#usda 1.0\n(\n    metersPerUnit = 0.05\n)\n"
+    (folder / "thing.usda").write_text(f'{head}def Mesh "box"\n{{\n{text}point3f[] points = [{corners}]\n}}\n')
+
+
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "accessor without a view": accessor_without_a_view,
     "doubled references": doubled_references,
+    "box folded onto itself": folded_box,
     "faces of 2e9 corners": lambda folder: (folder / "thing.usda").write_text(_MESH),
     "mesh that is a pipe": lambda folder: os.mkfifo(folder / "thing.obj"),
     "texture that is a pipe": texture_that_is(os.mkfifo),
@@ -79,6 +91,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 MESSAGES = {
     "accessor without a view": "cannot be read as GLB: MemoryError",
     "doubled references": "it makes more than 100,000 prims",
+    "box folded onto itself": "folds onto itself: 1 edges have more than two faces; .* 'pieces: 1' in thing.yaml",
     "faces of 2e9 corners": "more corners than it lists",
 }
 
@@ -102,3 +115,46 @@ def test_references_within_reason_are_counted(tmp_path: Path) -> None:
         doubled_references(folder, levels)
         with pytest.raises(InputError) if is_refused else nullcontext():
             check_growth(folder / "thing.usda")
+
+
+def test_surfaces_that_pass_through_themselves_are_told_apart() -> None:
+    box, ball = trimesh.creation.box((0.05, 0.04, 0.06)), trimesh.creation.icosphere(radius=0.03)
+    for mesh in (box, ball, trimesh.creation.torus(0.03, 0.01)):
+        assert not passes_through_itself(mesh.vertices, mesh.faces) and not count_full_edges(mesh.faces)
+    apart: Any = trimesh.util.concatenate([box, ball.copy().apply_translation((0.1, 0, 0))])
+    assert not passes_through_itself(apart.vertices, apart.faces)
+    both: Any = trimesh.util.concatenate([box, ball])
+    assert passes_through_itself(both.vertices, both.faces)
+
+
+def test_references_between_files_are_counted(tmp_path: Path) -> None:
+    """Each file refers to the next one twice."""
+    for level in range(20):
+        pair = "".join(f'def "{name}" (references = @./{level + 1}.usda@)\n{{\n}}\n' for name in "ab")
+        text = f'#usda 1.0\n(\n    defaultPrim = "c"\n)\ndef "c"\n{{\n{pair}}}\n'
+        (tmp_path / f"{level}.usda").write_text(text)
+    (tmp_path / "20.usda").write_text('#usda 1.0\n(\n    defaultPrim = "c"\n)\ndef "c"\n{\n}\n')
+    check_growth(tmp_path / "10.usda")
+    with pytest.raises(InputError, match="it makes more than 100,000 prims"):
+        check_growth(tmp_path / "0.usda")
+
+
+def test_references_through_sublayers_and_variants_are_counted(tmp_path: Path) -> None:
+    """Classes of even levels lie in one layer, those of odd ones in another, and half of them in a variant."""
+    layers = ["", ""]
+    for level in range(24):
+        arcs = "".join(f'def "{name}" (references = </c{level + 1}>)\n{{\n}}\n' for name in "ab")
+        body = f'variantSet "v" = {{\n"x" {{\n{arcs}}}\n}}\n' if level % 3 == 0 else arcs
+        layers[level % 2] += f'def "c{level}" (\nvariants = {{\nstring v = "x"\n}}\nprepend variantSets = "v"\n)\n'
+        layers[level % 2] += f"{{\n{body}}}\n"
+    (tmp_path / "odd.usda").write_text("#usda 1.0\n" + layers[1] + 'def "c24"\n{\n}\n')
+    (tmp_path / "even.usda").write_text("#usda 1.0\n(\n    subLayers = [@./odd.usda@]\n)\n" + layers[0])
+    with pytest.raises(InputError, match="it makes more than 100,000 prims"):
+        check_growth(tmp_path / "even.usda")
+
+
+def test_a_file_outside_is_not_opened_to_count_it(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "a.usda").write_text('#usda 1.0\ndef "c" (references = @../secret.usda@)\n{\n}\n')
+    with pytest.raises(InputError, match="outside its folder"):
+        check_growth(tmp_path / "inside" / "a.usda")

@@ -42,23 +42,24 @@ def cache_folder(name: str) -> Path:
         raise _unwritable(folder, error.strerror or str(error)) from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(folder, "not writable")
-    for place in (folder, folder.parent):
-        if why := _why_not_own(place):
+    for place, holds_files in ((folder, True), (folder.parent, False)):
+        if why := _why_not_own(place, holds_files=holds_files):
             raise _unwritable(place, why)
     return folder
 
 
-def _why_not_own(folder: Path) -> str:
+def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     """Find out whether others could put files there, which would be loaded as if this user had made them.
 
-    Superusers use folders of other users, as containers do.
+    Superusers use folders of other users, as containers do. In a folder with the sticky bit others may add files, and
+    touch none of this user's: that will do for the folder above, whose folders have owners of their own.
     """
     if not hasattr(os, "getuid"):
         return ""
     found = folder.stat()
     if found.st_uid not in (os.getuid(), 0) and os.getuid() != 0:
         return "it belongs to another user"
-    is_sticky = bool(found.st_mode & stat.S_ISVTX)  # others may add files there, and touch none of this user's
+    is_sticky = bool(found.st_mode & stat.S_ISVTX) and not holds_files
     return "all users can write there" if found.st_mode & stat.S_IWOTH and not is_sticky else ""
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import mink
 import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import quat_from_matrix
+
+if TYPE_CHECKING:
+    import mink
 
 
 class ArmKinematics:
@@ -28,6 +31,8 @@ class ArmKinematics:
     """[rad] An arm with fewer than six joints may miss a pose by so much: it reaches the point, and turns as it can."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
+        import mink  # with SciPy; the names of skills are checked without them
+
         self.limits: FloatArray = model.jnt_range + np.array([limit_margin, -limit_margin])
         """(J, 2) what solutions stay in [rad or m]"""
         self._configuration = mink.Configuration(model)
@@ -49,6 +54,8 @@ class ArmKinematics:
             iterations: Limit of Gauss-Newton steps.
             max_step: Largest move of a joint in one step [rad].
         """
+        import mink
+
         if self._places_first:
             return self._solve_point(world_T_tool, seed_q, iterations=2 * iterations, max_step=max_step)
         configuration, task = self._configuration, self._task
@@ -69,6 +76,8 @@ class ArmKinematics:
         self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float
     ) -> FloatArray | None:
         """The same with the point before the orientation, for arms that cannot reach every pose."""
+        import mink
+
         configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
         self._point.set_target(target)
         self._turn.set_target(target)
@@ -89,6 +98,8 @@ class ArmKinematics:
 
     def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> FloatArray | None:
         """A step within the limits that serves tasks, those of ``first`` exactly; None when there is none."""
+        import mink
+
         try:
             return mink.solve_ik(
                 self._configuration, tasks, 1.0, "daqp", damping=1e-4, limits=[self._bounds], constraints=first

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import mink
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -71,6 +70,8 @@ def trace_line(
     Returns:
         (P, J) joint positions, or ``None`` when the arm cannot follow.
     """
+    import mink
+
     q, goal = np.asarray(start_q, dtype=float), np.asarray(world_T_goal, dtype=float)
     start = scene.tool_pose(q)
     turn = mink.SO3.from_matrix(start[:3, :3].T @ goal[:3, :3]).log()

@@ -6,6 +6,7 @@ import copy
 import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -70,8 +71,9 @@ def model_path(piece: Piece, *, robot: str) -> Path:
         InputError: There is none.
     """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
-    if path.is_file():
-        return path
+    with suppress(OSError):  # a name that is too long, or a folder that may not be read
+        if path.is_file():
+            return path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
     raise InputError(what, where=f"robot {robot}: urdf")
 

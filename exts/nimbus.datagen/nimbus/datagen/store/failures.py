@@ -95,6 +95,9 @@ def _strays(folder: Path, attempts: list[Attempt]) -> list[Path]:
 
 def check_failures(folder: Path, attempts: list[Attempt]) -> Iterator[str]:
     """What is wrong with kept failures, one line each."""
+    if (folder / FOLDER).is_symlink():
+        yield f"{FOLDER}: this is a link, and no folder of the dataset; the next run refuses it"
+        return
     for path in _strays(folder, attempts):
         yield f"{FOLDER}/{path.name}: not in the ledger; the next run removes it"
     for attempt in attempts:

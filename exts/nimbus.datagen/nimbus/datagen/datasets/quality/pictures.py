@@ -140,13 +140,13 @@ class _FrameWindow:
 
         Args:
             where: Episode and camera, for messages.
-            state: (T, D) joint positions of the whole episode [rad or m], or None when it has none.
+            state: (T, D) or (T,) joint positions of the whole episode [rad or m], or None when it has none.
             thresholds: Limits of the checks.
         """
         if self.black:
             yield fail("black", where, f"{len(self.black)} black pictures, the first is {self.black[0]}")
         if state is not None and len(state) >= self.start + len(self.small):
-            rows = state[self.start : self.start + len(self.small)]
+            rows = state[self.start : self.start + len(self.small)].reshape(len(self.small), -1)
             frozen = list(self._frozen(rows, thresholds))
             for first, last, moved in frozen:
                 what = f"pictures {first} to {last} are the same while joints move by {moved:.2f}"

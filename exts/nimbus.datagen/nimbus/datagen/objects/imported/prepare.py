@@ -17,6 +17,7 @@ from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.meshes.decimate import decimate
+from nimbus.datagen.objects.imported.folds import check_folds
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_metres
 from nimbus.datagen.objects.imported.read import read_surface
 from nimbus.datagen.objects.imported.settings import AssetSettings
@@ -102,7 +103,7 @@ def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
         texture=surface.texture,
         solid_vertices=points,
         solid_faces=faces,
-        pieces=_cut(*_simplified(points, faces, _FACES_TO_CUT), settings.pieces),
+        pieces=_cut(*_simplified(points, faces, _FACES_TO_CUT), settings.pieces, path, said_in),
     )
 
 
@@ -137,12 +138,13 @@ def _normals(corners: FloatArray) -> FloatArray:
     return cross / np.maximum(np.linalg.norm(cross, axis=1, keepdims=True), 1e-18)
 
 
-def _cut(points: FloatArray, faces: IndexArray, most: int) -> tuple[Piece, ...]:
+def _cut(points: FloatArray, faces: IndexArray, most: int, path: Path, said_in: str) -> tuple[Piece, ...]:
     """Convex pieces of a closed surface: its hull where that is nearly the same, else those of coacd."""
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
     if most == 1 or volume > _CONVEX * ConvexHull(points).volume:
         return (limited_hull(points),)
+    check_folds(points, faces, path, said_in)
     import coacd
 
     coacd.set_log_level("off")
