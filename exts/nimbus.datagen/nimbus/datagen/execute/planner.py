@@ -57,6 +57,8 @@ class SkillPlanner(Planner["SceneAssets"]):
         attempts: Attempts at one layout at most.
     """
 
+    version = 2
+
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
         """Make the planner of a run."""
@@ -146,7 +148,8 @@ def begin_attempt(
         arm: make_motion_planner(planner, simulation.robot.with_arm(arm), rate=simulation.rate, pace=pace)
         for arm in simulation.robot.arm_names
     }
-    cell = SimulatedWorkcell(simulation, planners, layout, streams=streams, regions=task.regions)
+    noise = task.execution_noise
+    cell = SimulatedWorkcell(simulation, planners, layout, streams=streams, regions=task.regions, execution_noise=noise)
     return performer(task, cell, layout)
 
 

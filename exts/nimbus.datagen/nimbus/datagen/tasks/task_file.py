@@ -32,6 +32,10 @@ Point = tuple[Coordinate, Coordinate, Coordinate]
 Value = TypeVar("Value")
 
 
+EXECUTION_NOISE = 0.015
+"""[rad] About 1 cm at the hand of an arm of 0.7 m: as far as the tasks' first attempts bear without loss."""
+
+
 @dataclass(frozen=True)
 class WordingField:
     """A pair of braces in a wording."""
@@ -278,6 +282,11 @@ class TaskFile(_Growing):
     )
     success: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
         description="Conditions that must hold at the end, judged from physics."
+    )
+    execution_noise: Annotated[Radians, Field(ge=0, le=0.1)] | None = Field(
+        None,
+        description="Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]; the "
+        f"recorded commands are clean. 0 for none; left out: {EXECUTION_NOISE} rad.",
     )
     cameras: Annotated[Named[CameraSettings], Field(min_length=1), BeforeValidator(expand_cameras)] = Field(
         "front+wrist",
