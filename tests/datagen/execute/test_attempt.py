@@ -106,6 +106,14 @@ def test_segments_cover_all_steps_in_order(done: Trajectory):
     }
 
 
+def test_episode_ends_at_rest(done: Trajectory):
+    rest = done.segments[-1]
+    assert (rest.skill, rest.phase, rest.stop - rest.start) == ("wait", "rest", 8)
+    moving = np.abs(done.joint_velocities[rest.start :]).max(axis=1) > 0.02
+    assert moving[0] and not moving[-5:].any()
+    assert np.ptp(done.actions[rest.start :], axis=0).max() == 0.0
+
+
 def test_contacts_are_believable(done: Trajectory):
     assert 0 < done.contacts["held_penetration"].max() < 0.002
     assert done.contacts["table_penetration"].max() < 0.001

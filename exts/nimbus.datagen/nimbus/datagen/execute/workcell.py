@@ -178,15 +178,17 @@ class SimulatedWorkcell(SimulatedWorld):
     def _draw_noise(self, postures: FloatArray, *, still_gripper: bool) -> FloatArray | None:
         """(N, J) noise on the execution of a motion, None for one without: it is on before the grasp only."""
         is_noisy = self._noise and self._together is None and still_gripper and len(postures)
-        if not is_noisy or self._labels.joined().phase not in NOISY_PHASES or any(arm.held for arm in self.arms.values()):
+        if (
+            not is_noisy
+            or self._labels.joined().phase not in NOISY_PHASES
+            or any(arm.held for arm in self.arms.values())
+        ):
             return None
-        lower, upper = self.scene.arm.limits.T
         return draw_execution_noise(
             self.streams("execution_noise", self.name, len(self.plan_statistics)),
-            rows=len(postures),
+            self.scene,
+            postures,
             scale=noise_scale(self.simulation.model, self.robot.arm.joints, sigma=self._noise),
-            lower=lower - postures,
-            upper=upper - postures,
         )
 
     def note(self, **measures: float) -> None:
