@@ -25,7 +25,9 @@ _FADING = 0.25
 _SHARES = (1.0, 0.5, 0.25)
 """Shares of the noise that are tried where the whole would come near to something."""
 _CLEARANCE = 0.02
-"""[m] Distance from everything that noise keeps; where the plan itself comes nearer there is none."""
+"""[m] Distance that noise keeps between things; what the plan brings nearer it may bring nearer by ``_SLACK``."""
+_SLACK = 0.001
+"""[m]"""
 
 
 def draw_execution_noise(
@@ -53,10 +55,13 @@ def draw_execution_noise(
 
 
 def _largest_share(scene: PlanningScene, posture: FloatArray, noise: FloatArray) -> float:
-    """Share of the noise with which the arm is within its limits and near to nothing; 0 where there is none."""
+    """Share of the noise with which the arm is within its limits and keeps its distances; 0 where there is none."""
+    planned = scene.contacts(posture)
     for share in _SHARES:
         noisy = posture + share * noise
-        if scene.within_limits(noisy) and not scene.in_collision(noisy):
+        if scene.within_limits(noisy) and all(
+            distance >= planned.get(pair, np.inf) - _SLACK for pair, distance in scene.contacts(noisy).items()
+        ):
             return share
     return 0.0
 
