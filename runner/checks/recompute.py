@@ -200,6 +200,9 @@ def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:
         for name in ("joint_positions", "joint_velocities")
     }
     empty = np.zeros(0)
+    if made.executed_actions is not None or stored.executed_actions is not None:
+        again, before = (empty if one.executed_actions is None else one.executed_actions for one in (made, stored))
+        arrays["executed_actions"] = again, before
     for name in sorted({*made.contacts, *stored.contacts}):
         arrays[f"contacts.{name}"] = made.contacts.get(name, empty), stored.contacts.get(name, empty)
     for name, (one, other) in arrays.items():

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
@@ -22,14 +23,20 @@ from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
+FedActions = Literal["executed", "recorded"]
+"""Replay feeds what the robot was fed, execution noise included, or the commands that were recorded for training."""
 
-def replay_actions(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Trajectory:
+
+def replay_actions(
+    task: Task, layout: PhysicalLayout, stored: Trajectory, *, actions: FedActions = "executed"
+) -> Trajectory:
     """Execute stored actions open loop from the stored start, and judge the end as the task does.
 
     Args:
         task: The task that the trajectory was made for.
         layout: Its physical layout.
         stored: The trajectory; its actions and its start state are used.
+        actions: ``executed`` gives the stored states to the last bit; ``recorded`` leaves out execution noise.
     """
     simulation = NewtonSimulation(read_stage(task.scene), load_robot(task.robot), rate=stored.rate)
     simulation.load(layout)
@@ -37,8 +44,9 @@ def replay_actions(task: Task, layout: PhysicalLayout, stored: Trajectory) -> Tr
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
     cell = SimulatedWorkcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
     try:
-        for action in stored.actions:
-            cell.repeat(action)
+        noisy = stored.executed_actions if actions == "executed" else None
+        for action, executed in zip(stored.actions, repeat(None) if noisy is None else noisy, strict=noisy is not None):
+            cell.repeat(action, executed=executed)
     except SkillFailure as failure:
         return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
     return cell.finish(evaluate_success(task, performer(task, cell, layout), patience=0))
@@ -75,7 +83,7 @@ def episode_paths(folder: Path, ids: list[str]) -> list[Path]:
     return [known[name] for name in dict.fromkeys(ids)] if ids else list(known.values())
 
 
-def replay(path: Path) -> Replay:
+def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
     """Execute an episode's actions from its stored start and judge the end, with nothing but its file."""
     import numpy as np
 
@@ -85,7 +93,7 @@ def replay(path: Path) -> Replay:
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
         check_assets(task, episode)
-        again = replay_actions(task, layout.physical, stored)
+        again = replay_actions(task, layout.physical, stored, actions=actions)
         return Replay(
             episode_id=episode.episode_id,
             same_outcome=again.outcome.success == stored.outcome.success

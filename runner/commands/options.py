@@ -13,7 +13,7 @@ import typer
 from nimbus.datagen.errors import suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
 
-IMAGES = ("lossless", "video", "both")
+IMAGES = ("lossless", "video", "both", "none")
 FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
 LEROBOT_FORMATS = ("lerobot", "lerobot-v2.1")
 SIMULATORS = ("newton", "isaacsim")
@@ -77,12 +77,12 @@ Skills = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="of the whole run")]
 Images = Annotated[
-    Literal["lossless", "video", "both"],
+    Literal["lossless", "video", "both", "none"],
     typer.Option(
         "--images",
         metavar="HOW",
         parser=one_of(IMAGES),
-        help="lossless: in the episode's file, bit for bit; video: H.264, an MP4 for each camera; both",
+        help="lossless: in the episode's file, bit for bit; video: H.264, an MP4 a camera; both; none: no cameras",
     ),
 ]
 Price = Annotated[

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, one_of
 from nimbus.runner.system.output import write_json, write_out
+
+if TYPE_CHECKING:
+    from nimbus.runner.checks.replay import FedActions
+
+FED_ACTIONS = ("executed", "recorded")
 
 
 def command(
     folder: DatasetFolder,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="episodes (all)")] = None,
     *,
+    actions: Annotated[
+        str,
+        typer.Option(
+            "--actions",
+            metavar="NAME",
+            parser=one_of(FED_ACTIONS),
+            help="executed: what the robot was fed, which gives the same states; recorded: the commands without noise",
+        ),
+    ] = "executed",
     as_json: AsJson = False,
     skills: Skills = None,
 ) -> int:
@@ -26,7 +40,7 @@ def command(
     prepare_libraries(skill_folders=skills or [])
     results = []
     for path in paths:
-        result = replay(path)
+        result = replay(path, actions=cast("FedActions", actions))
         results.append(result)
         if not as_json:
             verdict = "same outcome" if result.same_outcome else f"stored {result.stored}, replayed {result.replayed}"

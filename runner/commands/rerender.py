@@ -68,7 +68,7 @@ def command(
     from nimbus.datagen.store.dataset import Dataset, read_info
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
     from nimbus.datagen.store.episode_file.read import EpisodeFile
-    from nimbus.datagen.store.episode_file.videos import image_settings
+    from nimbus.datagen.store.episode_file.videos import NO_IMAGES, image_settings
     from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.checks.replay import episode_paths, noting_where_paths_begin, stored_task
@@ -77,6 +77,9 @@ def command(
     from nimbus.runner.report import write_report
     from nimbus.runner.system.threads import prepare_libraries
 
+    if images == NO_IMAGES:
+        what = "rendering again makes pictures"
+        raise InputError(what, where="--images none", instead="write --images lossless, video or both")
     paths = episode_paths(folder, ids)
     if out.resolve() == folder.resolve():
         raise InputError("this is the dataset itself", where=f"--out {out}", instead="choose another folder")
@@ -89,6 +92,9 @@ def command(
             task = stored_task(episode)
         with noting_where_paths_begin():
             assets = load_assets(task)
+    if not task.cameras:
+        instead = "give a task with cameras: --task NAME"
+        raise InputError("the task has no cameras: nothing would be rendered", where=task.path, instead=instead)
     source = read_info(folder)
     if assets.robot.name != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"

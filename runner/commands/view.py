@@ -38,7 +38,8 @@ def command(
 
         with disk(sheet):
             if not write_view_sheet(view, sheet):
-                raise InputError("no picture in it", where=str(folder), instead="see what 'nimbus qa' says")
+                instead = "a run with --images none or cameras: {} has none; else see what 'nimbus qa' says"
+                raise InputError("no picture in it", where=str(folder), instead=instead)
         write_out(f"contact sheet: {sheet}\n")
         return 0
     from nimbus.runner.media.rerun import show

@@ -40,7 +40,7 @@ class Asked:
             folder=str(self.folder.absolute()),
             task=self.task,
             pipeline=PIPELINE if is_policy else "",
-            settings=(own if is_policy else {"attempts": 1}) | {"keep_failures": True},
+            settings=(own if is_policy else {"attempts": 1, "images": "none"}) | {"keep_failures": True},
             choices={
                 "policy": self.identity,
                 "execute": str(self.execute),

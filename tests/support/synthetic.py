@@ -89,6 +89,7 @@ def make_trajectory(index: int = 0, *, steps: int = 20, outcome: Outcome | None 
         joint_velocities=np.cos(phase),
         action_names=tuple(f"joint{i}" for i in range(7)) + ("gripper",),
         actions=np.sin(phase[:, :8] + 0.1),
+        executed_actions=np.sin(phase[:, :8] + 0.11),
         body_names=("panda_link0", "panda_hand", "items_0", "items_1"),
         body_positions=random.normal(size=(steps, bodies, 3)),
         body_wxyz=np.tile([1.0, 0.0, 0.0, 0.0], (steps, bodies, 1)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.registry import names
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
@@ -72,7 +73,12 @@ def job_of(spec: CellSpec, task: Task) -> Job:
         InputError: Something is missing, wrong, or does not fit together.
     """
     from nimbus.datagen.pipeline import check_components, load_pipeline
+    from nimbus.datagen.store.episode_file.videos import NO_IMAGES
 
+    if spec.settings.get("images") == NO_IMAGES:
+        task = replace(task, cameras={})
+    if not task.cameras:
+        _refuse_renderer_of_nothing(spec, task)
     pipeline = load_pipeline(spec.pipeline or task.pipeline, where="" if spec.pipeline else task.where("pipeline"))
     if spec.simulator == "isaacsim":
         from nimbus.runner.cell.worker.pipeline_split import with_isaacsim
@@ -132,13 +138,14 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.pipeline import RunContext
     from nimbus.datagen.randomize.objects import check_room
-    from nimbus.datagen.store.episode_file.videos import check_cameras, image_settings
+    from nimbus.datagen.store.episode_file.videos import NO_IMAGES, check_cameras, image_settings
 
     choices = {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
     choices |= {"physics": "newton"} if spec.simulator == "isaacsim" else {}
     choices |= image_settings(spec.settings.get("images", "lossless"))
     choices |= spec.choices
-    if "images" in spec.settings:
+    settings = {name: value for name, value in spec.settings.items() if (name, value) != ("images", NO_IMAGES)}
+    if "images" in settings:
         check_cameras(task)
     assets = None
     if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
@@ -155,8 +162,23 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
         choices=choices,
         assets=assets,
         keep_failures=bool(spec.settings.get("keep_failures", False)),
-        settings=spec.settings,
+        settings=settings,
     )
+
+
+def _refuse_renderer_of_nothing(spec: CellSpec, task: Task) -> None:
+    """Refuse Isaac Sim and videos, which a run without cameras has no use for.
+
+    Raises:
+        InputError: The run asks for one of them.
+    """
+    from nimbus.datagen.store.episode_file.videos import NO_IMAGES
+
+    what, instead = "there are no cameras: nothing would be rendered", "leave it out, or give the task cameras"
+    if spec.simulator == "isaacsim":
+        raise InputError(what, where="--sim isaacsim", instead=instead)
+    if (images := str(spec.settings.get("images", NO_IMAGES))) != NO_IMAGES:
+        raise InputError(what, where=f"--images {images}", instead=instead)
 
 
 def _robot(task: Task, context: RunContext) -> str:

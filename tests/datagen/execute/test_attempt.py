@@ -51,6 +51,7 @@ def bytes_of(trajectory: Trajectory) -> bytes:
         trajectory.joint_positions,
         trajectory.joint_velocities,
         trajectory.actions,
+        np.zeros(0) if trajectory.executed_actions is None else trajectory.executed_actions,
         trajectory.body_positions,
         trajectory.body_wxyz,
         trajectory.start.joint_positions,
@@ -85,8 +86,9 @@ def test_every_plan_is_checked_once_more_and_touches_nothing(done: Trajectory):
     assert done.plan_statistics["recheck_depth"].tolist() == [0.0] * 5  # reach, lift, carry, retreat, home
 
 
-def test_states_stay_close_to_what_was_commanded(done: Trajectory):
-    reference = (done.actions[1:-1, :7] + done.actions[:-2, :7]) / 2
+def test_states_stay_close_to_what_was_executed(done: Trajectory):
+    assert done.executed_actions is not None
+    reference = (done.executed_actions[1:-1, :7] + done.executed_actions[:-2, :7]) / 2
     assert np.abs(done.joint_positions[2:, :7] - reference).max() < 0.03
     assert np.abs(np.diff(done.actions[:, :7], axis=0)).max() * 15 < 2.7
 
@@ -104,6 +106,14 @@ def test_segments_cover_all_steps_in_order(done: Trajectory):
     }
 
 
+def test_episode_ends_at_rest(done: Trajectory):
+    rest = done.segments[-1]
+    assert (rest.skill, rest.phase, rest.stop - rest.start) == ("wait", "rest", 8)
+    moving = np.abs(done.joint_velocities[rest.start :]).max(axis=1) > 0.02
+    assert moving[0] and not moving[-5:].any()
+    assert np.ptp(done.actions[rest.start :], axis=0).max() == 0.0
+
+
 def test_contacts_are_believable(done: Trajectory):
     assert 0 < done.contacts["held_penetration"].max() < 0.002
     assert done.contacts["table_penetration"].max() < 0.001
@@ -119,6 +129,30 @@ def test_the_recorded_actions_alone_give_the_same_states_and_outcome(done: Traje
     assert np.array_equal(again.body_positions, done.body_positions)
     assert np.array_equal(again.body_wxyz, done.body_wxyz)
     assert again.outcome == done.outcome
+    assert again.executed_actions is not None
+    np.testing.assert_array_equal(again.executed_actions, done.executed_actions)
+
+
+def test_execution_noise_ends_before_the_grasp(done: Trajectory):
+    assert done.executed_actions is not None
+    noise = done.executed_actions - done.actions
+    reach, *others = done.segments
+    noisy = np.flatnonzero(noise.any(axis=1))
+    assert reach.phase == "reach" and not noise[:, 7].any()
+    assert len(noisy) > 0.7 * (reach.stop - reach.start) and noisy.max() < reach.stop - 2
+    assert 0.005 < noise[noisy, :7].std() < 0.025
+
+
+def test_recorded_actions_alone_lead_to_success_too(done: Trajectory):
+    clean = replay_actions(task(), physical(), done, actions="recorded")
+    assert clean.outcome == done.outcome and clean.executed_actions is None
+    apart = np.abs(clean.joint_positions - done.joint_positions).max()
+    assert 0.01 < apart < 0.1
+
+
+def test_no_execution_noise_stores_no_executed_actions():
+    clean = attempt(text=TEXT.replace("steps:", "execution_noise: 0 rad\nsteps:"))
+    assert clean.outcome.success and clean.executed_actions is None
 
 
 def test_the_same_key_gives_the_same_bytes(done: Trajectory):
@@ -150,7 +184,7 @@ def test_a_condition_that_does_not_hold_ends_the_attempt_with_its_reason():
 def test_an_arm_that_cannot_follow_its_commands_is_noticed_also_in_a_replay(done: Trajectory):
     actions = done.actions.copy()
     actions[5:, 1] += np.minimum(0.2 * np.arange(1, len(actions) - 4), 1.2)  # down into the table
-    pushed = replay_actions(task(), physical(), replace(done, actions=actions))
+    pushed = replay_actions(task(), physical(), replace(done, actions=actions, executed_actions=None))
     assert (pushed.outcome.success, pushed.outcome.reason) == (False, Reason.TRACKING_ERROR)
     assert 0 < pushed.step_count < done.step_count
 
@@ -159,7 +193,7 @@ def test_a_simulation_that_blows_up_is_called_unstable(done: Trajectory):
     mujoco.set_mju_user_warning(lambda message: None)
     actions = done.actions.copy()
     actions[3] = np.nan
-    blown = replay_actions(task(), physical(), replace(done, actions=actions))
+    blown = replay_actions(task(), physical(), replace(done, actions=actions, executed_actions=None))
     assert blown.outcome.reason == Reason.UNSTABLE
 
 

@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.provenance import Provenance
@@ -32,6 +35,14 @@ def test_a_plan_is_rendered_in_chunks_for_each_visual_variant():
         assert [chunk.start for chunk in chunks] == [0, 2, 4]
         assert [chunk.step_count for chunk in chunks] == [2, 2, 1]
         assert rendered.labels is not None and rendered.attempt == 1
+
+
+def test_layout_without_cameras_loads_no_renderer(monkeypatch: pytest.MonkeyPatch):
+    item, renderer = planned(), NewtonRenderer()
+    bare = replace(item.layouts[0], visual=replace(item.layouts[0].visual, cameras=()))
+    monkeypatch.setattr(renderer, "_make", lambda *_, **__: pytest.fail("a renderer was made"))
+    (rendered,) = renderer.process(replace(item, layouts=(bare,)))
+    assert rendered.labels is None and list(rendered.observations) == []
 
 
 def test_pixels_are_made_when_they_are_asked_for_in_renders_time():

@@ -42,6 +42,7 @@ VALID = [
 VALID += [
     (CAMERAS, "cameras: front+wrist\n"),
     (CAMERAS, "cameras: [front, top]\n"),
+    (CAMERAS, "cameras: {}\n"),
     (CAMERAS, "cameras: {mine: front}\n"),
     (CAMERAS, "cameras: {mine: {preset: front, modalities: [rgb, depth]}}\n"),
     (CAMERAS, ""),
@@ -51,7 +52,6 @@ VALID += [
 INVALID = [
     (CAMERAS, "cameras: frnt\n"),
     (CAMERAS, "cameras: []\n"),
-    (CAMERAS, "cameras: {}\n"),
     (CAMERAS, "cameras: {mine: {preset: front, modalities: [rgbd]}}\n"),
     ("randomize:\n  camera: {position: 5 cm}", "randomize: huge"),
     ("robot:", "robt:"),

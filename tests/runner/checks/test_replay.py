@@ -27,12 +27,25 @@ def test_stored_actions_end_the_same_way_in_a_fresh_process(tiny: Path, tmp_path
 def test_actions_that_were_changed_end_differently(copy: Path, capsys):
     path = min((copy / "episodes").iterdir())
     with h5py.File(path, "r+") as file:
-        action: Any = file["action"]
-        action[:, -1] = action[0, -1]  # the hand never closes
+        for name in ("action", "executed_action"):
+            action: Any = file[name]
+            action[:, -1] = action[0, -1]  # the hand never closes
     assert main(["replay", str(copy), path.stem]) == 1
     line, total = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{path.stem}: stored success, replayed not_in_bin; ")
     assert total == "0 of 1 with the same outcome"
+
+
+def test_recorded_actions_end_the_same_way_elsewhere(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    assert main(["replay", str(copy), path.stem, "--actions=recorded", "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["same_outcome"] and 0.005 < result["joint_error"] < 0.1
+
+
+def test_unknown_actions_are_answered_with_the_known_ones(copy: Path, capsys):
+    assert main(["replay", str(copy), "--actions=record"]) == 2
+    assert "unknown 'record'; did you mean 'recorded'?" in capsys.readouterr().err
 
 
 def set_robot(path: Path, identity: str) -> None:

@@ -38,10 +38,10 @@ def test_json_maps_levels_to_hashes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if ``action`` came with field schema 2."""
-    monkeypatch.setitem(schema._BY_PATH, "action", replace(schema._BY_PATH["action"], since=2))
+    """As if ``action`` came with field schema 3."""
+    monkeypatch.setitem(schema._BY_PATH, "action", replace(schema._BY_PATH["action"], since=3))
     for module in (dataset, verify):
-        monkeypatch.setattr(module, "FIELD_SCHEMA", 2)
+        monkeypatch.setattr(module, "FIELD_SCHEMA", 3)
     one, other = tmp_path / "one", tmp_path / "other"
     write_dataset(one)
     shutil.copytree(one, other)
@@ -50,13 +50,13 @@ def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monk
         action[...] += 1.0
     assert dataset_hashes(one, fields=1) == dataset_hashes(other, fields=1)
     assert dataset_hashes(one)["D0"] != dataset_hashes(other)["D0"]
-    assert dataset_hashes(one, fields=2) == dataset_hashes(one)
+    assert dataset_hashes(one, fields=3) == dataset_hashes(one)
 
 
 def test_unknown_field_schema_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
-    assert main(["hash", str(tmp_path / "data"), "--fields=2"]) == 2
-    assert capsys.readouterr().err == "--fields 2: the dataset has no field schema 2; write 1\n"
+    assert main(["hash", str(tmp_path / "data"), "--fields=3"]) == 2
+    assert capsys.readouterr().err == "--fields 3: the dataset has no field schema 3; write 1 to 2\n"
 
 
 def test_newer_field_schema_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,13 +64,13 @@ def test_newer_field_schema_must_be_named(tmp_path: Path, capsys: pytest.Capture
     before = dataset_hashes(tmp_path / "data")
     describe(tmp_path / "data", field_schema=7)
     assert main(["hash", str(tmp_path / "data")]) == 2
-    assert "its field schema is 7, this Nimbus knows 1 to 1; write --fields 1" in capsys.readouterr().err
-    assert dataset_hashes(tmp_path / "data", fields=1) == before
+    assert "its field schema is 7, this Nimbus knows 1 to 2; write --fields 2" in capsys.readouterr().err
+    assert dataset_hashes(tmp_path / "data", fields=2) == before
 
 
 def test_dataset_without_field_schema_has_the_first(tmp_path: Path) -> None:
     write_dataset(tmp_path / "data")
-    before = dataset_hashes(tmp_path / "data")
+    before = dataset_hashes(tmp_path / "data", fields=1)
     described = json.loads((tmp_path / "data" / "dataset.json").read_text())
     del described["field_schema"]
     (tmp_path / "data" / "dataset.json").write_text(json.dumps(described))

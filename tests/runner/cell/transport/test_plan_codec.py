@@ -292,7 +292,7 @@ def test_a_damaged_header_with_a_good_checksum_gives_an_item_of_the_right_shape_
 
 def _arrays(trajectory: Trajectory) -> list[np.ndarray]:
     _, arrays = flatten(trajectory)
-    assert len(arrays) == 12
+    assert len(arrays) == 13
     return arrays
 
 

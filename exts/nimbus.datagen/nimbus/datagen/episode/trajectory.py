@@ -127,6 +127,8 @@ class Trajectory:
     action_names: tuple[str, ...]
     actions: FloatArray
     """(T, A) commanded joint positions [rad or m]; the last entry is the gripper's, one finger's travel."""
+    executed_actions: FloatArray | None = None
+    """(T, A) what the robot was really fed [rad or m]: ``actions`` with execution noise; None where that was off."""
     body_names: tuple[str, ...]
     body_positions: FloatArray
     """(T, B, 3) [m], world frame"""

@@ -33,6 +33,8 @@ _SETTLE_PERIODS = 8
 """Record periods in which objects come to rest before the recording starts."""
 _PATIENCE_PERIODS = 15
 """Record periods in which what was put down may come to rest after the last step."""
+_REST_PERIODS = 8
+"""Record periods in which the arm holds still after success: it takes two to stop, the others show what the end is."""
 _CALMER = 0.75
 """Each further attempt at a layout moves at this share of the speed of the one before."""
 _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
@@ -55,6 +57,8 @@ class SkillPlanner(Planner["SceneAssets"]):
         planner: Registered name of the motion planner.
         attempts: Attempts at one layout at most.
     """
+
+    version = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
@@ -118,12 +122,18 @@ def run_attempt(
     planner: str,
     pace: float = 1.0,
 ) -> Trajectory:
-    """One attempt at a layout, from loading to judging; a failure is an outcome, not an error."""
+    """One attempt at a layout, from loading to judging; a failure is an outcome, not an error.
+
+    After success the arm holds still for some rows, and what is recorded is judged again at its very end.
+    """
     doing = begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace)
     cell = doing.cell
     try:
         doing.do(task.steps, doing.scope)
         outcome = evaluate_success(task, doing)
+        if outcome.success:
+            hold_still(cell)
+            outcome = evaluate_success(task, doing, patience=0)
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
     return cell.finish(outcome)
@@ -145,7 +155,8 @@ def begin_attempt(
         arm: make_motion_planner(planner, simulation.robot.with_arm(arm), rate=simulation.rate, pace=pace)
         for arm in simulation.robot.arm_names
     }
-    cell = SimulatedWorkcell(simulation, planners, layout, streams=streams, regions=task.regions)
+    noise = task.execution_noise
+    cell = SimulatedWorkcell(simulation, planners, layout, streams=streams, regions=task.regions, execution_noise=noise)
     return performer(task, cell, layout)
 
 
@@ -166,6 +177,13 @@ def wait_for_rest(cell: SimulatedWorkcell, *, patience: int) -> None:
             if all(cell.is_at_rest(name) for name in cell.objects):
                 return
             cell.wait(1)
+
+
+def hold_still(cell: SimulatedWorkcell) -> None:
+    """Record some rows in which the arm holds still, so that a policy learns to stop."""
+    with cell.step("wait", ""):
+        cell.begin("rest")
+        cell.wait(_REST_PERIODS)
 
 
 def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:

@@ -34,11 +34,14 @@ class Recorder:
         """Rows so far."""
         return len(self._labels)
 
-    def record(self, action: FloatArray, *, skill: str, target: str, phase: str) -> None:
+    def record(
+        self, action: FloatArray, *, skill: str, target: str, phase: str, executed: FloatArray | None = None
+    ) -> None:
         """Take down the present state and the action that is commanded from it.
 
         Args:
             action: (A,) commanded joint positions [rad or m].
+            executed: (A,) what the robot is fed instead [rad or m], where there is execution noise.
             skill: Name of the skill of this step.
             target: Name of the object that the skill works on.
             phase: Part of the skill.
@@ -47,6 +50,8 @@ class Recorder:
         rows["joint_positions"].append(simulation.joint_positions())
         rows["joint_velocities"].append(simulation.joint_velocities())
         rows["actions"].append(np.array(action, dtype=float))
+        if executed is not None:
+            rows["executed_actions"].append(np.array(executed, dtype=float))
         rows["body_positions"].append(simulation.body_positions())
         rows["body_wxyz"].append(simulation.body_wxyz())
         readings = [meter.read() for meter in self._meters]
@@ -84,6 +89,7 @@ class Recorder:
             joint_velocities=rows.get("joint_velocities", np.zeros((0, len(simulation.joint_names)))),
             action_names=simulation.action_names,
             actions=rows.get("actions", np.zeros((0, len(simulation.action_names)))),
+            executed_actions=rows.get("executed_actions"),
             body_names=simulation.body_names,
             body_positions=rows.get("body_positions", np.zeros((0, len(simulation.body_names), 3))),
             body_wxyz=rows.get("body_wxyz", np.zeros((0, len(simulation.body_names), 4))),

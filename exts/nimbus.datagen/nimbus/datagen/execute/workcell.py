@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.execute.execution_noise import NOISY_PHASES, draw_execution_noise, noise_scale
 from nimbus.datagen.execute.gripper_control import GripperControl
 from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler, wait_for_way
 from nimbus.datagen.execute.planning_scenes import planning_scene
@@ -48,6 +49,7 @@ class SimulatedWorkcell(SimulatedWorld):
         layout: The physical layout.
         streams: Random streams of this attempt by address.
         regions: The task's regions by name.
+        execution_noise: Standard deviation of the noise on what an empty arm executes on its way to a thing [rad].
     """
 
     def __init__(
@@ -58,10 +60,12 @@ class SimulatedWorkcell(SimulatedWorld):
         *,
         streams: Streams,
         regions: Mapping[str, Region] | None = None,
+        execution_noise: float = 0.0,
     ) -> None:
         super().__init__(simulation, layout, regions=regions)
         self.streams = streams
         self.plan_statistics: list[dict[str, float]] = []
+        self._noise = execution_noise
         planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
         for name in simulation.robot.arm_names:
             view = copy.copy(self) if self.arms else self
@@ -74,6 +78,8 @@ class SimulatedWorkcell(SimulatedWorld):
         self.planner = planner
         self.scene = planning_scene(self.simulation, name)
         self._gripper = GripperControl(self)
+        self._noise_now: FloatArray | None = None
+        """(J,) added to what the next period executes [rad]."""
         self._plan_count = 0
         self._notes: dict[str, float] = {}
         self.upcoming: FloatArray = np.zeros((0, len(self.arm_joints)))
@@ -161,11 +167,29 @@ class SimulatedWorkcell(SimulatedWorld):
         postures = plan.positions[1:]
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
+        noise = self._draw_noise(postures, still_gripper=opening is None)
         for step, posture in enumerate(postures):
             self.upcoming = postures[step:]
+            self._noise_now = noise[step] if noise is not None else None
             self.command(posture, opening=float(openings[max(0, step + 1 - half)]))
         self.upcoming = postures[:0]
         return plan
+
+    def _draw_noise(self, postures: FloatArray, *, still_gripper: bool) -> FloatArray | None:
+        """(N, J) noise on the execution of a motion, None for one without: it is on before the grasp only."""
+        is_noisy = self._noise and self._together is None and still_gripper and len(postures)
+        if (
+            not is_noisy
+            or self._labels.joined().phase not in NOISY_PHASES
+            or any(arm.held for arm in self.arms.values())
+        ):
+            return None
+        return draw_execution_noise(
+            self.streams("execution_noise", self.name, len(self.plan_statistics)),
+            self.scene,
+            postures,
+            scale=noise_scale(self.simulation.model, self.robot.arm.joints, sigma=self._noise),
+        )
 
     def note(self, **measures: float) -> None:
         """Measures that belong to the next motion, beside the statistics of its plan."""
@@ -195,23 +219,32 @@ class SimulatedWorkcell(SimulatedWorld):
         else:
             self._together.pause(self.name)
 
-    def repeat(self, action: ArrayLike) -> None:
+    def repeat(self, action: ArrayLike, *, executed: ArrayLike | None = None) -> None:
         """Advance one record period with what was once recorded.
 
         Args:
             action: (A,) postures and grippers of all arms, one after the other [rad or m].
+            executed: (A,) what the robot is fed instead [rad or m].
 
         Raises:
             SkillFailure: An arm did not follow, or dropped what it held.
         """
         self._action[:] = action
-        self._advance()
+        self._run_period(None if executed is None else np.asarray(executed, dtype=float))
 
     def _advance(self) -> None:
         """One record period with what all arms command."""
+        executed = self._action.copy() if self._noise else None
+        if executed is not None and self._noise_now is not None:
+            executed[self._arm_entries] += self._noise_now
+            self._noise_now = None
+        self._run_period(executed)
+
+    def _run_period(self, executed: FloatArray | None) -> None:
+        """One record period with what all arms command, or with what (A,) is fed to them instead [rad or m]."""
         skill, target, phase = self._labels.joined()
-        self._recorder.record(self._action, skill=skill, target=target, phase=phase)
-        self.simulation.advance(self._action, observe=self._observe)
+        self._recorder.record(self._action, executed=executed, skill=skill, target=target, phase=phase)
+        self.simulation.advance(self._action if executed is None else executed, observe=self._observe)
         if not self.simulation.is_stable:
             raise SkillFailure(Reason.UNSTABLE, "a position, velocity or acceleration is not finite")
         for arm in self.arms.values():

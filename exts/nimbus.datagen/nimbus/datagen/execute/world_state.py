@@ -57,6 +57,8 @@ class SimulatedWorld(SimulatedScene):
         self._meters.append(self.meter)
         first = sum(len(arm._command) for arm in self.arms.values())
         self._command = self._action[first : first + len(self.robot.arm.joints) + 1]
+        self._arm_entries = slice(first, first + len(self.robot.arm.joints))
+        """Entries of its arm's joints in an action."""
         place = {joint: index for index, joint in enumerate(simulation.joint_names)}
         self.arm_joints = np.array([place[joint] for joint in self.robot.arm.joints])
         """Rows of its arm among the simulator's joints."""

@@ -13,7 +13,7 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import FAULTS, Outcome, Reason, Trajectory
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
-from nimbus.datagen.policies.environment import Environment
+from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyFault, check_actions
 from nimbus.datagen.progress import allow, tick
@@ -70,6 +70,8 @@ class PolicyPlanner(Planner["SceneAssets"]):
             environment = Environment(self._task, item.scene.assets, needs=self._policy.needs, device=self._device)
             self._policy.begin_task(environment.conventions)
             self._environment = environment
+        # What the policy looked at is not kept: pictures are drawn again for the episodes that are watched.
+        unseen = tuple(with_cameras(layout, ()) for layout in item.layouts)
         for attempt in range(FAULT_ATTEMPTS):
             begin = time.process_time()
             trajectory = roll_out(
@@ -78,7 +80,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
             final = trajectory.outcome.reason not in FAULTS or attempt == FAULT_ATTEMPTS - 1
             times = {"plan": time.process_time() - begin}
             yield Planned(
-                scene=item.scene, layouts=item.layouts, trajectory=trajectory, attempt=attempt, final=final, times=times
+                scene=item.scene, layouts=unseen, trajectory=trajectory, attempt=attempt, final=final, times=times
             )
             if final:
                 return

@@ -62,5 +62,5 @@ _AHEAD = 1000
 def played_actions(episode: EpisodeFile, *, recorded: bool = False) -> NDArray[np.floating]:
     """The actions (T, A) of a stored episode that make it again, or the clean ones [rad or m]."""
     trajectory = episode.trajectory()
-    executed = getattr(trajectory, "executed_actions", None)
+    executed = trajectory.executed_actions
     return trajectory.actions if recorded or executed is None else executed

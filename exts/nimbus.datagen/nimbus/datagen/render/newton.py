@@ -54,8 +54,8 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
 
     @classmethod
     def preload(cls, context: RunContext) -> None:
-        """Read the visible meshes of stage and robot."""
-        if isinstance(context.assets, SceneAssets):
+        """Read the visible meshes of stage and robot, where there are cameras."""
+        if isinstance(context.assets, SceneAssets) and context.need_task().cameras:
             build_scene_parts(context.assets.stage, context.assets.robot)
 
     def __init__(
@@ -73,22 +73,30 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         self._loaded: Layout | None = None
 
     def process(self, item: Planned[VisibleAssets]) -> Iterator[Rendered[VisibleAssets]]:
-        """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
-        if self._renderer is None:
-            assets = item.scene.assets
-            self._renderer = self._make(assets.stage, assets.robot, libraries=tuple(assets.libraries))
+        """Yield one result for each layout; a failed attempt has no observations, unless asked for.
+
+        A layout without cameras has neither labels nor observations, and nothing is loaded for it.
+        """
+        failed = not item.trajectory.outcome.success
         for layout in item.layouts:
-            failed = not item.trajectory.outcome.success
-            shown = self._observe(self._renderer, layout, item.trajectory)
+            is_labelled = bool(layout.visual.cameras) and (self._keep_failures or not failed)
+            is_shown = bool(layout.visual.cameras) and (self._render_failures or not failed)
             yield Rendered(
                 scene=item.scene,
                 layout=layout,
                 trajectory=item.trajectory,
-                labels=None if failed and not self._keep_failures else self._load(self._renderer, layout),
-                observations=iter(()) if failed and not self._render_failures else shown,
+                labels=self._load(self._renderer_of(item), layout) if is_labelled else None,
+                observations=self._observe(self._renderer_of(item), layout, item.trajectory) if is_shown else iter(()),
                 attempt=item.attempt,
                 final=item.final,
             )
+
+    def _renderer_of(self, item: Planned[VisibleAssets]) -> SceneRenderer:
+        """The renderer of the scene, made when something is to be seen."""
+        if self._renderer is None:
+            assets = item.scene.assets
+            self._renderer = self._make(assets.stage, assets.robot, libraries=tuple(assets.libraries))
+        return self._renderer
 
     def _observe(self, renderer: SceneRenderer, layout: Layout, trajectory: Trajectory) -> Iterator[Observation]:
         """Render the steps of a trajectory; a chunk when it is asked for."""

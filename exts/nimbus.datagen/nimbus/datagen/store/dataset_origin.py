@@ -58,10 +58,14 @@ def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -
         raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
 
 
+_WHERE_ABSENT = {"images": "lossless"}
+"""Inputs that a dataset holds only where they are not the usual ones."""
+
+
 def find_difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     """Return the first input that is not the same, with both values, as in ``mujoco (3.1, now 3.2)``; empty if none."""
     for name in sorted({*found, *wanted}):
-        then, now = (inputs.get(name) or "none" for inputs in (found, wanted))
+        then, now = (inputs.get(name) or _WHERE_ABSENT.get(name, "none") for inputs in (found, wanted))
         if then != now:
             return f"{name} ({_shorten(then)}, now {_shorten(now)})"
     return ""

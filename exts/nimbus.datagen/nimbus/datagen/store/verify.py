@@ -24,7 +24,9 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 
-_REQUIRED = tuple(field for field in FIELDS if not field.path.endswith("*") and not field.path.startswith("labels"))
+_REQUIRED = tuple(
+    field for field in FIELDS if not (field.optional or field.path.endswith("*") or field.path.startswith("labels"))
+)
 
 
 def check_consistency(states: list[EpisodeState], attempts: list[Attempt]) -> Iterator[str]:

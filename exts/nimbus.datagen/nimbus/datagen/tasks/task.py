@@ -19,7 +19,7 @@ from nimbus.datagen.tasks.checks.names import check_names
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
 from nimbus.datagen.tasks.steps import Steps, parse_steps
-from nimbus.datagen.tasks.task_file import CameraSettings, ObjectGroup, Region, TaskFile
+from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,8 @@ class Task:
     objects: Mapping[str, ObjectGroup]
     steps: Steps
     success: Steps
+    execution_noise: float
+    """Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]."""
     cameras: Mapping[str, CameraSettings]
     randomize: Mapping[str, Randomization]
     """Settings by the name of a registered randomizer."""
@@ -132,6 +134,7 @@ def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterabl
         },
         steps=steps,
         success=success,
+        execution_noise=EXECUTION_NOISE if file.execution_noise is None else file.execution_noise,
         cameras=file.cameras,
         randomize={entry: settings.seen_from(folder) for entry, settings in randomize.items()},
         instructions=file.instructions,

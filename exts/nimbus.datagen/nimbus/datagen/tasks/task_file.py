@@ -32,6 +32,10 @@ Point = tuple[Coordinate, Coordinate, Coordinate]
 Value = TypeVar("Value")
 
 
+EXECUTION_NOISE = 0.015
+"""[rad] About 1 cm at the hand of an arm of 0.7 m: as far as the tasks' first attempts bear without loss."""
+
+
 @dataclass(frozen=True)
 class WordingField:
     """A pair of braces in a wording."""
@@ -78,6 +82,9 @@ def expand_cameras(value: Any) -> Any:
             instead = "write names in a list, and cameras of your own as name: {…}"
             context = {"found": f"{odd[0]}"[:80], "instead": instead}
             raise PydanticCustomError("preset", "a list of cameras holds names, found {found}", context)
+        if not value:
+            context = {"instead": "write names, or cameras: {} for none"}
+            raise PydanticCustomError("preset", "the list of cameras is empty", context)
         value = {name: name for name in value}
     if not isinstance(value, dict):
         return value
@@ -279,9 +286,14 @@ class TaskFile(_Growing):
     success: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
         description="Conditions that must hold at the end, judged from physics."
     )
-    cameras: Annotated[Named[CameraSettings], Field(min_length=1), BeforeValidator(expand_cameras)] = Field(
+    execution_noise: Annotated[Radians, Field(ge=0, le=0.1)] | None = Field(
+        None,
+        description="Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]; the "
+        f"recorded commands are clean. 0 for none; left out: {EXECUTION_NOISE} rad.",
+    )
+    cameras: Annotated[Named[CameraSettings], BeforeValidator(expand_cameras)] = Field(
         "front+wrist",
-        description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own.",
+        description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own; {} for none.",
         validate_default=True,
     )
     randomize: Annotated[dict[str, Any], BeforeValidator(expand_randomization)] = Field(

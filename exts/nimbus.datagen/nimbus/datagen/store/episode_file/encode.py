@@ -183,6 +183,8 @@ class EpisodeEncoder:
 
     def _trajectory(self, trajectory: Trajectory) -> None:
         self._array("action", trajectory.actions)
+        if trajectory.executed_actions is not None:
+            self._array("executed_action", trajectory.executed_actions)
         self._array("time", trajectory.time)
         self._array("observations/qpos", trajectory.joint_positions)
         self._array("observations/qvel", trajectory.joint_velocities)

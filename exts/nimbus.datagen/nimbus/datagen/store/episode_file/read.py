@@ -193,6 +193,7 @@ class EpisodeFile:
             joint_velocities=self.array("observations/qvel"),
             action_names=self.texts("names/actions"),
             actions=self.array("action"),
+            executed_actions=self.array("executed_action") if "executed_action" in self.file else None,
             body_names=self.texts("names/bodies"),
             body_positions=self.array("observations/body_positions"),
             body_wxyz=self.array("observations/body_wxyz"),

@@ -36,6 +36,7 @@ class Field:
         description: One line for whoever opens the file.
         partial: NaN says that there was nothing to measure; elsewhere every number is finite.
         pixels: It follows from rendering: two runs compare equal in it only at level D1.
+        optional: An episode may lack it.
         varying: It is never the same twice (times, versions) and enters no content hash.
         since: Number of the field schema that it came with.
     """
@@ -47,6 +48,7 @@ class Field:
     description: str
     partial: bool = False
     pixels: bool = False
+    optional: bool = False
     varying: bool = False
     since: int = 1
 
@@ -67,6 +69,15 @@ FIELDS = (
         "float64",
         "rad, m",
         "commanded joint positions; the last entry is the gripper's, the travel of one finger",
+    ),
+    _field(
+        "executed_action",
+        "T A",
+        "float64",
+        "rad, m",
+        "what the robot was fed, for replay: action with execution noise; not there where that is off",
+        optional=True,
+        since=2,
     ),
     _field("time", "T", "float64", "s", "time of each step since the start"),
     _field("observations/qpos", "T J", "float64", "rad, m", "measured joint positions"),

@@ -148,8 +148,14 @@ def stored_video(record: VideoRecord, *, episode: str, camera: str) -> Video:
     return Video(path=video_path(episode, camera), byte_count=record.byte_count, sha256=record.sha256)
 
 
+NO_IMAGES = "none"
+"""Choice of a run that renders nothing: its layouts have no cameras."""
+
+
 def image_settings(images: str) -> dict[str, str]:
     """What a dataset's origin and provenance say of how images are stored; nothing of lossless ones."""
+    if images == NO_IMAGES:
+        return {"images": images}
     return {} if images == "lossless" else {"images": images, "video encoder": f"av {importlib.metadata.version('av')}"}
 
 
