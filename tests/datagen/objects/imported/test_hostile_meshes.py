@@ -23,6 +23,8 @@ from tests.support.refusals import refusal
 
 _FACES = "int[] faceVertexCounts = [2000000000]\nint[] faceVertexIndices = [0, 1, 2]\n"
 _MESH = f'#usda 1.0\ndef Mesh "box"\n{{\n{_FACES}point3f[] points = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]\n}}\n'
+_TRIANGLE = "int[] faceVertexCounts = [3]\nint[] faceVertexIndices = [0, 1, 2]\n"
+_AXIS = _MESH.replace("1.0\n", '1.0\n(\n    upAxis = "Q"\n)\n').replace(_FACES, _TRIANGLE)
 MEMORY = 2 << 30
 """[bytes] By which no process may grow."""
 
@@ -80,6 +82,7 @@ def folded_box(folder: Path) -> None:
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "accessor without a view": accessor_without_a_view,
     "doubled references": doubled_references,
+    "axis that is none": lambda folder: (folder / "thing.usda").write_text(_AXIS),
     "box folded onto itself": folded_box,
     "faces of 2e9 corners": lambda folder: (folder / "thing.usda").write_text(_MESH),
     "mesh that is a pipe": lambda folder: os.mkfifo(folder / "thing.obj"),
@@ -91,6 +94,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 MESSAGES = {
     "accessor without a view": "cannot be read as GLB: MemoryError",
     "doubled references": "it makes more than 100,000 prims",
+    "axis that is none": "upAxis 'q' is no axis",
     "box folded onto itself": "folds onto itself: 1 edges have more than two faces; .* 'pieces: 1' in thing.yaml",
     "faces of 2e9 corners": "more corners than it lists",
 }

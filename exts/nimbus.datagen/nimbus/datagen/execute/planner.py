@@ -133,7 +133,7 @@ def run_attempt(
         outcome = evaluate_success(task, doing)
         if outcome.success:
             hold_still(cell)
-            outcome = evaluate_success(task, doing, patience=0)
+            outcome = evaluate_success(task, doing)  # what lay still may have begun to rock
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
     return cell.finish(outcome)

@@ -55,7 +55,7 @@ def convert_into_cache(file: str) -> str:
     path = Path(file)
     try:
         model: Any = mujoco.MjModel.from_xml_path(str(path))
-    except (ValueError, mujoco.FatalError) as error:  # FatalError: no room for an array
+    except (ValueError, RuntimeError) as error:  # RuntimeError: no room for an array
         reason = " ".join(str(error).split())
         raise InputError(f"not an MJCF that MuJoCo reads: {reason}", where=str(path)) from None
     root = Element("robot", name="mjcf")

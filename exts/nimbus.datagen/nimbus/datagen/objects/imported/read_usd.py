@@ -45,7 +45,10 @@ def read_usd(path: Path) -> ImportedSurface:
             if mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
                 parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path)
     metres = float(UsdGeom.GetStageMetersPerUnit(stage))
-    return join_surfaces(parts, metres=metres, unit_is_known=True, up=str(UsdGeom.GetStageUpAxis(stage)).lower())
+    up = str(UsdGeom.GetStageUpAxis(stage)).lower()
+    if up not in ("x", "y", "z"):
+        raise InputError(f"upAxis '{up}' is no axis", where=str(path), instead='write upAxis = "Y" or "Z"')
+    return join_surfaces(parts, metres=metres, unit_is_known=True, up=up)
 
 
 def _surfaces(mesh: Any, transform: FloatArray, path: Path) -> list[ImportedSurface]:
