@@ -78,7 +78,7 @@ def room(name: str) -> str:
         and parts[2:]
     ):
         return ".".join(parts[:3])
-    return "skills" if parts[0] == "skills" else ".".join(parts[:2])
+    return parts[0] if parts[0] in ("skills", "gym") else ".".join(parts[:2])
 
 
 @cache

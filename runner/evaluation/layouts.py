@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.random_streams import EVALUATION, RUN
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.ledger import Ledger
 
 _SPELLING = "write a number, run:SEED, run:SEED:NUMBER, or train:DATASET"
 _MOST = 100_000
@@ -52,11 +55,6 @@ def _first(text: str, *, where: str) -> tuple[int, ...]:
 
 
 def _stored(folder: Path) -> Layouts:
-    from contextlib import closing
-
-    from nimbus.datagen.store.info import read_info
-    from nimbus.datagen.store.ledger.ledger import Ledger
-
     info = read_info(folder)
     with closing(Ledger(folder, read_only=True)) as ledger:
         stored = ledger.stored()
