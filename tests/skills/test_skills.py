@@ -11,6 +11,7 @@ import pytest
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.success.placement import contains
 from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.skills.home import Home
@@ -51,6 +52,18 @@ def test_pick_holds_the_object_as_it_stood(holding: tuple[SimulatedWorkcell, flo
     cell, _ = holding
     turned = cell.start_poses["items_0"][:3, :3].T @ cell.pose("items_0")[:3, :3]
     assert math.acos(min(1.0, (np.trace(turned) - 1) / 2)) < math.radians(8)
+
+
+def test_spread_draws_among_the_grasps_of_pick() -> None:
+    cell = workcell(thing())
+    firmest = [grasp.world_T_tool.tobytes() for grasp in cell.grasps("items_0", canonical=False)]
+    one, other = ([grasp.world_T_tool.tobytes() for grasp in drawn_grasps(cell)] for _ in range(2))
+    assert one != other and sorted(one) == sorted(other) == sorted(firmest)
+    assert set(one[: math.ceil(0.3 * len(one))]) == set(firmest[: math.ceil(0.3 * len(one))])
+
+
+def drawn_grasps(cell: SimulatedWorkcell) -> list[Grasp]:
+    return make(Pick, object="items_0", spread=0.3)._grasps(cell)
 
 
 def test_fingers_that_hold_something_stay_together(holding: tuple[SimulatedWorkcell, float]):
