@@ -92,7 +92,7 @@ def test_neighbouring_layouts_have_neighbouring_grasps() -> None:
     """Layouts 1 cm and 5 degrees apart, over the kinds of pick_and_place in all their rest poses."""
     rng, near = generator(0, "neighbours"), []
     for kind in open_library("trash").kinds:
-        for variant in (0, 1):
+        for variant in range(4):
             axes = model_axes("trash", kind, variant, GRIPPER)
             for rest in open_library("trash").model(kind, variant).rest_poses:
                 yaw, turn = rng.uniform(-np.pi, np.pi), quat_to_matrix(rest.wxyz)

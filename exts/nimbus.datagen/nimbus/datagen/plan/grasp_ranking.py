@@ -69,7 +69,7 @@ def rank_grasps(
     object_T_world = np.linalg.inv(world)
     order = np.argsort(-score, kind="stable")
     order = order[drawn_back[order] <= _MAX_DRAW_BACK]
-    best = _under_the_palm(axes, world, frames, origins, order, 5 * limit if central is None else 2 * limit)
+    best = _under_the_palm(axes, world, frames, origins, order, 5 * limit)
     points, density = (axes.surface, axes.density) if central is None else (axes.dense_surface, axes.dense_density)
     surface = points @ world[:3, :3].T + world[:3, 3]
     support = np.array(
