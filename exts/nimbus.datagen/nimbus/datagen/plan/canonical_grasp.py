@@ -12,8 +12,9 @@ from nimbus.datagen.plan.grasp import GraspAxes, GripperShape
 
 _GRID = np.radians(15.0)
 """[rad] Between headings that are looked at; those in which an object is narrowest are found between them."""
-_NEAR_HOME = np.radians([0.0, 4.0, -4.0, 8.0, -8.0])
-"""[rad] Further headings that are looked at, seen from that of the home posture."""
+_BETWEEN, _NEAR_HOME = (0.2, 0.4, 0.6, 0.8), np.radians(30.0)
+"""Shares of the way from home's heading to one in which an object is narrowest, and the longest such way [rad]: where
+both are about as good, the choice goes from one to the other in small steps."""
 _NARROWEST = 3
 """Headings of that kind that are looked at."""
 _HALVINGS = 12
@@ -41,7 +42,7 @@ _TILT = 2.5
 """Price of a radian between the approach and straight down."""
 _OFF_MIDDLE = 20.0
 """[1/m] Price of a way aside from the middle."""
-_OFF_HEIGHT = 12.0
+_OFF_HEIGHT = 25.0
 """[1/m] Price of a height other than that of the middle, or the lowest that the palm leaves."""
 _BADLY_ALIGNED, _BADLY_SUPPORTED, _TIGHT, _OTHER_SIDE = 0.3, 0.3, 0.1, 0.05
 """Prices of surfaces that face the pads badly, cover little of them, leave little room, and of the wall away from the
@@ -76,7 +77,8 @@ def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, tabl
     found: list[tuple[float, _Contacts]] = []
     for sideways in _SIDEWAYS:
         widths = [cuts.width(float(angle), sideways) for angle in headings]
-        headings_here = [*headings, *(heading + _NEAR_HOME), *_narrowest(cuts, headings, widths, sideways)]
+        narrow = _narrowest(cuts, headings, widths, sideways)
+        headings_here = [*headings, heading, *narrow, *_between(heading, narrow)]
         found = [
             (float(angle), contacts)
             for angle in headings_here
@@ -306,3 +308,11 @@ def _narrowest(cuts: _Cuts, headings: FloatArray, widths: Sequence[float], sidew
                 low = left
         found.append(float((low + high) / 2))
     return found
+
+
+def _between(heading: float, narrow: Sequence[float]) -> Iterator[float]:
+    """Headings on the way from one to those of others that are near, a closing axis being the same by half a turn."""
+    for other in narrow:
+        way = (other - heading + np.pi / 2) % np.pi - np.pi / 2
+        if abs(way) < _NEAR_HOME:
+            yield from (heading + share * float(way) for share in _BETWEEN)
