@@ -70,6 +70,12 @@ class Pick(Skill):
     def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
         grasps = [grasp for grasp in self._grasps(arm) if not any(map(grasp.resembles, tried))]
         plan = self._plan(arm, grasps)
+        if not plan and self.spread is None and not self.side:
+            # Among other things there may be room only far from the canonical grasp.
+            grasps = [
+                grasp for grasp in arm.grasps(self.object, canonical=False) if not any(map(grasp.resembles, tried))
+            ]
+            plan = self._plan(arm, grasps)
         thin = [grasp for grasp in grasps if grasp.width <= _THIN]
         if not plan and thin:
             # Fingers that are only half open fit into holes and between things.
