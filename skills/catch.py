@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from nimbus.datagen.execute.toolkit import Grasp, Tracker, track_object, velocity
@@ -31,6 +33,7 @@ class Catch(Skill):
     reach, ``missed_grasp`` or ``slipped_at_lift``.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     hand = "takes"
     object: ObjectReference = Field(description="What to catch.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class Flip(Skill):
     ``no_grasp`` when no hand can take it there, ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     hand = "keeps"
     needs = "empty"

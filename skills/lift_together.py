@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class LiftTogether(Skill):
     step. Fails with ``no_grasp``, ``missed_grasp``, ``no_ik`` when a tool cannot go so high, and ``slipped_at_lift``.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     object: ObjectReference = Field(description="What to lift.")
     height: Metres = Field(0.12, gt=0, le=0.5, description="How far to lift it.")

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from typing import Annotated, ClassVar
+
 import numpy as np
 
 from nimbus.datagen.execute.toolkit import Grasp, GraspPlan, make_tilted_grasps, retreat, set_fingers
-from nimbus.datagen.plugin import Field, Metres, ObjectReference, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import (
+    Field,
+    Metres,
+    ObjectReference,
+    Ratio,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
 
 _THIN, _HALF_OPEN = 0.025, 0.045
 """[m] What is thinner can be taken with fingers that are so far apart."""
@@ -19,11 +32,13 @@ _MOVED = 0.03
 class Pick(Skill):
     """Grasp an object and lift it.
 
-    Needs an empty gripper. Tries its grasps from best to worst until one can be reached; when the fingers close on
-    nothing or the object slips out during the lift, tries again elsewhere. Fails with ``no_grasp``, ``missed_grasp``,
+    Needs an empty gripper. Tries its grasps until one can be reached, first those nearest to the canonical one:
+    straight down on its middle, the heading nearest to the home posture's. When the fingers close on nothing or the
+    object slips out during the lift, tries again elsewhere. Fails with ``no_grasp``, ``missed_grasp``,
     ``slipped_at_lift`` or ``knocked_over``.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     hand = "takes"
     object: ObjectReference = Field(description="What to pick.")
@@ -31,6 +46,11 @@ class Pick(Skill):
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")
     retries: int = Field(2, ge=0, le=10, description="Further tries after a miss or a slip.")
     side: bool | None = Field(None, description="Take it around its body with a leaning hand, as to pour from it.")
+    spread: Annotated[Ratio, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="For variety: draw among this share of its sound grasps, the firmest ones; the canonical grasp "
+        "when not given.",
+    )
 
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is in the air."""
@@ -48,9 +68,14 @@ class Pick(Skill):
         raise failure
 
     def _try(self, arm: Workcell, tried: list[Grasp]) -> None:
-        known = make_tilted_grasps(arm, self.object, least_tilt=_LEANING) if self.side else arm.grasps(self.object)
-        grasps = [grasp for grasp in known if not any(map(grasp.resembles, tried))]
+        grasps = [grasp for grasp in self._grasps(arm) if not any(map(grasp.resembles, tried))]
         plan = self._plan(arm, grasps)
+        if not plan and self.spread is None and not self.side:
+            # Among other things there may be room only far from the canonical grasp.
+            grasps = [
+                grasp for grasp in arm.grasps(self.object, canonical=False) if not any(map(grasp.resembles, tried))
+            ]
+            plan = self._plan(arm, grasps)
         thin = [grasp for grasp in grasps if grasp.width <= _THIN]
         if not plan and thin:
             # Fingers that are only half open fit into holes and between things.
@@ -80,6 +105,16 @@ class Pick(Skill):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slid in the fingers")
         arm.carry()
 
+    def _grasps(self, arm: Workcell) -> list[Grasp]:
+        if self.side:
+            known = make_tilted_grasps(arm, self.object, least_tilt=_LEANING)
+        else:
+            known = arm.grasps(self.object, canonical=self.spread is None)
+        if self.spread is None:
+            return known
+        count = math.ceil(self.spread * len(known))
+        return [known[int(place)] for place in arm.rng().permutation(count)] + known[count:]
+
     def _plan(self, arm: Workcell, grasps: list[Grasp]) -> GraspPlan:
         return arm.planner.plan_grasp(
             arm.look(),
@@ -89,6 +124,7 @@ class Pick(Skill):
             rng=arm.rng(),
             approach_distance=self.approach,
             lift_height=self.lift,
+            in_order=self.spread is not None or not self.side,
         )
 
     def _unreachable(self, arm: Workcell, attempts: dict[str, int]) -> SkillFailure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from nimbus.datagen.execute.toolkit import (
     Release,
     ReleaseSpot,
     RestPose,
+    draw_spots_inside,
     find_spots_beside,
     find_spots_inside,
     find_spots_on,
@@ -33,6 +34,7 @@ from nimbus.datagen.plugin import (
     ObjectReference,
     PydanticCustomError,
     Radians,
+    Ratio,
     Reason,
     Skill,
     SkillFailure,
@@ -43,18 +45,22 @@ from nimbus.datagen.plugin import (
     register,
 )
 
+_OVER_RIM = 0.08
+"""[m] The tool goes so high above the rim of what it let go in."""
+
 
 @register("skill", "place")
 class Place(Skill):
     """Put the held object into, on or beside something, and let go.
 
     Needs the object in the gripper, and exactly one of ``into`` (an open fixture or object: chooses a turn that fits,
-    away from what is inside already), ``on`` (a region, an object or a fixture: at a free spot, or stacked in the
+    away from what is inside already), ``on`` (a region, an object or a fixture: at the free spot nearest to its
     middle) and ``beside``. On a surface the object is set down in a rest pose, a millimetre above what it will stand
     on, with its sides along those of what it stands on or beside. Fails with ``no_room``, ``no_ik``, ``no_path``,
     ``slipped_in_transit``, ``off_target`` or ``toppled``.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     hand = "puts"
     object: ObjectReference = Field(description="What to place; it must be in the gripper.")
@@ -71,6 +77,11 @@ class Place(Skill):
         None, description="How it will stand; as it is held when not given."
     )
     yaw: Radians | None = Field(None, description="Heading about the vertical; any that suits when not given.")
+    spread: Annotated[Ratio, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="For variety, with a region: draw the place from such a share of it, around its middle and with a "
+        "margin of half the object's size; the middle when not given. The place is stored with the episode.",
+    )
     drop: Metres = Field(0.02, ge=0, le=0.3, description="Height above the floor of `into` at which to let go.")
 
     @model_validator(mode="after")
@@ -81,6 +92,8 @@ class Place(Skill):
             raise PydanticCustomError("place", "side and gap go with beside")
         if self.into is not None and (self.rest is not None or self.yaw is not None):
             raise PydanticCustomError("place", "rest and yaw go with on and beside")
+        if self.on is None and self.spread is not None:
+            raise PydanticCustomError("place", "spread goes with on")
         return self
 
     def run(self, arm: Workcell) -> None:
@@ -115,13 +128,22 @@ class Place(Skill):
         reference = self.on or self.beside or ""
         if reference in arm.regions:
             region = arm.regions[reference]
-            spots = find_spots_inside(np.array(region.center), np.array(region.size), rng=arm.rng())
+            spots = self._spots_in(arm, np.array(region.center), np.array(region.size))
             top, along = arm.stage.surfaces[region.on].upper[2] + 0.5, None
+        elif self.spread is not None:
+            raise SkillFailure(Reason.NO_ROOM, f"spread {self.spread:g} of place needs a region, {reference} is none")
         else:
             lower, upper = arm.bounds(reference)
             spots, top, along = self._spots(lower, upper), upper[2] + 0.001, arm.pose(reference)[:3, :3]
         yaws = similar_yaws(turn, along=along) if self.yaw is None else [self.yaw]
         return release_poses(arm, self.object, spots, rest=rest, yaws=yaws, top=top)
+
+    def _spots_in(self, arm: Workcell, center: FloatArray, size: FloatArray) -> list[ReleaseSpot]:
+        points = arm.model(self.object).vertices @ arm.pose(self.object)[:3, :3].T
+        outline = np.ptp(points, axis=0)[:2]
+        if self.spread is None:
+            return find_spots_inside(center, size, outline=outline)
+        return draw_spots_inside(center, size, outline=outline, spread=self.spread, rng=arm.rng())
 
     def _spots(self, lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
         if self.on is not None:
@@ -133,5 +155,5 @@ class Place(Skill):
         """Straight up to above the rim, or as far as the arm reaches, or back along the fingers (3,) [m]."""
         pose = arm.tool_pose()
         world_T_box, _, high = room_inside(arm, container)
-        height = max(0.05, world_T_box[2, 3] + high[2] + 0.06 - pose[2, 3])
+        height = max(0.05, world_T_box[2, 3] + high[2] + _OVER_RIM - pose[2, 3])
         return [np.array([0.0, 0.0, height * share]) for share in (1.0, 0.7, 0.4)] + [-0.08 * pose[:3, 2]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from nimbus.datagen import registry
@@ -32,6 +34,7 @@ class Rotate(Skill):
     Fails as ``pick`` does, with ``no_ik`` or ``no_path``, or with ``off_target``.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     hand = "keeps"
     needs = "empty"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Slide(Skill):
     the way is blocked, or ``off_target`` when it slipped out of the fingers.
     """
 
+    version: ClassVar[int] = 2
     main = "object"
     hand = "keeps"
     needs = "empty"
@@ -45,7 +46,7 @@ class Slide(Skill):
     def run(self, arm: Workcell) -> None:
         """Grasp, drag, let go, retreat."""
         grasps = [grasp.world_T_tool for grasp in arm.grasps(self.object)]
-        plan = arm.planner.plan_grasp(arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng())
+        plan = arm.planner.plan_grasp(arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng(), in_order=True)
         if not plan:
             raise SkillFailure(Reason.NO_GRASP, plan.detail or "no grasp of this shape")
         arm.begin("reach")

@@ -12,7 +12,8 @@ from pydantic import TypeAdapter
 
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
-from nimbus.datagen.plan.grasp import GRASP_VERSION, rank_grasps
+from nimbus.datagen.plan.grasp import GRASP_VERSION
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.version import versioned_hash
 
 if TYPE_CHECKING:

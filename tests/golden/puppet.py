@@ -112,6 +112,7 @@ class PuppetPlanner:
         approach_distance: float = 0.08,
         lift_height: float = 0.10,
         speed: float = 0.25,
+        in_order: bool = False,
     ) -> GraspPlan:
         """Take the first grasp that can be reached."""
         for index, grasp in enumerate(np.asarray(one, dtype=float) for one in grasps):

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.execute.toolkit import releases_inside, room_inside
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.success.placement import contains
 from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.skills.home import Home
@@ -51,6 +53,31 @@ def test_pick_holds_the_object_as_it_stood(holding: tuple[SimulatedWorkcell, flo
     cell, _ = holding
     turned = cell.start_poses["items_0"][:3, :3].T @ cell.pose("items_0")[:3, :3]
     assert math.acos(min(1.0, (np.trace(turned) - 1) / 2)) < math.radians(8)
+
+
+def test_what_is_carried_goes_high_over_the_rim(holding: tuple[SimulatedWorkcell, float]) -> None:
+    cell, _ = holding
+    room, low, high = room_inside(cell, "recycling")
+    above, release = next(releases_inside(cell, "items_0", room, low, high, drop=0.02))
+    vertices = cell.model("items_0").vertices
+    heights = [
+        float((vertices @ pose[2, :3] + pose[2, 3]).min())
+        for pose in (above @ cell.tool_T_held(), release @ cell.tool_T_held())
+    ]
+    rim = float(room[2, 3] + high[2])
+    assert heights[0] == pytest.approx(rim + 0.05, abs=1e-3) and heights[1] < rim
+
+
+def test_spread_draws_among_the_grasps_of_pick() -> None:
+    cell = workcell(thing())
+    firmest = [grasp.world_T_tool.tobytes() for grasp in cell.grasps("items_0", canonical=False)]
+    one, other = ([grasp.world_T_tool.tobytes() for grasp in drawn_grasps(cell)] for _ in range(2))
+    assert one != other and sorted(one) == sorted(other) == sorted(firmest)
+    assert set(one[: math.ceil(0.3 * len(one))]) == set(firmest[: math.ceil(0.3 * len(one))])
+
+
+def drawn_grasps(cell: SimulatedWorkcell) -> list[Grasp]:
+    return make(Pick, object="items_0", spread=0.3)._grasps(cell)
 
 
 def test_fingers_that_hold_something_stay_together(holding: tuple[SimulatedWorkcell, float]):

@@ -16,7 +16,7 @@ from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel, RestPose
-from nimbus.datagen.plan.grasp import rank_grasps
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.robots.robot import load_robot
 
 LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")

@@ -7,7 +7,8 @@ import pytest
 import trimesh
 from numpy.typing import ArrayLike, NDArray
 
-from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes, rank_grasps
+from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
 
 GRIPPER = GripperShape(opening=0.08, pad_width=0.0175, pad_height=0.018, finger_thickness=0.01, finger_depth=0.042)
 BOX = trimesh.creation.box((0.04, 0.06, 0.12))

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.execute.motions.release import (
     SIDES,
+    draw_spots_inside,
     find_spots_beside,
+    find_spots_inside,
     find_spots_on,
     measure_support_heights,
     nearest_rest_pose,
@@ -88,3 +90,28 @@ def test_place_beside_leaves_the_gap_that_is_asked_for():
     gap = cell.bounds("items_0")[0][1] - cell.bounds("items_1")[1][1]
     assert gap == pytest.approx(0.04, abs=0.006)
     assert cell.lowest_point("items_1") == pytest.approx(0.0, abs=2e-3)
+
+
+def test_the_middle_of_a_region_comes_first_and_what_sticks_out_last() -> None:
+    center, size, outline = np.array([0.5, 0.1]), np.array([0.12, 0.2]), np.array([0.04, 0.06])
+    spots = np.array([spot.position for spot in find_spots_inside(center, size, outline=outline)]) - center
+    np.testing.assert_allclose(spots[0], 0, atol=1e-12)
+    inside = (np.abs(spots) <= (size - outline) / 2 + 1e-9).all(axis=1)
+    count = inside.sum()
+    assert 20 < count < len(spots) and inside[:count].all()
+    assert (np.diff(np.linalg.norm(spots[:count], axis=1)) > -1e-5).all()
+    assert np.abs(spots).max(axis=0) == pytest.approx(size / 2)
+
+
+def test_drawn_spots_keep_half_the_object_inside() -> None:
+    center, size, outline = np.array([0.5, 0.1]), np.array([0.12, 0.2]), np.array([0.1, 0.06])
+    rng = np.random.default_rng(0)
+    for spread, half in ((1.0, (0.01, 0.07)), (0.4, (0.01, 0.04))):
+        spots = draw_spots_inside(center, size, outline=outline, spread=spread, rng=rng, count=200)
+        furthest = np.abs([spot.position - center for spot in spots]).max(axis=0)
+        assert (furthest <= half).all() and (furthest > 0.9 * np.array(half)).all()
+
+
+def test_spread_without_a_region_is_refused() -> None:
+    with pytest.raises(ValueError, match="spread goes with on"):
+        make(Place, object="items_0", beside="items_1", spread=0.4)

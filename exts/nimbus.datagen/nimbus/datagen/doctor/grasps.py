@@ -12,7 +12,8 @@ from nimbus.datagen.doctor.diagnosis import finding_from_error
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.plan.grasp import GripperShape, rank_grasps
+from nimbus.datagen.plan.grasp import GripperShape
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.tasks.statements import Skill
 from nimbus.datagen.tasks.steps import walk
 

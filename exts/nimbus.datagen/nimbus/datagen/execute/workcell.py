@@ -16,9 +16,12 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.execution_noise import NOISY_PHASES, draw_execution_noise, noise_scale
 from nimbus.datagen.execute.gripper_control import GripperControl
+from nimbus.datagen.execute.motions.grasps import grasp_axes
 from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler, wait_for_way
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.world_state import SimulatedWorld
+from nimbus.datagen.plan.grasp import Grasp
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
 from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
@@ -87,6 +90,23 @@ class SimulatedWorkcell(SimulatedWorld):
         self._together: ArmScheduler | None = None
 
     # The record
+
+    def grasps(self, name: str, *, limit: int = 40, canonical: bool = True) -> list[Grasp]:
+        """Ways to grasp an object where it is now, best first.
+
+        Args:
+            name: The object.
+            limit: Ways to return at most.
+            canonical: The nearest to the canonical grasp come first; else those that hold it most firmly.
+        """
+        closing = self.scene.tool_pose(np.asarray(self.robot.arm.home))[:2, 1] if canonical else None
+        return rank_grasps(
+            grasp_axes(self.objects[name], self.robot.gripper.shape),
+            self.pose(name),
+            table_height=self.lowest_point(name),
+            limit=limit,
+            home_heading=None if closing is None else float(np.arctan2(closing[1], closing[0])),
+        )
 
     @contextmanager
     def step(self, skill: str, target: str) -> Iterator[None]:

@@ -11,12 +11,10 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.contacts import ContactMeter
-from nimbus.datagen.execute.motions.grasps import grasp_axes
 from nimbus.datagen.execute.recorder import Recorder
 from nimbus.datagen.execute.scene_state import SimulatedScene
 from nimbus.datagen.execute.step_labels import StepLabels
 from nimbus.datagen.geometry.transforms import make_transform
-from nimbus.datagen.plan.grasp import Grasp, rank_grasps
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.statements import SkillFailure
 
@@ -107,15 +105,6 @@ class SimulatedWorld(SimulatedScene):
         """Pose (4, 4) of the held object in the tool frame."""
         assert self.held is not None
         return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
-
-    def grasps(self, name: str, *, limit: int = 40) -> list[Grasp]:
-        """Ways to grasp an object where it is now, best first."""
-        return rank_grasps(
-            grasp_axes(self.objects[name], self.robot.gripper.shape),
-            self.pose(name),
-            table_height=self.lowest_point(name),
-            limit=limit,
-        )
 
     def is_gripping(self, name: str) -> bool:
         """All fingers touch an object."""

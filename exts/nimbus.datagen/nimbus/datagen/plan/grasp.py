@@ -1,4 +1,4 @@
-"""Antipodal grasps for a parallel gripper: axes through a shape, and the hands that may close on them where it lies."""
+"""Antipodal axes for a parallel gripper through a shape, and the grasps on them."""
 
 from __future__ import annotations
 
@@ -36,15 +36,7 @@ class GripperShape:
         return self.opening - _FINGER_ROOM
 
 
-_TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
-"""Turns of the hand about an axis, from the one that comes most from above [rad]."""
-_SURFACE_POINTS = 1500
-_SUPPORT_DEPTH = 0.0015
-"""A pad is supported where the surface is so near to it [m]."""
-_LEAST_SUPPORT = 0.12
-"""Share of a pad that must meet the surface."""
-_MAX_DRAW_BACK = 0.009
-"""The hand may be drawn back so far along its approach to keep the pads off the table [m]."""
+_SURFACE_POINTS, _DENSE_POINTS = 1500, 12_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +59,28 @@ class GraspAxes:
     surface: FloatArray
     """(P, 3) points uniform on the surface"""
     density: float
-    """Of those points [1/m²]"""
+    """Points a square metre [1/m²]"""
+    dense_surface: NDArray[np.float32]
+    """(P, 3) more of them, for measures that are to vary little"""
     gripper: GripperShape
+    triangles: FloatArray
+    """(m, 3, 3) corners of the faces [m]"""
+    min_width: float
+    """Smallest distance of contacts [m]"""
+    friction_angle: float
+    """Largest angle between an axis and the normals of its contacts [rad]"""
+    open_inside: bool
+    """A finger may reach into its hollows"""
+
+    @property
+    def dense_density(self) -> float:
+        """Points of the dense surface a square metre [1/m²]."""
+        return self.density * len(self.dense_surface) / len(self.surface)
+
+    def alignment_of(self, cosine: FloatArray) -> FloatArray:
+        """Measure how well surfaces face the pads, 0 to 1, by the cosine of the larger angle to the axis."""
+        least = np.cos(self.friction_angle)
+        return (cosine - least) / (1.0 - least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +152,7 @@ def find_axes(
     alignment = np.minimum(near_alignment, np.einsum("ij,ij->i", directions, normals[far]))
     good = (width >= min_width) & (width <= gripper.max_width) & (alignment >= np.cos(friction_angle))
     surface, _ = _sample(triangles, normals, double_area, _SURFACE_POINTS, rng)
+    dense, _ = _sample(triangles, normals, double_area, _DENSE_POINTS, rng)
     return GraspAxes(
         middles=(origins + 0.5 * width[:, None] * directions)[good],
         directions=directions[good],
@@ -150,113 +163,13 @@ def find_axes(
         vertices=points,
         surface=surface,
         density=_SURFACE_POINTS / (0.5 * double_area.sum()),
+        dense_surface=dense.astype(np.float32),
         gripper=gripper,
+        triangles=triangles,
+        min_width=min_width,
+        friction_angle=friction_angle,
+        open_inside=open_inside,
     )
-
-
-def rank_grasps(
-    axes: GraspAxes,
-    world_T_object: ArrayLike,
-    *,
-    table_height: float = 0.0,
-    max_tilt: float = 1.1,
-    pad_clearance: float = 0.0025,
-    limit: int = 40,
-    turns: ArrayLike = _TURNS,
-) -> list[Grasp]:
-    """Hands that could close on an object where it is, best first.
-
-    Args:
-        axes: Of the object.
-        world_T_object: (4, 4)
-        table_height: Height of what the object lies on [m].
-        max_tilt: Largest angle between the approach and straight down [rad].
-        pad_clearance: The pads stay so far above the table [m].
-        limit: Grasps to return at most.
-        turns: Turns of the hand about an axis, from the one that comes most from above [rad].
-    """
-    world = np.asarray(world_T_object, dtype=float)
-    frames, origins, which, tilt = _hands(axes, world, max_tilt, np.asarray(turns, dtype=float))
-    origins, drawn_back = _off_the_table(axes.gripper, frames, origins, table_height + pad_clearance)
-    vertices = axes.vertices @ world[:3, :3].T + world[:3, 3]
-    keep = (drawn_back <= _MAX_DRAW_BACK) & (_depths(vertices, frames, origins) <= axes.gripper.finger_depth)
-    frames, origins, which, tilt = frames[keep], origins[keep], which[keep], tilt[keep]
-    center = world[:3, :3] @ axes.center + world[:3, 3]
-    near = 1.0 - np.minimum(1.0, np.linalg.norm(origins - center, axis=1) / axes.radius)
-    roomy = np.clip((axes.gripper.opening - axes.widths[which]) / 0.02, 0.0, 1.0)
-    score = 0.3 * axes.alignments[which] + 0.3 * near + 0.1 * roomy - 0.5 * tilt / max_tilt
-    surface = axes.surface @ world[:3, :3].T + world[:3, 3]
-    grasps: list[Grasp] = []
-    object_T_world = np.linalg.inv(world)
-    best = np.argsort(-score, kind="stable")[: 5 * limit]
-    support = np.array(
-        [_support(axes.gripper, surface, frames[i], origins[i], float(axes.widths[which[i]])) for i in best]
-    )
-    support /= axes.density * axes.gripper.pad_width * axes.gripper.pad_height
-    final = score[best] + 0.3 * np.minimum(support, 1.0)
-    for place in np.argsort(-final, kind="stable"):
-        index = best[place]
-        if support[place] < _LEAST_SUPPORT or len(grasps) == limit:
-            continue
-        pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = frames[index], origins[index]
-        grasp = Grasp(
-            world_T_tool=pose,
-            object_T_tool=object_T_world @ pose,
-            width=float(axes.widths[which[index]]),
-            score=float(final[place]),
-        )
-        if not any(map(grasp.resembles, grasps)):
-            grasps.append(grasp)
-    return grasps
-
-
-def _hands(
-    axes: GraspAxes, world: FloatArray, max_tilt: float, turns: FloatArray
-) -> tuple[FloatArray, FloatArray, NDArray[np.int64], FloatArray]:
-    """Tool frames (C, 3, 3) and origins (C, 3) in the world, the axis each belongs to, and its tilt [rad]."""
-    closing = axes.directions @ world[:3, :3].T
-    middles = axes.middles @ world[:3, :3].T + world[:3, 3]
-    level = np.flatnonzero(np.abs(closing[:, 2]) < 0.98)
-    closing = closing[level]
-    down = closing * closing[:, 2:] - (0.0, 0.0, 1.0)
-    down /= np.linalg.norm(down, axis=1, keepdims=True)
-    side = np.cross(closing, down)
-    approach = np.cos(turns)[:, None, None] * down + np.sin(turns)[:, None, None] * side
-    approach = approach.reshape(-1, 3)
-    closing = np.tile(closing, (len(turns), 1))
-    which = np.tile(level, len(turns))
-    tilt = np.arccos(np.clip(-approach[:, 2], -1.0, 1.0))
-    keep = tilt <= max_tilt
-    frames = np.stack([np.cross(closing, approach), closing, approach], axis=2)[keep].astype(float, copy=False)
-    return frames, middles[which[keep]], which[keep], tilt[keep]
-
-
-def _off_the_table(
-    gripper: GripperShape, frames: FloatArray, origins: FloatArray, height: float
-) -> tuple[FloatArray, FloatArray]:
-    """Origins drawn back along the approach until the tips of the open fingers are above a height, and by how much."""
-    half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
-    reach = np.abs(frames[:, 2]) @ half
-    missing = np.maximum(0.0, height + reach - origins[:, 2])
-    back = missing / np.maximum(-frames[:, 2, 2], 0.1)
-    return origins - back[:, None] * frames[:, :, 2], back
-
-
-def _depths(vertices: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
-    x = vertices @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
-    z = vertices @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])
-    return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
-
-
-def _support(gripper: GripperShape, surface: FloatArray, frame: FloatArray, origin: FloatArray, width: float) -> float:
-    """Surface points that the less supported of the two pads covers."""
-    local = (surface - origin) @ frame
-    covered = (np.abs(local[:, 0]) < gripper.pad_width / 2) & (np.abs(local[:, 2]) < gripper.pad_height / 2)
-    y = local[covered, 1]
-    sides = [np.count_nonzero(np.abs(y - sign * 0.5 * width) < _SUPPORT_DEPTH) for sign in (-1, 1)]
-    return float(min(sides))
 
 
 def _sample(

@@ -191,11 +191,13 @@ class MotionPlanner(Protocol):
         approach_distance: float = 0.08,
         lift_height: float = 0.10,
         speed: float = 0.25,
+        in_order: bool = False,
     ) -> GraspPlan:
         """The first feasible of some ranked grasps of a body, each (4, 4) ``world_T_tool``: approach, reach, lift.
 
-        The scene has the gripper open, at all of the approach. What ``body`` touches when it is lifted (the table)
-        it may touch; the gripper may touch nothing.
+        Of a few in a row the nearest posture comes first, or with ``in_order`` each as given and then turned by half a
+        turn about its approach. The scene has the gripper open, at all of the approach. What ``body`` touches when
+        it is lifted (the table) it may touch; the gripper may touch nothing.
         """
         ...
 

@@ -39,6 +39,7 @@ def plan_grasp(
     approach_distance: float,
     lift_height: float,
     speed: float,
+    in_order: bool = False,
 ) -> GraspPlan:
     """Plan the first feasible of some ranked grasps of a body: approach, reach, lift.
 
@@ -52,10 +53,11 @@ def plan_grasp(
         approach_distance: Length of the reach along the tool's approach [m].
         lift_height: Height of the lift [m].
         speed: Highest speed of the tool [m/s].
+        in_order: Each grasp comes as given and then by half a turn, not the nearest posture of a few first.
     """
     attempts: Counter[str] = Counter()
     furthest = (-1, MotionStatus.NO_IK, "")
-    for candidate in _candidates(scene, start, grasps, rng):
+    for candidate in _candidates(scene, start, grasps, rng, in_order=in_order):
         plans: dict[str, MotionPlan] = {}
         for phase, plan in _phases(planner, scene, start, candidate, body, rng, approach_distance, lift_height, speed):
             plans[phase] = plan
@@ -86,12 +88,21 @@ class _Candidate:
 
 
 def _candidates(
-    scene: PlanningScene, start: FloatArray, grasps: Sequence[ArrayLike], rng: np.random.Generator
+    scene: PlanningScene,
+    start: FloatArray,
+    grasps: Sequence[ArrayLike],
+    rng: np.random.Generator,
+    *,
+    in_order: bool,
 ) -> Iterator[_Candidate]:
     """The grasps with their postures, a few at a time: of those about as good the nearest posture comes first.
 
     A parallel gripper holds the same when it is turned by half a turn about its approach: both ways are tried.
     """
+    if in_order:
+        for index, grasp in enumerate(grasps):
+            yield from _both_ways(scene, start, index, np.asarray(grasp, dtype=float), rng)
+        return
 
     def effort(candidate: _Candidate) -> float:
         return np.inf if candidate.q is None else float(np.linalg.norm(candidate.q - start))
@@ -99,13 +110,19 @@ def _candidates(
     for first in range(0, len(grasps), ABOUT_AS_GOOD):
         group: list[_Candidate] = []
         for index in range(first, min(first + ABOUT_AS_GOOD, len(grasps))):
-            pose = np.asarray(grasps[index], dtype=float)
-            for world_T_tool in (pose, pose @ np.diag([-1.0, -1.0, 1.0, 1.0])):
-                q, detail = _grasp_posture(scene, world_T_tool, start, rng)
-                group.append(_Candidate(index=index, world_T_tool=world_T_tool, q=q, detail=detail))
-                if q is None and detail:
-                    break
+            group += _both_ways(scene, start, index, np.asarray(grasps[index], dtype=float), rng)
         yield from sorted(group, key=effort)
+
+
+def _both_ways(
+    scene: PlanningScene, start: FloatArray, index: int, pose: FloatArray, rng: np.random.Generator
+) -> Iterator[_Candidate]:
+    """A grasp, and the same by half a turn unless the gripper touches something in the first."""
+    for world_T_tool in (pose, pose @ np.diag([-1.0, -1.0, 1.0, 1.0])):
+        q, detail = _grasp_posture(scene, world_T_tool, start, rng)
+        yield _Candidate(index=index, world_T_tool=world_T_tool, q=q, detail=detail)
+        if q is None and detail:
+            break
 
 
 def _phases(

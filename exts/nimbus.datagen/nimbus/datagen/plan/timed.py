@@ -112,6 +112,7 @@ class TimedPlanner(ABC):
         approach_distance: float = 0.08,
         lift_height: float = 0.10,
         speed: float = 0.25,
+        in_order: bool = False,
     ) -> GraspPlan:
         """Plan the first feasible of some ranked grasps of a body: approach, reach, lift.
 
@@ -124,6 +125,7 @@ class TimedPlanner(ABC):
             approach_distance: Length of the reach along the tool's approach [m].
             lift_height: Height of the lift [m].
             speed: Highest speed of the tool [m/s].
+            in_order: Each grasp comes as given and then by half a turn, not the nearest posture of a few first.
         """
         return pick.plan_grasp(
             self,
@@ -135,6 +137,7 @@ class TimedPlanner(ABC):
             approach_distance=approach_distance,
             lift_height=lift_height,
             speed=speed,
+            in_order=in_order,
         )
 
     def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:

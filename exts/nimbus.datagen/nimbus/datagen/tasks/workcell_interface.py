@@ -229,8 +229,8 @@ class Workcell(World, Protocol):
         """Pose (4, 4) of the held object in the tool frame."""
         ...
 
-    def grasps(self, name: str, *, limit: int = 40) -> list[Grasp]:
-        """Grasps of an object where it is now, best first."""
+    def grasps(self, name: str, *, limit: int = 40, canonical: bool = True) -> list[Grasp]:
+        """Grasps of an object where it is now: those nearest to the canonical one first, or the firmest."""
         ...
 
     def rng(self) -> np.random.Generator:

@@ -20,6 +20,8 @@ _WALL = 0.012
 """[m] Inside the bounds of an open fixture, its walls and a little room."""
 _ROOM = 0.002
 """[m] To the walls of an object's cavity."""
+_OVER_RIM = (0.05, 0.02)
+"""[m] So high above the rim the straight way down begins; the lower where the higher is out of reach."""
 _TURNS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
 _TURN_COUNT = 12
 """Turns of the object that are tried: those that fit best."""
@@ -62,7 +64,8 @@ def releases_inside(
         overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
         candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
     best = sorted(candidates, key=lambda entry: entry[:3])[:_TURN_COUNT]
-    for raised, shift in itertools.product((0.0, 0.03, 0.07, 0.12), _shifts(cell, world_T_box, low, high)):
+    shifts = _shifts(cell, world_T_box, low, high)
+    for over, raised, shift in itertools.product(_OVER_RIM, (0.0, 0.03, 0.07, 0.12), shifts):
         for _, _, _, lower, upper, object_turn in best:
             room = np.maximum((high - low)[:2] - (upper - lower)[:2], 0.0) / 2
             middle = (low + high)[:2] / 2 + np.clip(shift, -room, room)
@@ -71,7 +74,7 @@ def releases_inside(
             release[:2, 3] = middle - (lower + upper)[:2] / 2
             release[2, 3] = low[2] + drop + raised - lower[2]
             above = release.copy()
-            above[2, 3] = max(high[2] + 0.02 - lower[2], release[2, 3])
+            above[2, 3] = max(high[2] + over - lower[2], release[2, 3])
             object_T_tool = np.linalg.inv(tool_T_object)
             yield world_T_box @ above @ object_T_tool, world_T_box @ release @ object_T_tool
 

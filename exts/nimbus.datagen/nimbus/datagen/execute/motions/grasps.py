@@ -9,7 +9,8 @@ import numpy as np
 
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes, rank_grasps
+from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.random_streams import generator
 
 if TYPE_CHECKING:

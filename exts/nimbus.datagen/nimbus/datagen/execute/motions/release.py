@@ -42,6 +42,8 @@ _ABOVE = 0.06
 _TURNS = np.radians([0, 90, -90, 180, 45, -45, 135, -135])
 _LEVEL = 0.002
 """[m] What is no rougher can be stood on."""
+_STEP, _MOST_STEPS = 0.015, 4
+"""[m] Between spots of a region at least, and how many are looked at to each side of its middle."""
 _CELLS = 7
 """Spots along each side of a surface that are looked at."""
 
@@ -186,11 +188,50 @@ def similar_yaws(turn: FloatArray, *, along: FloatArray | None = None) -> list[f
     return [first + change for change in (0.0, quarter, -quarter, 2 * quarter)]
 
 
-def find_spots_inside(
-    center: FloatArray, size: FloatArray, *, rng: np.random.Generator, count: int = 24
+def find_spots_inside(center: FloatArray, size: FloatArray, *, outline: FloatArray) -> list[ReleaseSpot]:
+    """Spots of a rectangle by distance from its middle, those where an outline stays inside first.
+
+    Args:
+        center: (2,) [m].
+        size: (2,) [m].
+        outline: (2,) size of what is put down [m].
+    """
+    counts = [2 * min(_MOST_STEPS, int(0.5 * side / _STEP)) + 1 for side in size]
+    x, y = (
+        side * np.linspace(-0.5, 0.5, count) if count > 1 else np.zeros(1)
+        for side, count in zip(size, counts, strict=True)
+    )
+    spots = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    sticks_out = np.maximum(np.abs(spots) - _inner_half(size, outline), 0.0).max(axis=1) > 1e-9
+    order = np.lexsort((np.linalg.norm(spots, axis=1).round(6), sticks_out))
+    return [ReleaseSpot(center + spots[place]) for place in order]
+
+
+def draw_spots_inside(
+    center: FloatArray,
+    size: FloatArray,
+    *,
+    outline: FloatArray,
+    spread: float,
+    rng: np.random.Generator,
+    count: int = 24,
 ) -> list[ReleaseSpot]:
-    """Random spots of a rectangle on a surface, (2,) [m]."""
-    return [ReleaseSpot(center + rng.uniform(-0.5, 0.5, size=2) * size) for _ in range(count)]
+    """Random spots of a rectangle.
+
+    Args:
+        center: (2,) [m].
+        size: (2,) [m].
+        outline: (2,) size of what is put down, which stays inside where there is room [m].
+        spread: Share of the rectangle, about its middle, from which they are drawn.
+        rng: Stream of the draws.
+        count: Number of spots.
+    """
+    half = np.minimum(0.5 * spread * size, _inner_half(size, outline))
+    return [ReleaseSpot(center + rng.uniform(-half, half)) for _ in range(count)]
+
+
+def _inner_half(size: FloatArray, outline: FloatArray) -> FloatArray:
+    return np.maximum(0.5 * (size - outline), 0.0)
 
 
 def find_spots_on(lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _BATCH = 4
+_BERTH = 0.012
+"""[m] What is carried keeps so far from everything, where that is possible; less only where it is not."""
 _BACK = 0.08
 """[m] Way of the hand after it let go."""
 _OFF = 0.03
@@ -43,7 +45,7 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
     failure: MotionPlan | None = None
     for some in _batches(ways, _BATCH):
         while some:
-            carry = cell.planner.plan_pose(cell.look(), cell.arm_command, [above for above, _ in some], rng=cell.rng())
+            carry = _plan_carry(cell, [above for above, _ in some])
             if not carry:
                 failure = carry
                 break
@@ -57,14 +59,24 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
     raise SkillFailure.of_plan(failure)
 
 
+def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
+    """A free motion with what is held, in a wide berth of everything unless there is none."""
+    scene = cell.look()
+    with scene.nearer(_BERTH):
+        wide = cell.planner.plan_pose(scene, cell.arm_command, goals, rng=cell.rng())
+    return wide or cell.planner.plan_pose(cell.look(), cell.arm_command, goals, rng=cell.rng())
+
+
 def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose) -> None:
-    """Put the held object down at rest, and check that it stands.
+    """Put the held object down at rest, and check that it stands; where, is stored with the plan's statistics.
 
     Raises:
         SkillFailure: It cannot be put down there, went elsewhere or fell over.
     """
     carry, lower = plan_release(cell, ways, thorough=True)
     cell.begin("carry")
+    place = cell.look().tool_pose(lower.end) @ cell.tool_T_held()
+    cell.note(place_x=float(place[0, 3]), place_y=float(place[1, 3]))
     cell.follow_all(carry, lower)
     let_go = cell.pose(name)
     cell.begin("release")

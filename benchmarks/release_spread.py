@@ -1,0 +1,108 @@
+"""Spread of releases: how far the demonstrator differs on one layout when nothing but its random streams differ.
+
+Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--times N]``; without a task all that come
+with Nimbus and place, push, stack, insert or pour. Each layout is attempted several times from other streams, nothing
+is rendered. A row tells for one phase of a task how far the hand was apart at most at its beginning: of all layouts the
+largest and the median. What no observation tells should not vary by more than 1 cm; a task file may ask for it
+(``spread``), then the place is stored with the episode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+import numpy as np  # noqa: E402
+
+from nimbus.datagen.arrays import FloatArray  # noqa: E402
+from nimbus.datagen.episode.trajectory import Trajectory  # noqa: E402
+from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
+from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
+from nimbus.datagen.random_streams import generator  # noqa: E402
+from nimbus.datagen.randomize.tabletop import draw_physical  # noqa: E402
+from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
+from nimbus.datagen.tasks.plugins import discover_components  # noqa: E402
+from nimbus.datagen.tasks.steps import walk  # noqa: E402
+from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
+
+SKILLS = {"place", "push", "insert", "pour", "hang", "slide", "flip", "rotate"}
+"""Skills that bring something somewhere."""
+PHASES = {"grasp", "release", "pour", "insert", "push"}
+"""Phases whose first row is compared."""
+LIMIT = 0.01
+"""[m]"""
+
+
+def hand_places(trajectory: Trajectory, links: list[str]) -> dict[str, FloatArray]:
+    """Positions (A, 3) of the hands at the beginning of each phase, by skill, target, phase and count [m]."""
+    found: dict[str, FloatArray] = {}
+    bodies = [trajectory.body_names.index(link) for link in links]
+    for segment in trajectory.segments:
+        if segment.phase.split("+")[0] in PHASES:
+            name = f"{segment.skill} {segment.target} {segment.phase}"
+            count = sum(key.startswith(name) for key in found)
+            found[f"{name} {count}"] = trajectory.body_positions[max(0, segment.start - 1), bodies]
+    return found
+
+
+def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list[float], int]]:
+    """Of each phase, how far apart the hand was in each layout [m], and the number of attempts compared."""
+    assets = load_assets(task)
+    simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+    links = [arm.tool.link for arm in assets.robot.arms]
+    apart: dict[str, list[float]] = defaultdict(list)
+    compared = 0
+    for index in range(layouts):
+        layout = draw_physical(task, assets, seed=0, index=index)
+        places: dict[str, list[FloatArray]] = defaultdict(list)
+        for time in range(times):
+            streams = partial(generator, 1000 + time, index, "attempt", 0)
+            trajectory = run_attempt(task, simulation, layout, streams=streams, planner="ompl")
+            if trajectory.outcome.success:
+                compared += 1
+                for name, place in hand_places(trajectory, links).items():
+                    places[name].append(place)
+        for name, some in places.items():
+            all_places = np.array(some)
+            between = np.linalg.norm(all_places[:, None] - all_places[None], axis=-1)
+            apart[name].append(float(between.max()))
+    for name, values in apart.items():
+        yield name, values, compared
+
+
+def main() -> int:
+    """Print a row for each phase; return 1 where something varies by more than the limit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths")
+    parser.add_argument("--layouts", type=int, default=5)
+    parser.add_argument("--times", type=int, default=6)
+    args = parser.parse_args()
+    discover_components()
+    prepare_libraries()
+    worst = 0.0
+    sys.stdout.write(f"{'task':<20} {'skill, target, phase':<36} {'largest':>9} {'median':>9}  attempts\n")
+    for name in args.tasks or task_names():
+        task = load_task(name)
+        if not args.tasks and SKILLS.isdisjoint(step.name for step, _ in walk(task.steps)):
+            continue
+        for phase, values, compared in spreads(task, layouts=args.layouts, times=args.times):
+            largest, median = 100 * max(values), 100 * float(np.median(values))
+            mark = " *" if max(values) > LIMIT else ""
+            sys.stdout.write(f"{name:<20} {phase:<36} {largest:6.2f} cm {median:6.2f} cm  {compared}{mark}\n")
+            sys.stdout.flush()
+            worst = max(worst, *values)
+    return int(worst > LIMIT)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
