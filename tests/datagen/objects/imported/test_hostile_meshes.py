@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import trimesh
 
@@ -127,6 +128,10 @@ def test_surfaces_that_pass_through_themselves_are_told_apart() -> None:
         assert not passes_through_itself(mesh.vertices, mesh.faces) and not count_full_edges(mesh.faces)
     apart: Any = trimesh.util.concatenate([box, ball.copy().apply_translation((0.1, 0, 0))])
     assert not passes_through_itself(apart.vertices, apart.faces)
+    notched = box.faces.copy()
+    vertices = np.vstack([box.vertices, box.vertices[box.edges_unique[0]].mean(axis=0)])
+    notched[(notched == 7).any(axis=1).argmax()] = [8, 7, 6]
+    assert passes_through_itself(vertices, notched)  # a corner lies on an edge
     both: Any = trimesh.util.concatenate([box, ball])
     assert passes_through_itself(both.vertices, both.faces)
 
