@@ -48,7 +48,7 @@ def test_signals_while_the_guard_ends_are_passed_over(monkeypatch: pytest.Monkey
     set_timer = signal.setitimer
 
     def late(timer: int, seconds: float, interval: float = 0.0) -> tuple[float, float]:
-        if seconds == 0.0:
+        if (timer, seconds) == (signal.ITIMER_PROF, 0.0):
             signal.raise_signal(signal.SIGPROF)
         return set_timer(timer, seconds, interval)
 
