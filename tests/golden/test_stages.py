@@ -6,12 +6,17 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from nimbus.datagen.episode.layout import EpisodeKey, Layout
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.policies.environment import Environment, with_cameras
+from nimbus.datagen.policies.planner import roll_out
+from nimbus.datagen.policies.policy import Needs, Policy, PolicyObservation
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.skills.pick import Pick
 from tests.golden.values import GoldenFile, sketch
 from tests.golden.versions import GENERATOR, version_of
@@ -65,6 +70,28 @@ def test_picked_object_ends_where_its_version_says(golden: GoldenFile) -> None:
     versions = version_of("skill", "pick") | PLANNING
     position = [float(value) for value in here.pose("items_0")[:3, 3]]
     golden.check("picked object", [round(value, 4) for value in position], versions, tolerance=4e-3)
+
+
+class Nod(Policy):
+    """Bends the second joint, and grips."""
+
+    needs = Needs(cameras=())
+
+    def act(self, observation: PolicyObservation) -> np.ndarray:
+        rows = np.tile([*observation.state[:7], 0.02], (8, 1))
+        rows[:, 1] += np.linspace(0.01, 0.08, 8)
+        return rows
+
+
+def test_policy_acts_as_its_version_says(golden: GoldenFile) -> None:
+    can = thing()
+    still = simulation(can)
+    assets = SceneAssets(task=task(), stage=still.stage, robot=still.robot, libraries={}, reach={})
+    key = EpisodeKey(task="golden", task_hash="0", seed=0, index=0)
+    drawn = Layout(key=key, physical=layout(can), visual=with_cameras(shown_layout(), ()).visual)
+    made = roll_out(Environment(task(), assets, needs=Nod.needs), Nod(), drawn, execute=8, limit=20)
+    value = [str(made.outcome.reason), made.step_count, *sketch(made.joint_positions[-1])]
+    golden.check("plan policy", value, version_of("plan", "policy") | PHYSICS, tolerance=1e-3)
 
 
 def test_renderer_shows_as_its_version_says(golden: GoldenFile) -> None:

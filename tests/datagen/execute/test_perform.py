@@ -71,8 +71,8 @@ def attempt(steps: str, *things: PlacedObject, success: str = "- at_rest", drawn
 
 
 def skills(done: Trajectory) -> list[str]:
-    """What was done, in order; the wait at the end left out."""
-    return [f"{part.skill} {part.target}".strip() for part in done.segments if part.phase != "settle"]
+    """Steps that were done, in order; the waits at the end left out."""
+    return [f"{part.skill} {part.target}".strip() for part in done.segments if part.phase not in ("settle", "rest")]
 
 
 def test_a_choice_takes_the_branch_that_the_layout_says():
@@ -198,7 +198,7 @@ def test_two_arms_do_their_steps_at_the_same_time_and_the_longer_one_ends_it():
     made = NewtonSimulation(read_stage("table"), load_robot("dual_panda"), rate=15.0)
     done = run_attempt(chosen, made, layout(thing()), streams=partial(generator, 0), planner="ompl")
     assert done.outcome.success
-    labels = [(part.skill, part.stop - part.start) for part in done.segments]
+    labels = [(part.skill, part.stop - part.start) for part in done.segments if part.phase != "rest"]
     assert [skill for skill, _ in labels] == ["gripper+wait", "wait"] and sum(count for _, count in labels) == 12
     opening = {name: done.actions[8, index] for index, name in enumerate(done.action_names) if "gripper" in name}
     assert sorted(opening.values()) == pytest.approx([0.0, made.robot.arms[0].gripper.open], abs=1e-4)

@@ -28,9 +28,9 @@ def check(answer: object, *, execute: int = 1, first: bool = True) -> np.ndarray
     return check_actions(answer, task=TASK, posture=POSTURE, execute=execute, first=first).actions
 
 
-def fault(answer: object, **values: int) -> str:
+def fault(answer: object, *, execute: int = 1) -> str:
     with pytest.raises(PolicyFault) as caught:
-        check(answer, **values)
+        check(answer, execute=execute)
     assert caught.value.reason is Reason.BAD_ACTION
     return caught.value.detail
 

@@ -96,8 +96,8 @@ def test_the_middle_of_a_region_comes_first_and_what_sticks_out_last() -> None:
     center, size, outline = np.array([0.5, 0.1]), np.array([0.12, 0.2]), np.array([0.04, 0.06])
     spots = np.array([spot.position for spot in find_spots_inside(center, size, outline=outline)]) - center
     np.testing.assert_allclose(spots[0], 0, atol=1e-12)
-    inside = (np.abs(spots) <= (size - outline) / 2 + 1e-9).all(axis=1)
-    count = inside.sum()
+    inside = np.all(np.abs(spots) <= (size - outline) / 2 + 1e-9, axis=1)
+    count = int(inside.sum())
     assert 20 < count < len(spots) and inside[:count].all()
     assert (np.diff(np.linalg.norm(spots[:count], axis=1)) > -1e-5).all()
     assert np.abs(spots).max(axis=0) == pytest.approx(size / 2)

@@ -159,7 +159,13 @@ def _depths(vertices: FloatArray, frames: FloatArray, origins: FloatArray) -> Fl
     return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
 
 
-def _support(gripper: GripperShape, surface: FloatArray, frame: FloatArray, origin: FloatArray, width: float) -> float:
+def _support(
+    gripper: GripperShape,
+    surface: FloatArray | NDArray[np.float32],
+    frame: FloatArray,
+    origin: FloatArray,
+    width: float,
+) -> float:
     """Surface points that the less supported of the two pads covers."""
     local = (surface - origin) @ frame
     covered = (np.abs(local[:, 0]) < gripper.pad_width / 2) & (np.abs(local[:, 2]) < gripper.pad_height / 2)
