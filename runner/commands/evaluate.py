@@ -56,7 +56,7 @@ def command(
         typer.Option("--actions", metavar="A", parser=str, help="of replay: executed (default) or recorded"),
     ] = None,
     compare: Annotated[
-        tuple[Path, Path] | None,
+        tuple[str, str] | None,
         typer.Option("--compare", metavar="DIR DIR", help="compare two evaluations of the same layouts, and end"),
     ] = None,
     workers: Annotated[
@@ -70,7 +70,7 @@ def command(
 ) -> int:
     """Evaluate a policy, or compare two evaluations; 1 when the policy failed to answer too often."""
     if compare is not None:
-        return _compare(*compare, as_json=as_json)
+        return _compare(*map(Path, compare), as_json=as_json)
     if task is None or policy is None:
         what, where = ("no task", "TASK") if task is None else ("no policy", "--policy")
         raise InputError(what, where=where, instead="write nimbus evaluate TASK --policy FILE.py:make_policy")

@@ -1,0 +1,105 @@
+"""Evaluations end to end: real physics, the demonstrator, its actions replayed, and a policy that fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.runner.cli import main
+from nimbus.runner.evaluation.results import NAME, read_evaluation
+from tests.support.runs import TINY, start
+
+LAYOUTS = 3
+IDLE = """
+import numpy as np
+from nimbus.datagen.policies.policy import Needs
+
+class Idle:
+    needs = Needs(cameras=())
+    limit = 12
+
+    def act(self, observation):
+        if {condition}:
+            raise RuntimeError("lost")
+        return np.tile([*observation.state[:7], 0.04], (8, 1))
+
+def make_policy():
+    return Idle()
+"""
+
+
+def evaluate(policy: str, out: Path, *words: str) -> int:
+    words = ("--policy", policy, "--layouts", str(LAYOUTS), "--out", str(out), *words)
+    return main(["evaluate", str(TINY), *words])
+
+
+def idle(folder: Path, condition: str = "False") -> str:
+    path = folder / "idle.py"
+    path.write_text(IDLE.format(condition=condition))
+    return f"{path}:make_policy"
+
+
+@pytest.mark.slow
+def test_replayed_demonstrations_succeed_with_equal_states(tmp_path: Path):
+    assert evaluate("demonstrator", tmp_path / "demonstrated", "--serial") == 0
+    shown = read_evaluation(tmp_path / "demonstrated")
+    assert shown.split == "evaluation" and shown.success_count >= 2
+    assert evaluate(f"replay:{tmp_path / 'demonstrated'}", tmp_path / "replayed", "--serial") in (0, 1)
+    replayed = {one.index: one for one in read_evaluation(tmp_path / "replayed").layouts}
+    assert all(replayed[one.index].success for one in shown.layouts if one.success)
+    for path in (tmp_path / "demonstrated" / "episodes").glob("*.hdf5"):
+        with EpisodeFile(path) as one, EpisodeFile(tmp_path / "replayed" / "episodes" / path.name) as other:
+            count = min(one.step_count, other.step_count)
+            first, second = (episode.array("observations/qpos")[:count] for episode in (one, other))
+            np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
+    policy = idle(tmp_path)
+    assert evaluate(policy, tmp_path / "serial", "--serial") == 0
+    words = ["evaluate", str(TINY), "--policy", policy, "--layouts", str(LAYOUTS), "--out", str(tmp_path / "cell")]
+    killed = start(*words)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "cell" / "ledger.sqlite").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert main(words) == 0
+    assert (tmp_path / "cell" / NAME).read_bytes() == (tmp_path / "serial" / NAME).read_bytes()
+    found = read_evaluation(tmp_path / "serial")
+    assert (found.success_count, found.fault_count, found.is_valid) == (0, 0, True)
+    assert {one.reason for one in found.layouts} == {"time_limit"}
+
+
+@pytest.mark.slow
+def test_faults_are_repeated_and_make_the_result_invalid(tmp_path: Path, capsys):
+    assert evaluate(idle(tmp_path, "observation.step == 8"), tmp_path / "out", "--serial") == 1
+    found = read_evaluation(tmp_path / "out")
+    assert not found.is_valid and {one.reason for one in found.layouts} == {"policy_error"}
+    assert {one.faults for one in found.layouts} == {2}
+    assert "idle.py:11: RuntimeError: lost" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "TASK: no task; write nimbus evaluate TASK --policy FILE.py:make_policy"),
+        (["sort_trash"], "--policy: no policy; write"),
+        (["sort_trash", "--policy", "none.py:make_policy"], "no such file"),
+        (["sort_trash", "--policy", "demonstrator", "--layouts", "0"], "'0' is no number of layouts"),
+        (["sort_trahs", "--policy", "demonstrator"], "did you mean 'sort_trash'"),
+        (["--compare", "here", "there"], "here: no evaluation"),
+    ],
+)
+def test_mistakes_are_one_line(words: list[str], said: str, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", *words]) == 2
+    out, error = capsys.readouterr()
+    assert said in error and error.count("\n") == 1 and not out and not list(tmp_path.iterdir())
