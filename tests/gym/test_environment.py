@@ -62,8 +62,10 @@ def test_demonstration_succeeds_in_every_control_mode(mode: str):
     demonstration = run_attempt(env._task, simulation, layout.physical, streams=layout.key.generator, planner="ompl")
     assert demonstration.outcome.success
     info: dict[str, object] = {}
+    fed = demonstration.executed_actions if mode == "joint" else demonstration.actions
+    assert fed is not None
     for step in range(demonstration.step_count + 30):
-        command = demonstration.actions[min(step, demonstration.step_count - 1)]
+        command = fed[min(step, demonstration.step_count - 1)]
         action = env._control.from_commands(command[None], env._environment.present_action())[0]
         observation, reward, is_over, _, info = env.step(action)
         if mode == "joint" and step + 1 < demonstration.step_count and not is_over:

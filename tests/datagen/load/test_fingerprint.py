@@ -67,9 +67,9 @@ def test_settings_of_a_pipeline_enter_and_its_comments_do_not():
 def test_built_in_components_enter_by_version(monkeypatch: pytest.MonkeyPatch):
     task = load_task("sort_trash")
     before = inputs(task)
-    assert {before[name] for name in ("skill pick", "randomizer light", "load usd", "planner ompl")} == {"1"}
-    monkeypatch.setattr(registry.lookup("skill", "pick"), "version", 2)
-    assert {name: value for name, value in inputs(task).items() if before[name] != value} == {"skill pick": "2"}
+    assert {before[name] for name in ("skill home", "randomizer light", "load usd", "planner ompl")} == {"1"}
+    monkeypatch.setattr(registry.lookup("skill", "pick"), "version", 99)
+    assert {name: value for name, value in inputs(task).items() if before[name] != value} == {"skill pick": "99"}
 
 
 def test_plugin_derived_from_built_in_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -78,7 +78,7 @@ def test_plugin_derived_from_built_in_is_hashed(tmp_path: Path, monkeypatch: pyt
     text = (scene_folder("tasks") / "sort_trash.yaml").read_text()
     (tmp_path / "mine.yaml").write_text(text.replace("- pick:", "- pick_for_content:"))
     found = inputs(load_task(tmp_path / "mine.yaml", skill_folders=[tmp_path]))
-    assert found["skill pick_for_content"] == versioned_hash(DERIVED.encode(), 1)
+    assert found["skill pick_for_content"] == versioned_hash(DERIVED.encode(), registry.lookup("skill", "pick").version)
 
 
 def test_functions_are_components_too(monkeypatch: pytest.MonkeyPatch):

@@ -96,7 +96,7 @@ def test_another_camera_pose_breaks_the_labels(copy: Path):
 
 @pytest.mark.slow
 def test_other_actions_break_the_replay(copy: Path):
-    change(first(copy), "action", lambda actions: actions[:1].repeat(len(actions), 0))
+    change(first(copy), "executed_action", lambda actions: actions[:1].repeat(len(actions), 0))
     assert not replay(first(copy)).same_outcome
 
 

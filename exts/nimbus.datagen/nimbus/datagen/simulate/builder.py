@@ -24,6 +24,9 @@ from nimbus.datagen.usd.stage import StageInfo
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
+_USUAL_FRICTION = 1.0
+"""Of table, fixtures and fingers. MuJoCo takes the larger one of two surfaces: that of objects, which are smoother,
+never counts, unless it is told to."""
 _ROLLING_FRICTION = 2e-3
 """[m] Of household things with dents and seams: what rolls comes to rest within a second or two."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
@@ -149,8 +152,10 @@ class SceneBuilder:
             builder.body_mass[first_body] = item.mass
         shapes = range(first_shape, builder.shape_count)
         for shape in shapes:
+            builder.shape_material_mu[shape] = item.friction
             builder.shape_material_mu_rolling[shape] = _ROLLING_FRICTION
-        _set_friction(builder, shapes, item.friction)
+        if item.friction != model.friction:
+            _set_friction(builder, shapes, item.friction / model.friction * max(_USUAL_FRICTION, model.friction))
 
 
 def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjModel:
@@ -191,7 +196,7 @@ def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDAr
 
 
 def _set_friction(builder: newton.ModelBuilder, shapes: Iterable[int], friction: float) -> None:
-    """Give shapes a friction that counts whatever they touch, also where that is rougher: table and fingers have 1."""
+    """Give shapes a friction that counts whatever they touch, also where that is rougher."""
     for shape in shapes:
         builder.shape_material_mu[shape] = friction
     _set_all(builder, _PRIORITY, shapes, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -45,8 +44,6 @@ class NewtonSimulation:
         robot: The robot.
         rate: Record and command rate [Hz]; must divide 2400.
     """
-
-    version: ClassVar[int] = 2
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.robot, self.stage, self.rate = robot, stage, rate
