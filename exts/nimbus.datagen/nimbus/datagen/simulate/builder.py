@@ -25,8 +25,8 @@ from nimbus.datagen.usd.stage import StageInfo
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
 _USUAL_FRICTION = 1.0
-"""Of table, fixtures and fingers. MuJoCo takes the larger one of two surfaces: that of objects, which are smoother,
-never counts, unless it is told to."""
+"""Friction of table, fixtures and fingers. MuJoCo takes the larger one of two surfaces: that of objects, which are
+smoother, counts only where their geoms have priority."""
 _ROLLING_FRICTION = 2e-3
 """[m] Of household things with dents and seams: what rolls comes to rest within a second or two."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
