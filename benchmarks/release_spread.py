@@ -56,7 +56,7 @@ def hand_places(trajectory: Trajectory, links: list[str]) -> dict[str, FloatArra
 
 
 def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list[float], int]]:
-    """Of each phase, how far apart the hand was in each layout [m], and the number of attempts compared."""
+    """Spread of the hand's position by phase, one value a layout [m], and the number of attempts compared."""
     assets = load_assets(task)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     links = [arm.tool.link for arm in assets.robot.arms]

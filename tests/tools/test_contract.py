@@ -16,6 +16,7 @@ from tools.contract.cut import PACKAGE, dependencies, kit_files
 from tools.contract.kit_behaviour import Kit, played_kit
 from tools.contract.names import Contract
 from tools.contract.planted import PLANTED, RIGHT
+from tools.contract.standin import MissingBehaviorError
 from tools.contract.walk import Finding, check
 
 CONTRACT = Contract.load()
@@ -114,5 +115,5 @@ def test_names_that_kit_does_not_have_raise_in_the_stand_in(kit: Kit):
     with pytest.raises(ModuleNotFoundError):
         import omni.isaac.core  # noqa: F401  # pyright: ignore[reportMissingImports]
     refusal = "close_stage has no behavior in the stand-in: a call of it must not pass for done"
-    with pytest.raises(NotImplementedError, match=refusal):
+    with pytest.raises(MissingBehaviorError, match=refusal):
         omni.usd.get_context().close_stage()

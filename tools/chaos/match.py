@@ -36,7 +36,7 @@ class Matched:
 
 
 def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: dict[str, str]) -> Matched:
-    """Pair faults in order of time.
+    """Pair faults in order of time, those that must be noticed first.
 
     Args:
         injected: With ``kind``, ``idx`` (-1 when it is not known) and ``time``; one with ``may_miss`` hit a process
@@ -45,7 +45,8 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
         names: What the ledger calls each kind.
     """
     result, rest = Matched(), list(told)
-    for fault in sorted(injected, key=lambda fault: fault["time"]):
+    # One that may have been missed comes last, or it would take the only row of a later one.
+    for fault in sorted(injected, key=lambda fault: (bool(fault.get("may_miss")), fault["time"])):
         kind = fault["kind"]
         tell = [row for row in rest if _tells_of(row, fault, names)]
         tell.sort(key=lambda row: (not _by_its_clock(row, fault), row["time"]))

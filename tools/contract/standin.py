@@ -54,7 +54,7 @@ class Thing:
                 return getter(self)
         members = [member for key in keys if (member := self._contract.member(key, name)) is not None]
         if members and any("returns" in member for member in members):
-            raise _not_played(f"{type(self).__name__}.{name}")
+            raise MissingBehaviorError(f"{type(self).__name__}.{name}")
         if members:
             return None
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}' in the contract")
@@ -164,12 +164,14 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 raise TypeError(f"{key}: {wrong}")
             play = self.behaviour.get(key)
             if play is None:
-                raise _not_played(key)
+                raise MissingBehaviorError(key)
             return play(*args, **kwargs)
 
         return call
 
 
-def _not_played(what: str) -> NotImplementedError:
-    """Error for a name of the contract that has no behavior: silence would let a test pass that has seen nothing."""
-    return NotImplementedError(f"{what} has no behavior in the stand-in: a call of it must not pass for done")
+class MissingBehaviorError(RuntimeError):
+    """A name of the contract was used that has no behavior here: silence would let a test pass that has seen nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} has no behavior in the stand-in: a call of it must not pass for done")

@@ -153,7 +153,7 @@ def _off_the_table(
 
 
 def _depths(vertices: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """How far a shape reaches from the pads' middle towards the palm of each hand [m]."""
+    """Height of a shape over the pads' middle, towards the palm of each hand [m]."""
     x = vertices @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
     z = vertices @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])
     return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
