@@ -171,7 +171,7 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class MissingBehaviorError(RuntimeError):
-    """A name of the contract was used that has no behavior here: silence would let a test pass that has seen nothing."""
+    """A name of the contract was used that has no behavior here: silence would let a test pass that saw nothing."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} has no behavior in the stand-in: a call of it must not pass for done")
