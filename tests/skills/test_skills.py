@@ -113,6 +113,15 @@ def test_pick_lifts_as_high_as_it_is_told():
     assert cell.pose("items_0")[2, 3] - cell.start_poses["items_0"][2, 3] == pytest.approx(0.12, abs=0.01)
 
 
+def test_a_tin_let_go_gently_falls():
+    cell = workcell(thing(kind="tin"))
+    make(Pick, object="items_0", lift=0.15).run(cell)
+    cell.wait(20)
+    cell.open(room=0.01, steps=4)
+    cell.wait(4)
+    assert cell.pose("items_0")[2, 3] < 0.05
+
+
 def test_pick_of_something_out_of_reach_is_no_grasp_and_says_what_was_tried():
     cell = workcell(thing(x=0.86, y=0.5))
     with pytest.raises(SkillFailure) as failure:

@@ -58,7 +58,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         attempts: Attempts at one layout at most.
     """
 
-    version = 2
+    version = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:

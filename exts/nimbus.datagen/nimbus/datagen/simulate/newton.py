@@ -84,6 +84,8 @@ class NewtonSimulation:
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
         self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
+        self._robot_trees = np.unique(self.model.body_treeid[self.model.jnt_bodyid[joints]])
+        self._sleep_policy = self.model.tree_sleep_policy.copy()
 
     def _set_up(self, setup: RobotSetup) -> None:
         """Install the robot as this episode has it; the controller goes on to believe in the nominal gains."""
@@ -121,6 +123,13 @@ class NewtonSimulation:
         self.data.qpos[self._belt_positions] = 0.0
         self.data.qvel[self._belt_dofs] = self._belt_speeds
 
+    def _keep_held_awake(self) -> None:
+        """Forbid sleep to all that the robot bears, or what it lets go without a jerk would hover: MuJoCo has counted
+        the steps at rest in the hand."""
+        islands = self.data.tree_island
+        borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
+        self.model.tree_sleep_policy[:] = np.where(borne, mujoco.mjtSleepPolicy.mjSLEEP_NEVER, self._sleep_policy)
+
     def restart_controller(self) -> None:
         """Take the present joint positions as the commands so far."""
         self._previous = self._command = self.reference = self.data.qpos[self.qpos_index].copy()
@@ -153,6 +162,7 @@ class NewtonSimulation:
         acceleration[self.dof_index] = (first - 2 * second + target) / period**2
         control = np.tile(data.ctrl, (_OBSERVED_EVERY, 1))
         tick()
+        self._keep_held_awake()
         for begin in range(0, self.steps_per_period, _OBSERVED_EVERY):
             late = begin + self._delay_steps
             orders[late : late + _OBSERVED_EVERY] += self._lead_of(acceleration)
