@@ -124,8 +124,10 @@ class NewtonSimulation:
         self.data.qvel[self._belt_dofs] = self._belt_speeds
 
     def _keep_held_awake(self) -> None:
-        """Forbid sleep to all that the robot bears, or what it lets go without a jerk would hover: MuJoCo has counted
-        the steps at rest in the hand."""
+        """Forbid sleep to all that the robot bears.
+
+        MuJoCo counts the steps at rest in the hand, too: what is let go without a jerk would fall asleep in the air.
+        """
         islands = self.data.tree_island
         borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
         self.model.tree_sleep_policy[:] = np.where(borne, mujoco.mjtSleepPolicy.mjSLEEP_NEVER, self._sleep_policy)
