@@ -15,8 +15,6 @@ from nimbus.runner.system.output import write_json, write_out
 if TYPE_CHECKING:
     from nimbus.runner.evaluation.layouts import Layouts
 
-DEFAULT_STEPS = 200
-"""Steps of an episode at most, where neither the policy nor the layouts state a length."""
 _TIMES_LONGEST = 2
 """Steps at most, in lengths of the longest demonstration."""
 
@@ -107,7 +105,9 @@ def command(
 
 
 def _limit_of(layouts: Layouts) -> int:
-    return _TIMES_LONGEST * layouts.steps or DEFAULT_STEPS
+    from nimbus.datagen.policies.policy import DEFAULT_LIMIT
+
+    return _TIMES_LONGEST * layouts.steps or DEFAULT_LIMIT
 
 
 def _examine(text: str, options: dict[str, str]) -> tuple[str, int]:

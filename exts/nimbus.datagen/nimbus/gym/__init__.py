@@ -11,7 +11,7 @@ observation, info = env.reset(seed=3)  # is evaluation layout 3
 
 from __future__ import annotations
 
-import nimbus.runner as nimbus_runner  # sets the limits of threads, before NumPy is imported
+import nimbus.runner  # noqa: F401  sets the limits of threads, before NumPy is imported
 
 try:
     import gymnasium
@@ -25,4 +25,4 @@ for _name in task_names():
     if (_id := f"nimbus/{_name}-v0") not in gymnasium.registry:
         gymnasium.register(_id, entry_point="nimbus.gym.environment:NimbusEnv", kwargs={"task": _name})
 
-__all__ = ["NimbusEnv", "nimbus_runner"]
+__all__ = ["NimbusEnv"]

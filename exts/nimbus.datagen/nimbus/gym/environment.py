@@ -16,14 +16,11 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.control_modes import make_control
 from nimbus.datagen.policies.environment import Environment
-from nimbus.datagen.policies.policy import Needs, PolicyFault, PolicyObservation
+from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Needs, PolicyFault, PolicyObservation
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
-
-DEFAULT_STEPS = 200
-"""Steps of an episode at most."""
 
 Observation = dict[str, Any]
 
@@ -59,7 +56,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         control_mode: str = "joint",
         cameras: tuple[str, ...] | None = None,
         environment_state: bool = False,
-        max_steps: int = DEFAULT_STEPS,
+        max_steps: int = DEFAULT_LIMIT,
         seed: int = 0,
         split: str = EVALUATION,
         device: str = "cpu",

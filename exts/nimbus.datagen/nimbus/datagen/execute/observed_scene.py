@@ -6,8 +6,6 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
@@ -37,8 +35,6 @@ class ObservedScene(SimulatedWorld):
             view = copy.copy(self) if self.arms else self
             view._view_arm(name)
             self.arms[name] = view
-        self.largest_lag = 0.0
-        """Largest distance so far of an arm joint from its reference [rad or m]."""
 
     @property
     def step_count(self) -> int:
@@ -65,8 +61,6 @@ class ObservedScene(SimulatedWorld):
         """
         self._recorder.record(action, skill=skill, target=target, phase=phase)
         self.simulation.advance(action, observe=self._observe)
-        behind = np.abs(self.simulation.joint_positions() - self.simulation.reference)
-        self.largest_lag = max(self.largest_lag, *(float(behind[arm.arm_joints].max()) for arm in self.arms.values()))
         held = self.find_held()
         for name, arm in self.arms.items():  # the contact measures follow what the hands hold
             arm.meter.held = arm.meter.closing_on = held.get(name)

@@ -17,14 +17,13 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.policies.features import POSE
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.robots.robot import Robot
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
 
-_POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
-"""A position [m], and the first two columns of a rotation matrix."""
 _NEAR = 0.6
 """[rad] Joints move less than this from one command to the next; a solution further away is another posture."""
 
@@ -102,7 +101,7 @@ class ToolControl(ControlMode):
         """``x`` … ``r32`` and ``gripper``, with the arm's name before them where the robot has several."""
         several = len(self._robot.arms) > 1
         return tuple(
-            f"{one.name}_{entry}" if several else entry for one in self._robot.arms for entry in (*_POSE, "gripper")
+            f"{one.name}_{entry}" if several else entry for one in self._robot.arms for entry in (*POSE, "gripper")
         )
 
     def begin(self, simulation: NewtonSimulation) -> None:

@@ -17,7 +17,7 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 
-_POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
+POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
 """A position [m], and the first two columns of a rotation matrix."""
 _SIZE = ("width", "depth", "height")
 """Extents along the object's own axes [m]."""
@@ -34,8 +34,8 @@ class _Slot:
     @property
     def names(self) -> tuple[str, ...]:
         kinds = tuple(f"is_{kind}" for kind in self.kinds) if len(self.kinds) > 1 else ()
-        own = ("present", *_POSE, *_SIZE, *kinds)
-        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in _POSE)
+        own = ("present", *POSE, *_SIZE, *kinds)
+        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in POSE)
         return tuple(f"{self.name}.{entry}" for entry in (*own, *parts))
 
 
@@ -50,7 +50,7 @@ class SceneFeatures:
     def __init__(self, task: Task, robot: Robot) -> None:
         self._tools = {arm: robot.with_arm(arm).tool for arm in robot.arm_names}
         self._slots = tuple(_slots(task))
-        tools = tuple(f"{arm}.tool.{entry}" for arm in self._tools for entry in _POSE)
+        tools = tuple(f"{arm}.tool.{entry}" for arm in self._tools for entry in POSE)
         self.names = (*tools, *(name for slot in self._slots for name in slot.names))
 
     def rows(
@@ -92,7 +92,7 @@ class SceneFeatures:
             columns += [np.ones((count, 1)), pose(item.name), fixed]
             for part in slot.parts:
                 body = f"{item.name}.{part}"
-                columns.append(pose(body) if body in place else np.zeros((count, len(_POSE))))
+                columns.append(pose(body) if body in place else np.zeros((count, len(POSE))))
         return np.concatenate(columns, axis=1)
 
 

@@ -15,7 +15,7 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
-from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyFault, check_actions
+from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Policy, PolicyEpisode, PolicyFault, check_actions
 from nimbus.datagen.progress import allow, tick
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.tasks.task import Task
@@ -27,8 +27,6 @@ FAULT_ATTEMPTS = 3
 """Attempts at one layout while the policy or its server fails."""
 FIRST_ANSWER, ANSWER = 300.0, 30.0
 """[s] In which an answer must come: a model compiles at its first."""
-DEFAULT_LIMIT = 200
-"""Steps of an episode at most, where nothing else is known."""
 
 
 class PolicySettings(StrictModel):

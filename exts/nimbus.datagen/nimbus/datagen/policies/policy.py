@@ -13,6 +13,9 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.episode.trajectory import Reason
 
+DEFAULT_LIMIT = 200
+"""Steps of an episode at most, where neither the policy nor its demonstrations state a length."""
+
 
 class PolicyFault(Exception):
     """The policy did not answer as it must: a fault of the policy or of its server, no failure at the task."""

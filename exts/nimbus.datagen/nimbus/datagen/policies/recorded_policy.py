@@ -15,6 +15,9 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 ACTIONS = ("executed", "recorded")
 
+_AHEAD = 1000
+"""Rows of an answer at least: more than are ever executed."""
+
 
 class RecordedPolicy(Policy):
     """Plays the actions that were stored for the layout that is evaluated.
@@ -53,10 +56,6 @@ class RecordedPolicy(Policy):
         """The rows from here on; the last one for ever."""
         rest = self._rows[min(observation.step, len(self._rows) - 1) :]
         return rest if len(rest) >= _AHEAD else np.concatenate([rest, np.repeat(rest[-1:], _AHEAD, axis=0)])
-
-
-_AHEAD = 1000
-"""Rows of an answer at least: more than are ever executed."""
 
 
 def played_actions(episode: EpisodeFile, *, recorded: bool = False) -> NDArray[np.floating]:

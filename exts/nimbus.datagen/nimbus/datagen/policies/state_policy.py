@@ -1,7 +1,7 @@
 """A small policy on states: a multilayer perceptron from the scene in numbers to a chunk of actions; NumPy alone.
 
-``docs/examples/train_state.py`` trains one. Its folder holds ``weights.npz``, ``policy.json`` and ``policy.py``, so
-that ``nimbus evaluate TASK --policy FOLDER`` takes it.
+:mod:`nimbus.datagen.policies.state_training` trains one. Its folder holds ``weights.npz``, ``policy.json`` and
+``policy.py``, so that ``nimbus evaluate TASK --policy FOLDER`` takes it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.policies.perceptron import predict
 from nimbus.datagen.policies.policy import Needs, Policy, PolicyObservation, PolicyTask
 
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
@@ -121,23 +122,7 @@ class StatePolicy(Policy):
         seen = observation
         names = self._settings.feature_names
         x = state_vector(seen.state[None], seen.velocity[None], seen.environment_state[None], names)
-        weights = self._weights
-        x = (x - weights["x_mean"]) / weights["x_scale"]
-        layer = 0
-        while f"weight_{layer}" in weights:
-            x = x @ weights[f"weight_{layer}"].T + weights[f"bias_{layer}"]
-            if f"gain_{layer}" in weights:
-                x = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
-                x = _gelu(x * weights[f"gain_{layer}"] + weights[f"shift_{layer}"])
-            layer += 1
-        rows = x.reshape(self._settings.horizon, -1)
-        return rows * weights["y_scale"] + weights["y_mean"]
-
-
-def _gelu(x: FloatArray) -> FloatArray:
-    from scipy.special import erf
-
-    return 0.5 * x * (1.0 + erf(x / np.sqrt(2.0)))
+        return predict(self._weights, x).reshape(self._settings.horizon, -1)
 
 
 def _shown(expected: object, found: object) -> str:

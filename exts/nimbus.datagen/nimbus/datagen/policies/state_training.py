@@ -1,0 +1,149 @@
+"""Training of a state policy: demonstrations as rows of numbers, and the folder that ``nimbus evaluate`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.policies.features import SceneFeatures
+from nimbus.datagen.policies.perceptron import TrainingSettings, fit
+from nimbus.datagen.policies.state_policy import ENTRY, ENTRY_TEXT, SETTINGS, WEIGHTS, StatePolicySettings, state_vector
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.tasks.task import parse_task
+
+HORIZON = 16
+"""Actions of an answer."""
+_TIMES_LONGEST = 2
+"""Steps that an episode of the policy may take, in lengths of the longest demonstration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demonstrations:
+    """Rows of all episodes of a dataset."""
+
+    inputs: FloatArray
+    """(N, D) of :func:`~nimbus.datagen.policies.state_policy.state_vector`."""
+    targets: FloatArray
+    """(N, H, A) the next actions of each row [rad or m]; after the last one it is repeated."""
+    episodes: NDArray[np.int64]
+    """(N,) index of the episode of each row, in the order of their files."""
+    settings: StatePolicySettings
+
+    @property
+    def episode_count(self) -> int:
+        """Number of episodes."""
+        return int(self.episodes[-1]) + 1
+
+    @classmethod
+    def read(cls, folder: Path, *, limit: int | None = None) -> Demonstrations:
+        """Read the stored episodes of a dataset; pictures are not needed.
+
+        Args:
+            folder: Of the dataset.
+            limit: The first so many episodes only.
+
+        Raises:
+            InputError: It is no dataset, or holds no episode.
+        """
+        info = read_info(folder)
+        paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
+        if not paths:
+            raise InputError("it holds no episode", where=str(folder), instead="run until there is one")
+        return cls.of_files(paths, task=info.task, dataset=info.task_hash)
+
+    @classmethod
+    def of_files(cls, paths: Iterable[Path], *, task: str, dataset: str) -> Demonstrations:
+        """Read episode files of one task.
+
+        Args:
+            paths: At least one.
+            task: Name of the task.
+            dataset: Hash of the demonstrations' task.
+        """
+        features: SceneFeatures | None = None
+        settings: StatePolicySettings | None = None
+        inputs, targets, episodes, longest = [], [], [], 0
+        for number, path in enumerate(paths):
+            with EpisodeFile(path) as episode:
+                layout, trajectory = episode.layout(), episode.trajectory()
+                if features is None:
+                    parsed = parse_task(episode.provenance.task_text, name=task)
+                    robot = load_robot(parsed.robot)
+                    features = SceneFeatures(parsed, robot)
+                    settings = StatePolicySettings(
+                        task=task,
+                        robot=robot.name,
+                        rate=trajectory.rate,
+                        joint_names=trajectory.joint_names,
+                        action_names=trajectory.action_names,
+                        feature_names=features.names,
+                        horizon=HORIZON,
+                        limit=0,
+                        dataset=dataset,
+                    )
+            scene = features.rows(
+                layout.physical.objects, trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
+            )
+            inputs.append(state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names))
+            count = trajectory.step_count
+            ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
+            targets.append(trajectory.actions[ahead])
+            episodes.append(np.full(count, number))
+            longest = max(longest, count)
+        assert settings is not None
+        return cls(
+            inputs=np.concatenate(inputs),
+            targets=np.concatenate(targets),
+            episodes=np.concatenate(episodes),
+            settings=replace(settings, limit=_TIMES_LONGEST * longest),
+        )
+
+
+def train_state_policy(
+    data: Demonstrations,
+    *,
+    settings: TrainingSettings | None = None,
+    row_weights: FloatArray | None = None,
+    start: Mapping[str, NDArray[np.floating]] | None = None,
+    report: Callable[[int, float], None] | None = None,
+) -> dict[str, NDArray[np.float32]]:
+    """Clone demonstrations.
+
+    Args:
+        data: What is cloned.
+        settings: Size of the network and course of the training.
+        row_weights: (N,) how much each row counts; all alike when not given.
+        start: Weights to go on from.
+        report: Called with the step and its loss now and then.
+
+    Returns:
+        The weights, see :mod:`nimbus.datagen.policies.perceptron`.
+    """
+    targets = data.targets.reshape(len(data.targets), -1)
+    return fit(
+        data.inputs,
+        targets,
+        settings=settings or TrainingSettings(),
+        row_weights=row_weights,
+        start=start,
+        report=report,
+    )
+
+
+def write_state_policy(
+    folder: Path, weights: Mapping[str, NDArray[np.floating]], settings: StatePolicySettings
+) -> None:
+    """Write the folder of a policy that ``nimbus evaluate TASK --policy FOLDER`` takes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / WEIGHTS, allow_pickle=False, **weights)
+    (folder / SETTINGS).write_text(to_json(settings, indent=1) + "\n")
+    (folder / ENTRY).write_text(ENTRY_TEXT)
