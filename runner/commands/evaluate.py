@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import AsJson, Device, Seed, Skills, WorkerSplit, whole, worker_split
 from nimbus.runner.system.output import write_json, write_out
-
-if TYPE_CHECKING:
-    from nimbus.runner.evaluation.layouts import Layouts
-
-_TIMES_LONGEST = 2
-"""Steps at most, in lengths of the longest demonstration."""
 
 
 def command(
@@ -57,6 +51,22 @@ def command(
         tuple[str, str] | None,
         typer.Option("--compare", metavar="DIR DIR", help="compare two evaluations of the same layouts, and end"),
     ] = None,
+    randomize: Annotated[
+        str | None,
+        typer.Option(
+            "--randomize",
+            metavar="LEVEL",
+            parser=str,
+            help="none, small, medium or large; none runs beside it",
+        ),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="NAMES", parser=str, help="randomizers of the level, by comma")
+    ] = None,
+    videos: Annotated[
+        int,
+        typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)"),
+    ] = 4,
     workers: Annotated[
         WorkerSplit | None,
         typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
@@ -75,52 +85,49 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
-    from nimbus.runner.evaluation.evaluate import Asked, evaluate
+    from nimbus.runner.evaluation.evaluate import Asked, evaluate_with_control
     from nimbus.runner.evaluation.layouts import parse_layouts
-    from nimbus.runner.evaluation.show import lines_of
+    from nimbus.runner.evaluation.show import lines_of, lines_of_control
 
     chosen = parse_layouts(layouts, seed=seed)
     options = {} if actions is None else {"actions": actions}
-    identity, own_limit = _examine(policy, options)
+    amount = _amount(randomize, only)
     folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
+    folder = folder / "-".join((amount["randomize"], *amount["only"])) if amount else folder
     asked = Asked(
         folder=folder,
         task=task,
         policy=_absolute(policy),
-        identity=identity,
         layouts=chosen,
         execute=execute,
-        limit=limit or own_limit or _limit_of(chosen),
+        limit=limit or 0,
         options=options,
         device=device,
         skills=tuple(str(path.absolute()) for path in skills or ()),
+        **amount,
+    ).opened()
+    code, found, control = evaluate_with_control(
+        asked, serial=serial, workers=workers.counts if workers else None, videos=videos
     )
-    code, found = evaluate(asked, serial=serial, workers=workers.counts if workers else None)
     if found is not None:
         if as_json:
             write_out(found.to_text())
         else:
-            write_out("".join(f"{line}\n" for line in lines_of(found)) + f"\nevaluation: {folder}\n")
+            lines = [*lines_of(found), *(lines_of_control(found, control) if control else ())]
+            write_out("".join(f"{line}\n" for line in lines) + f"\nevaluation: {asked.folder}\n")
     return code
 
 
-def _limit_of(layouts: Layouts) -> int:
-    from nimbus.datagen.policies.policy import DEFAULT_LIMIT
+def _amount(level: str | None, only: str | None) -> dict[str, Any]:
+    """Fields of the question for ``--randomize`` and ``--only``."""
+    if level is None and only is None:
+        return {}
+    from nimbus.datagen.tasks.task import AS_THE_TASK
 
-    return _TIMES_LONGEST * layouts.steps or DEFAULT_LIMIT
-
-
-def _examine(text: str, options: dict[str, str]) -> tuple[str, int]:
-    """Open a policy once before anything is loaded; its identity, and the limit of steps that it states or 0."""
-    from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
-
-    if text == DEMONSTRATOR:
-        return text, 0
-    policy = open_policy(text, options=options)
-    try:
-        return policy.identity, policy.limit
-    finally:
-        policy.close()
+    names = tuple(filter(None, (only or "").split(",")))
+    if only is not None and not names:
+        raise InputError("names no randomizer", where="--only", instead="write --only camera,light")
+    return {"randomize": level or AS_THE_TASK, "only": names}
 
 
 def _absolute(text: str) -> str:

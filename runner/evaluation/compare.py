@@ -33,17 +33,22 @@ def compare(one: Path, other: Path) -> Comparison:
     Raises:
         InputError: They are not of the same layouts.
     """
-    from scipy.stats import binomtest
-
     first, second = read_evaluation(one), read_evaluation(other)
     for name in _SAME:
         if getattr(first, name) != getattr(second, name):
             what = f"{name} is {getattr(first, name)} in {one} and {getattr(second, name)} in {other}"
             raise InputError(what, where="--compare", instead="compare evaluations of the same task and layouts")
+    if not _outcomes(first).keys() & _outcomes(second).keys():
+        raise InputError("no layout in common", where="--compare", instead="evaluate both on the same layouts")
+    return pair(first, second)
+
+
+def pair(first: Evaluation, second: Evaluation) -> Comparison:
+    """Compare the outcomes of two evaluations of the same task, layout by layout."""
+    from scipy.stats import binomtest
+
     mine, theirs = _outcomes(first), _outcomes(second)
     shared = sorted(mine.keys() & theirs.keys())
-    if not shared:
-        raise InputError("no layout in common", where="--compare", instead="evaluate both on the same layouts")
     only_first = tuple(index for index in shared if mine[index] and not theirs[index])
     only_second = tuple(index for index in shared if theirs[index] and not mine[index])
     changed = len(only_first) + len(only_second)

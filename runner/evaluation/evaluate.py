@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.errors import BUG, single_line
+from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.tasks.task import load_task, randomized
 from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.evaluation.compare import Comparison, pair
 from nimbus.runner.evaluation.layouts import Layouts
+from nimbus.runner.evaluation.page import Curve, RateBar, rate_bar, write_page
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
+from nimbus.runner.evaluation.videos import chosen, write_videos
 from nimbus.runner.system.output import write_error
 
 PIPELINE = "evaluation"
+UNPERTURBED = "none"
+"""Level of the control, and its folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,18 +31,37 @@ class Asked:
     task: str
     policy: str
     """As ``--policy`` takes it; ``demonstrator``: the task's own skills."""
-    identity: str
     layouts: Layouts
-    execute: int
-    limit: int
-    options: dict[str, str]
+    identity: str = ""
+    """Identity of the policy, see :meth:`opened`."""
+    execute: int = 8
+    limit: int = 0
+    """Steps of an episode at most, see :meth:`opened`."""
+    options: dict[str, str] = field(default_factory=dict)
     randomize: str = ""
+    """Level of randomization, where it is not the task's own."""
+    only: tuple[str, ...] = ()
+    """Randomizers of it that are kept; all when empty."""
     device: str = "cpu"
     skills: tuple[str, ...] = ()
 
+    def opened(self) -> Asked:
+        """The same with the policy's identity, and its limit where none is given.
+
+        Raises:
+            InputError: There is no such policy.
+        """
+        if self.policy == DEMONSTRATOR:
+            return replace(self, identity=DEMONSTRATOR, limit=self.limit or self.layouts.limit)
+        policy = open_policy(self.policy, options=self.options)
+        try:
+            return replace(self, identity=policy.identity, limit=self.limit or policy.limit or self.layouts.limit)
+        finally:
+            policy.close()
+
     def spec(self) -> CellSpec:
         """The run that it is."""
-        is_policy = self.policy != "demonstrator"
+        is_policy = self.policy != DEMONSTRATOR
         own = {"policy": self.policy, "execute": self.execute, "limit": self.limit, "options": self.options}
         return CellSpec(
             folder=str(self.folder.absolute()),
@@ -46,7 +73,9 @@ class Asked:
                 "execute": str(self.execute),
                 "limit": str(self.limit),
                 "split": self.layouts.split,
-            },
+            }
+            | ({"randomize": self.randomize} if self.randomize else {})
+            | ({"only": ",".join(self.only)} if self.only else {}),
             skills=self.skills,
             seed=self.layouts.seed,
             split=self.layouts.split,
@@ -81,6 +110,52 @@ def evaluate(
     return code, found
 
 
+def evaluate_with_control(
+    asked: Asked, *, serial: bool = False, workers: tuple[int, int] | None = None, videos: int = 0
+) -> tuple[int, Evaluation | None, Evaluation | None]:
+    """Evaluate, draw videos and the page, and do the same without randomization where a level is asked for.
+
+    Args:
+        asked: The evaluation.
+        serial: In this process.
+        workers: Planners and renderers.
+        videos: Failures, and successes, to render.
+
+    Returns:
+        The exit code, the results, and those of the control or None. With a level, the folder holds one for each.
+    """
+    control = None
+    if asked.randomize and asked.randomize != UNPERTURBED:
+        plain = replace(asked, folder=asked.folder.parent / UNPERTURBED, randomize=UNPERTURBED, only=())
+        code, control = evaluate(plain, serial=serial, workers=workers)
+        if control is None:
+            return code, None, None
+    code, found = evaluate(asked, serial=serial, workers=workers)
+    if found is not None:
+        beside = [rate_bar("the same layouts, not randomized", control)] if control else []
+        comparison = pair(found, control) if control else None
+        show_evaluation(asked, found, beside=beside, comparison=comparison, videos=videos)
+    return code, found, control
+
+
+def show_evaluation(
+    asked: Asked,
+    found: Evaluation,
+    *,
+    beside: Sequence[RateBar] = (),
+    comparison: Comparison | None = None,
+    facts: Sequence[tuple[str, str]] = (),
+    curve: Curve | None = None,
+    videos: int = 0,
+) -> None:
+    """Render some videos of an evaluation, and write its page; the arguments are those of the page."""
+    task = load_task(asked.task, skill_folders=[Path(folder) for folder in asked.skills])
+    if asked.randomize:
+        task = randomized(task, asked.randomize, only=asked.only)
+    write_videos(asked.folder, task, chosen(found, count=videos), device=asked.device)
+    write_page(asked.folder, found, beside=beside, comparison=comparison, facts=facts, curve=curve)
+
+
 def _base(asked: Asked) -> Evaluation:
     info = read_info(asked.folder)
     return Evaluation(
@@ -91,7 +166,7 @@ def _base(asked: Asked) -> Evaluation:
         seed=asked.layouts.seed,
         execute=asked.execute,
         limit=asked.limit,
-        randomize=asked.randomize,
+        randomize=" ".join(filter(None, (asked.randomize, ",".join(asked.only)))),
         inputs=dict(info.inputs),
     )
 

@@ -137,12 +137,11 @@ def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evalua
 
 def _result(index: int, attempts: list[Attempt]) -> LayoutResult:
     last = max(attempts, key=lambda attempt: (attempt.final, attempt.attempt))
-    did = [step for step in last.steps if step]
     return LayoutResult(
         index=index,
         success=last.success,
         reason=last.reason,
-        phase=last.phase if not did else did[-1].removeprefix("policy").strip(),
+        phase=last.phase,
         detail=last.detail,
         steps=last.step_count,
         faults=sum(one.reason in FAULTS for one in attempts if one is not last),

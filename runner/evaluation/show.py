@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nimbus.runner.evaluation.compare import Comparison
+from nimbus.runner.evaluation.compare import Comparison, pair
 from nimbus.runner.evaluation.results import MOST_FAULTS, Evaluation
 
 _SHOWN = 12
@@ -34,6 +34,13 @@ def lines_of(evaluation: Evaluation) -> Iterator[str]:
             yield f"  {detail}"
     if not evaluation.is_valid:
         yield f"invalid: more than {MOST_FAULTS:.0%} of the layouts have no outcome"
+
+
+def lines_of_control(evaluation: Evaluation, control: Evaluation) -> Iterator[str]:
+    """Lines of an evaluation beside the one of the same layouts that nothing perturbs."""
+    found = pair(control, evaluation)
+    yield f"not randomized: {found.first} of {found.layouts}, {evaluation.randomize}: {found.second}"
+    yield f"McNemar's exact test: p = {found.p_value:.3g}"
 
 
 def lines_of_comparison(found: Comparison, names: tuple[str, str]) -> Iterator[str]:

@@ -98,15 +98,21 @@ def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
 
 def write_video(path: Path, target: Path) -> Path:
     """H.264 video of an episode, its cameras side by side over the instruction and the running skill."""
+    with EpisodeFile(path) as episode:
+        return encode_video(_video_frames(episode), target, rate=episode.rate)
+
+
+def encode_video(pictures: Iterable[ImageArray], target: Path, *, rate: float) -> Path:
+    """Write pictures, (H, W, 3) with even sides, as H.264 [Hz]."""
     import av
 
     with replacing(target, durable=False, shared=True) as temporary:
         options = {"movflags": "+faststart"}
-        with EpisodeFile(path) as episode, av.open(str(temporary), "w", format="mp4", options=options) as container:
-            stream = container.add_stream("libx264", rate=round(episode.rate))
+        with av.open(str(temporary), "w", format="mp4", options=options) as container:
+            stream = container.add_stream("libx264", rate=round(rate))
             stream.pix_fmt = "yuv420p"
             stream.options = {"crf": "20", "preset": "veryfast", "threads": "1"}
-            for picture in _video_frames(episode):
+            for picture in pictures:
                 if not stream.codec_context.is_open:
                     stream.height, stream.width = picture.shape[:2]
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
@@ -171,7 +177,7 @@ def _video_frames(episode: EpisodeFile) -> Iterator[ImageArray]:
         picture = np.concatenate([_pad(picture, height) for picture in pictures], axis=1)
         segment = segments[rows[step]] if rows[step] >= 0 else None
         caption = f"{segment.skill} {segment.target} · {segment.phase}" if segment else ""
-        picture = np.concatenate([picture, _band(picture.shape[1], episode.instruction, caption)])
+        picture = np.concatenate([picture, caption_band(picture.shape[1], episode.instruction, caption)])
         # H.264 wants even sizes.
         yield picture[: picture.shape[0] // 2 * 2, : picture.shape[1] // 2 * 2]
 
@@ -181,7 +187,8 @@ def _pad(picture: ImageArray, height: int) -> ImageArray:
 
 
 @cache
-def _band(width: int, instruction: str, caption: str) -> ImageArray:
+def caption_band(width: int, instruction: str, caption: str) -> ImageArray:
+    """Strip (44, width, 3) with two lines of text, to go below a picture."""
     band = Image.new("RGB", (width, 44), INK)
     draw = ImageDraw.Draw(band)
     draw.text((10, 4), drawable(instruction), font=load_font(14), fill=PAPER)

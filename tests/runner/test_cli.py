@@ -92,7 +92,8 @@ def test_help_groups_commands_in_panels(capsys):
     out = capsys.readouterr().out
     panels = [part for part in out.split("\n\n") if part.split(":")[0] in PANELS]
     assert [panel.split(":")[0] for panel in panels] == ["make", "check", "inspect", "share", "author", "machine"]
-    assert [line.split()[0] for line in panels[0].splitlines()[1:]] == ["run", "scale", "evaluate", "rerender"]
+    made = [line.split()[0] for line in panels[0].splitlines()[1:]]
+    assert made == ["run", "scale", "close-the-loop", "evaluate", "rerender"]
     assert "exit codes: 0 done" in out
 
 

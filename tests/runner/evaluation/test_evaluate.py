@@ -87,6 +87,17 @@ def test_faults_are_repeated_and_make_the_result_invalid(tmp_path: Path, capsys)
     assert "idle.py:11: RuntimeError: lost" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
+    words = ("--serial", "--randomize", "large", "--only", "camera,mass", "--videos", "1", "--layouts", "1")
+    assert evaluate(idle(tmp_path), tmp_path / "out", *words) == 0
+    level = tmp_path / "out" / "large-camera-mass"
+    found, control = read_evaluation(level), read_evaluation(tmp_path / "out" / "none")
+    assert found.randomize == "large camera,mass" and control.randomize == "none"
+    assert [path.name for path in (level / "videos").iterdir()] == ["000000_time_limit_reach.mp4"]
+    assert "videos/000000_time_limit_reach.mp4" in (level / "evaluation.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -95,6 +106,9 @@ def test_faults_are_repeated_and_make_the_result_invalid(tmp_path: Path, capsys)
         (["sort_trash", "--policy", "none.py:make_policy"], "no such file"),
         (["sort_trash", "--policy", "demonstrator", "--layouts", "0"], "'0' is no number of layouts"),
         (["sort_trahs", "--policy", "demonstrator"], "did you mean 'sort_trash'"),
+        (["sort_trash", "--policy", "demonstrator", "--randomize", "huge"], "unknown randomization 'huge'"),
+        (["sort_trash", "--policy", "demonstrator", "--only", "smell"], "--only: task has no randomizer 'smell'"),
+        (["sort_trash", "--policy", "demonstrator", "--only", ","], "--only: names no randomizer"),
         (["--compare", "here", "there"], "here: no evaluation"),
     ],
 )

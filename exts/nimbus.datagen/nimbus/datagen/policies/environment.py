@@ -190,6 +190,11 @@ class Environment:
             return None
         return Outcome(success=False, phase="at_rest", reason=Reason.NOT_AT_REST, detail=f"{moving} moves")
 
+    @property
+    def activity(self) -> str:
+        """Present activity of the hands: reach, touch, hold, or after when one was moved and none is held."""
+        return self._activity()[1]
+
     def _activity(self) -> tuple[str, str]:
         """Describe what the robot does with the objects: the object, and reach, touch, hold or release."""
         scene = self.scene

@@ -6,6 +6,7 @@ Each hidden layer is linear, then a layer norm, then GELU. Weights are arrays by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ Floats = NDArray[np.float32]
 _SMALLEST_SCALE = 1e-3
 """Deviation of an input or output at least, in its own unit: what hardly moves must not be blown up."""
 _EPSILON = 1e-5
-_SLOPE, _CUBIC = np.sqrt(2.0 / np.pi), 0.044715
+_SLOPE, _CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,10 +123,8 @@ def _act(environment: Environment, policy: Policy, *, execute: int, limit: int) 
                 return failure
             if result.is_success:
                 return Outcome(success=True)
-    if failure is None:
-        return Outcome(success=False, phase="success", reason=Reason.TIME_LIMIT, detail="done for a moment only")
-    detail = f"{failure.phase}: {failure.detail or failure.reason}"
-    return Outcome(success=False, phase="success", reason=Reason.TIME_LIMIT, detail=detail)
+    detail = f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done for a moment only"
+    return Outcome(success=False, phase=environment.activity, reason=Reason.TIME_LIMIT, detail=detail)
 
 
 def _ask(environment: Environment, policy: Policy, *, execute: int) -> FloatArray:

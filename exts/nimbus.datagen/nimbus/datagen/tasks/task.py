@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -19,7 +19,10 @@ from nimbus.datagen.tasks.checks.names import check_names
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
 from nimbus.datagen.tasks.steps import Steps, parse_steps
-from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile
+from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile, presets
+
+AS_THE_TASK = "task"
+"""Amount of randomization that the task file asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +145,32 @@ def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterabl
     )
     check_names(task)
     return task
+
+
+def randomized(task: Task, level: str, *, only: Collection[str] = (), where: str = "randomize") -> Task:
+    """The same task, randomized by another amount; its layouts keep their objects and places.
+
+    Args:
+        task: The task.
+        level: Name of an amount, such as ``none`` or ``medium``; ``task``: that of the file.
+        only: Names of the randomizers that are kept; all when empty.
+        where: Flag, for messages.
+
+    Raises:
+        InputError: There is no such amount, or it has no such randomizer.
+    """
+    known = presets("randomizations")
+    if level not in (AS_THE_TASK, *known):
+        instead = suggest(level, (AS_THE_TASK, *known))
+        raise InputError(f"unknown randomization '{level}'", where=where, instead=instead)
+    settings = dict(task.randomize)
+    if level != AS_THE_TASK:
+        settings = {name: _settings(task.document, name, value) for name, value in known[level].items()}
+    if unknown := [name for name in only if name not in settings]:
+        raise InputError(
+            f"{level} has no randomizer '{unknown[0]}'", where="--only", instead=suggest(unknown[0], settings)
+        )
+    return replace(task, randomize={name: own for name, own in settings.items() if not only or name in only})
 
 
 def _settings(document: Document, name: str, value: object) -> Randomization:

@@ -1,0 +1,124 @@
+"""``nimbus close-the-loop TASK``: demonstrations, a policy trained on their states, its success, one page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nimbus.runner.cell.transport.spec import CellSpec, Resources
+from nimbus.runner.commands.options import AsJson, Seed, Skills, WorkerSplit, whole, worker_split
+from nimbus.runner.system.output import write_json, write_out
+
+if TYPE_CHECKING:
+    from nimbus.runner.evaluation.page import RateBar
+
+DATA, POLICY, CEILING, RESULT = "demonstrations", "policy", "demonstrator", "evaluation"
+"""Folders below the one of the command."""
+
+
+def command(
+    task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")],
+    *,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations")
+    ] = 200,
+    layouts: Annotated[
+        int, typer.Option("--layouts", metavar="N", parser=whole(1, 100_000), help="held-out layouts of the evaluation")
+    ] = 100,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="steps of the training")
+    ] = 6000,
+    seed: Seed = 0,
+    execute: Annotated[
+        int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions of an answer carried out")
+    ] = 8,
+    videos: Annotated[
+        int,
+        typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)"),
+    ] = 4,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/loop_<task>)")
+    ] = None,
+    workers: Annotated[
+        WorkerSplit | None,
+        typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
+    ] = None,
+    serial: Annotated[bool, typer.Option("--serial", help="everything in this process")] = False,
+    skills: Skills = None,
+    as_json: AsJson = False,
+) -> int:
+    """Demonstrate, train, evaluate; the same command goes on where a stopped one was."""
+    from nimbus.datagen.tasks.task import check_form
+
+    check_form(task)
+    from nimbus.datagen.policies.perceptron import TrainingSettings
+    from nimbus.datagen.store.episode_file.videos import NO_IMAGES
+    from nimbus.runner.cell.run import SHORT, run_spec
+    from nimbus.runner.evaluation.compare import pair
+    from nimbus.runner.evaluation.evaluate import Asked, evaluate, show_evaluation
+    from nimbus.runner.evaluation.layouts import parse_layouts
+    from nimbus.runner.evaluation.page import NAME, Curve, rate_bar
+    from nimbus.runner.evaluation.show import lines_of
+    from nimbus.runner.evaluation.trained_policy import train_on
+
+    folder = (Path("out") / f"loop_{Path(task).stem}" if out is None else out).absolute()
+    counts = workers.counts if workers else None
+    own_skills = tuple(str(path.absolute()) for path in skills or ())
+    demonstrations = CellSpec(
+        folder=str(folder / DATA),
+        task=task,
+        skills=own_skills,
+        seed=seed,
+        episodes=episodes,
+        settings={"images": NO_IMAGES},
+        resources=Resources(workers=counts),
+    )
+    if (code := run_spec(demonstrations, serial=serial)) not in (0, SHORT):
+        return code
+    training = train_on(folder / DATA, folder / POLICY, settings=TrainingSettings(steps=steps, seed=seed))
+    asked = Asked(
+        folder=folder / RESULT,
+        task=task,
+        policy=str(folder / POLICY),
+        layouts=parse_layouts(str(layouts)),
+        execute=execute,
+        skills=own_skills,
+    ).opened()
+    demonstrator = replace(asked, folder=folder / CEILING, policy=CEILING, identity=CEILING)
+    code, ceiling = evaluate(demonstrator, serial=serial, workers=counts)
+    if ceiling is None:
+        return code
+    code, found = evaluate(asked, serial=serial, workers=counts)
+    if found is None:
+        return code
+    bars = (rate_bar("the demonstrator, one attempt each", ceiling), _first_attempts(folder / DATA))
+    show_evaluation(
+        asked,
+        found,
+        beside=bars,
+        comparison=pair(found, ceiling),
+        facts=[("demonstrations", f"{training.episode_count} episodes, {training.row_count} rows")],
+        curve=Curve(title="Loss of the training by step", points=training.losses),
+        videos=videos,
+    )
+    if as_json:
+        shown = (rate_bar("policy", found), *bars)
+        write_json({bar.name: {"success": bar.count, "of": bar.of} for bar in shown})
+        return code
+    lines = [*lines_of(found), "", *(bar.line for bar in bars)]
+    write_out("".join(f"{line}\n" for line in lines) + f"\npage: {asked.folder / NAME}\n")
+    return code
+
+
+def _first_attempts(data: Path) -> RateBar:
+    from contextlib import closing
+
+    from nimbus.datagen.store.ledger.ledger import Ledger
+    from nimbus.runner.evaluation.page import bar_of
+
+    with closing(Ledger(data, read_only=True)) as ledger:
+        first = [attempt.success for attempt in ledger.attempts() if attempt.attempt == 0]
+    return bar_of("first attempts of the demonstrations", sum(first), len(first))

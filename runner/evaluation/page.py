@@ -1,0 +1,112 @@
+"""The page of an evaluation: one HTML file beside its videos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.analysis.significance import wilson
+from nimbus.datagen.media.pages import render_html
+from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.evaluation.compare import Comparison
+from nimbus.runner.evaluation.results import Evaluation, LayoutResult
+from nimbus.runner.evaluation.videos import FOLDER, video_name
+
+NAME = "evaluation.html"
+_TEMPLATE = Path(__file__).parent / "templates" / "evaluation.html.j2"
+_LISTED = 200
+"""Failures in the table at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateBar:
+    """A success rate with its interval."""
+
+    name: str
+    count: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """Share of the layouts."""
+        return self.count / max(1, self.of)
+
+    @property
+    def line(self) -> str:
+        """As text."""
+        return f"{self.name}: {self.count} of {self.of} = {self.rate:.0%} [{self.low:.0%}, {self.high:.0%}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A line of values over steps."""
+
+    title: str
+    points: Sequence[tuple[float, float]]
+
+    def path(self, width: float, height: float) -> str:
+        """Points of an SVG polyline, values from nothing at the bottom."""
+        most = max((value for _, value in self.points), default=1.0) or 1.0
+        last = max((step for step, _ in self.points), default=1.0) or 1.0
+        return " ".join(f"{width * x / last:.1f},{height * (1 - y / most):.1f}" for x, y in self.points)
+
+
+def rate_bar(name: str, evaluation: Evaluation) -> RateBar:
+    """Make the bar of an evaluation."""
+    return bar_of(name, evaluation.success_count, len(evaluation.judged))
+
+
+def bar_of(name: str, count: int, of: int) -> RateBar:
+    """Make a bar with its interval."""
+    low, high = wilson(count, of)
+    return RateBar(name=name, count=count, of=of, low=low, high=high)
+
+
+def write_page(
+    folder: Path,
+    evaluation: Evaluation,
+    *,
+    beside: Sequence[RateBar] = (),
+    comparison: Comparison | None = None,
+    facts: Sequence[tuple[str, str]] = (),
+    curve: Curve | None = None,
+    name: str = NAME,
+) -> Path:
+    """Write the page.
+
+    Args:
+        folder: Of the evaluation; the page lies in it.
+        evaluation: Its results.
+        beside: Further rates to show with its own, such as the demonstrator's.
+        comparison: With the first of them, by layout.
+        facts: Further lines, name and value, such as of the training.
+        curve: Of the training.
+        name: Of the file.
+    """
+    kinds = [bar_of(kind.replace("_", " "), kept, tried) for kind, (kept, tried) in evaluation.by_kind().items()]
+    failures = [one for one in evaluation.judged if not one.success]
+    page = render_html(
+        _TEMPLATE,
+        title=f"{evaluation.task}: {evaluation.success_count} of {len(evaluation.judged)} layouts",
+        subtitle=f"policy {evaluation.policy} · {evaluation.split} layouts of seed {evaluation.seed}"
+        f" · {evaluation.execute} actions an answer · at most {evaluation.limit} steps",
+        evaluation=evaluation,
+        rates=[rate_bar("this policy", evaluation), *beside],
+        comparison=comparison,
+        facts=facts,
+        curve=curve,
+        kinds=sorted(kinds, key=lambda bar: (bar.rate, bar.name)) if len(kinds) > 1 else [],
+        failures=[(one, _video(folder, one)) for one in failures[:_LISTED]],
+        hidden=max(0, len(failures) - _LISTED),
+        successes=[(one, _video(folder, one)) for one in evaluation.judged if one.success and _video(folder, one)],
+    )
+    replace_text(folder / name, str(page))
+    return folder / name
+
+
+def _video(folder: Path, result: LayoutResult) -> str:
+    path = f"{FOLDER}/{video_name(result)}"
+    return path if (folder / path).is_file() else ""

@@ -1,0 +1,65 @@
+"""A policy on states, trained once on a dataset of demonstrations."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.publish import replace_text
+
+if TYPE_CHECKING:
+    from nimbus.datagen.policies.perceptron import TrainingSettings
+
+NAME = "training.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Course of a training, kept beside its policy."""
+
+    inputs: str
+    """Hash of the demonstrations and the settings: a policy of other ones is trained again."""
+    episode_count: int
+    row_count: int
+    losses: tuple[tuple[int, float], ...]
+    """Step and loss, about 20 times."""
+
+
+def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> Training:
+    """Train a policy on the stored episodes of a dataset, unless the folder holds just this one.
+
+    Args:
+        data: The dataset.
+        folder: Of the policy.
+        settings: Size of the network and course of the training.
+
+    Raises:
+        InputError: There is no stored episode.
+    """
+    from nimbus.datagen.policies.state_training import Demonstrations, train_state_policy, write_state_policy
+
+    with closing(Ledger(data, read_only=True)) as ledger:
+        digests = sorted(attempt.sha256 for attempt in ledger.stored())
+    if not digests:
+        raise InputError("no demonstration was stored", where=str(data), instead="see why in its report.html")
+    inputs = hashlib.sha256(to_json([digests, settings]).encode()).hexdigest()[:16]
+    if (folder / NAME).is_file() and (known := read_typed(Training, folder / NAME)).inputs == inputs:
+        return known
+    rows = Demonstrations.read(data)
+    losses: list[tuple[int, float]] = []
+    weights = train_state_policy(
+        rows, settings=settings, report=lambda step, loss: losses.append((step, round(loss, 5)))
+    )
+    write_state_policy(folder, weights, replace(rows.settings, dataset=inputs))
+    training = Training(
+        inputs=inputs, episode_count=rows.episode_count, row_count=len(rows.inputs), losses=tuple(losses)
+    )
+    replace_text(folder / NAME, to_json(training) + "\n")
+    return training

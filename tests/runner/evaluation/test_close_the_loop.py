@@ -1,0 +1,35 @@
+"""A small turn of the loop: demonstrations, a trained policy, its evaluation and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nimbus.runner.cli import main
+from nimbus.runner.evaluation.results import read_evaluation
+from tests.support import ROOT
+
+TASK = ROOT / "docs/examples/cube_to_goal.yaml"
+
+
+@pytest.mark.slow
+def test_a_policy_learns_from_twenty_demonstrations(tmp_path: Path):
+    words = ["close-the-loop", str(TASK), "--episodes", "20", "--steps", "300", "--layouts", "5", "--videos", "1"]
+    assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0
+    found = read_evaluation(tmp_path / "loop/evaluation")
+    assert found.success_count >= 1 and len(found.judged) == 5
+    weights = (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns
+    page = (tmp_path / "loop/evaluation/evaluation.html").read_text()
+    assert "20 episodes" in page and "polyline" in page and "the demonstrator" in page
+    assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0  # all is there
+    assert (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns == weights
+
+
+@pytest.mark.parametrize(
+    "words", [["--episodes", "0"], ["--layouts", "0"], ["--steps", "-1"], ["--execute", "17"]], ids=" ".join
+)
+def test_mistakes_of_the_loop_are_one_line(words: list[str], capsys: pytest.CaptureFixture[str]):
+    assert main(["close-the-loop", str(TASK), *words]) == 2
+    error = capsys.readouterr().err
+    assert words[0] in error and error.count("\n") == 1
