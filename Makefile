@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: short-gpu run quick test test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
+.PHONY: short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -20,14 +20,20 @@ run: .venv/installed
 quick: format
 	$(BIN)/python tools/affected_tests.py
 
-test: lint
+# The linters beside the tests: they have one thread, and a core to themselves would leave the other idle.
+test: .venv/installed-dev
+	$(MAKE) --jobs 2 --output-sync=line lint fast-tests
+
+fast-tests: .venv/installed-dev
 	$(PYTEST) -m "not slow" tests
 
 # With the slow tests: real physics, browsers, processes that are killed. The short chaos, which measures times, runs
 # beside the linters, for which one core is enough.
 test-all: .venv/installed-dev
 	$(MAKE) --jobs 2 --output-sync lint short-chaos
-	$(MAKE) --jobs 2 --output-sync short-gpu short-fuzz
+	$(MAKE) --jobs 2 --output-sync=line short-fuzz short-gpu all-tests
+
+all-tests: .venv/installed-dev
 	$(PYTEST) --ignore tests/chaos tests
 
 short-chaos: .venv/installed-dev

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +49,19 @@ class Job:
         return build(self.pipeline, context)
 
 
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Look for no garbage meanwhile: of what is loaded nothing is, and to find that out takes a second."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_no_collecting()
 def load_job(spec: CellSpec) -> Job:
     """Load and check everything that a spec names, before its folder is made.
 

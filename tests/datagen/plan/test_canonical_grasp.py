@@ -51,7 +51,7 @@ def is_near(one: Grasp, other: Grasp) -> bool:
 @pytest.mark.parametrize("kind", ROUND)
 def test_upright_round_things_are_closed_on_as_at_home(kind: str) -> None:
     rng = generator(0, "headings", kind)
-    for variant in range(3):
+    for variant in range(2):
         rest = open_library("trash").model(kind, variant).rest_pose("upright")
         assert rest is not None
         axes = model_axes("trash", kind, variant, GRIPPER)
@@ -92,12 +92,11 @@ def test_neighbouring_layouts_have_neighbouring_grasps() -> None:
     """Layouts 1 cm and 5 degrees apart, over the kinds of pick_and_place in all their rest poses."""
     rng, near = generator(0, "neighbours"), []
     for kind in open_library("trash").kinds:
-        for variant in range(4):
-            axes = model_axes("trash", kind, variant, GRIPPER)
-            for rest in open_library("trash").model(kind, variant).rest_poses:
-                yaw, turn = rng.uniform(-np.pi, np.pi), quat_to_matrix(rest.wxyz)
-                one = best(axes, turned(yaw) @ turn)
-                other = best(axes, turned(yaw + rng.choice([-1, 1]) * np.radians(5)) @ turn, x=0.51)
-                assert one is not None and other is not None
-                near.append(is_near(one, other))
+        axes = model_axes("trash", kind, 0, GRIPPER)
+        for rest in open_library("trash").model(kind, 0).rest_poses:
+            yaw, turn = rng.uniform(-np.pi, np.pi), quat_to_matrix(rest.wxyz)
+            one = best(axes, turned(yaw) @ turn)
+            other = best(axes, turned(yaw + rng.choice([-1, 1]) * np.radians(5)) @ turn, x=0.51)
+            assert one is not None and other is not None
+            near.append(is_near(one, other))
     assert np.mean(near) >= 0.95

@@ -97,7 +97,7 @@ def leave(disk: Path, room: int) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", range(0, 60_000, 4096))
+@pytest.mark.parametrize("room", range(0, 60_000, 8192))
 def test_a_ledger_without_room_stores_all_of_a_group_or_nothing_and_the_same_group_may_be_tried_again(
     small_disk: Path, room: int
 ) -> None:

@@ -230,15 +230,16 @@ def test_parameters_of_the_selected_step_are_changed(editor: TaskEditor):
 @pytest.mark.parametrize(("key", "kind", "name"), LISTS)
 def test_every_parameter_of_every_skill_is_written(editor: TaskEditor, key: str, kind: str, name: str):
     for form in skill_forms(kind=kind):
-        act(editor, key, 0)
+        editor.act(key, 0)
         act(editor, f"{key} {kind}", form.name)
         assert controls(editor)[f"{key} summary"].label == form.summary
         for parameter in form.parameters:
-            act(editor, f"{key} . {parameter.name}", parameter.choices[0] if parameter.choices else "x")
+            editor.act(f"{key} . {parameter.name}", parameter.choices[0] if parameter.choices else "x")
+            assert editor.message == ""
         draft = act(editor, f"{key} add")
         (row,) = (row for row in step_rows(draft.value(key), kind=kind, at=(key,)) if row.keys == (key, 1))
         assert (row.name, set(row.parameters)) == (form.name, {one.name for one in form.parameters})
-        act(editor, "changes", "Undo")
+        editor.act("changes", "Undo")
 
 
 def test_problem_stands_at_its_field(editor: TaskEditor):

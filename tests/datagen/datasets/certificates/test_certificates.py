@@ -126,6 +126,7 @@ def test_certificates_are_shown_carried_and_checked(copy: Path, tmp_path: Path):
     assert [finding for finding in check(open_view(tmp_path / "v3")) if finding.check == "certificates"] == []
 
 
+@pytest.mark.slow
 def test_certificates_are_escaped_on_pages(copy: Path):
     path, attack = copy / FILE_NAME, "<script>alert(1)</script>"
     stored = json.loads(path.read_text())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,15 @@ def test_no_interpreter_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
     assert panel.can_run
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C, which jobs in the background ignore from their start, and a shell that ignores it cannot trap it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_a_process_that_is_cancelled_hears_of_it_as_of_ctrl_c(tmp_path: Path):
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\ntrap 'echo stored; exit 130' INT\necho ready\nwhile :; do sleep 0.05; done\n")

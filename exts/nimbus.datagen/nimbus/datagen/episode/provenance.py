@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from dataclasses import dataclass, field
+from functools import cache
 
 from nimbus.datagen.version import nimbus_version
 
@@ -15,6 +16,7 @@ _DECISIVE = (
 _FURTHER = ("h5py",)
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)

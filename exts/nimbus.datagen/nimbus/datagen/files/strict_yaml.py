@@ -11,6 +11,7 @@ import os
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -32,6 +33,8 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_len
 
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
 _KEY_LIMIT, _DIGIT_LIMIT = 100, 40
+_SHORT = 10_000
+"""[letters] Nodes of longer texts are not kept."""
 
 
 class StrictModel(BaseModel):
@@ -207,6 +210,14 @@ def _is_text(letter: str) -> bool:
     return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
 
+def _compose(text: str) -> yaml.Node | None:
+    return yaml.compose(text, Loader=_Loader)
+
+
+_compose_once = lru_cache(maxsize=128)(_compose)
+"""The same; a form asks for the same text and the same values again at every key that is pressed."""
+
+
 def parse(text: str, name: str) -> Document:
     """Parse YAML text; ``name`` is how errors call it.
 
@@ -215,7 +226,7 @@ def parse(text: str, name: str) -> Document:
     """
     builder = _Builder(name)
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = (_compose_once if len(text) <= _SHORT else _compose)(text)
     except yaml.MarkedYAMLError as error:
         place = _position(error.problem_mark or error.context_mark)
         parts = [part for part in (error.context, error.problem) if part]

@@ -10,6 +10,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,15 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
     """
     for package in PACKAGES:
         _import_package(package)
-    for entry in importlib.metadata.entry_points(group="nimbus.skills"):
+    for entry in _offered(tuple(sys.path)):
         _load(entry)
     import_folders(skill_folders)
+
+
+@lru_cache(maxsize=4)
+def _offered(path: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Entry points of the packages on a search path; to look for them takes as long as to read a task file."""
+    return tuple(importlib.metadata.entry_points(group="nimbus.skills"))
 
 
 def import_folders(folders: Iterable[Path | str]) -> None:

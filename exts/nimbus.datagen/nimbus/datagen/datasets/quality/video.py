@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.store.episode_file.decode import rgb_reader
 
 _LATE = 1e-4
 """[s] by which a frame may miss its time."""
@@ -55,12 +56,13 @@ class VideoPictures:
         first, last = self._begin + start / self._fps - _LATE, self._begin + stop / self._fps - _LATE
         with self._open() as (container, stream):
             self._seek(container, stream, start)
+            to_rgb = rgb_reader()
             for frame in container.decode(stream):
                 time = frame.time or 0.0
                 if time >= last:
                     return
                 if time >= first:
-                    yield np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+                    yield to_rgb(frame)
 
     @property
     def _end(self) -> float:

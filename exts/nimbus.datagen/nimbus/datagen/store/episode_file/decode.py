@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +21,18 @@ _LARGEST = 16_384
 _MEND = "restore this file from a copy, or delete it and run again"
 
 
+def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
+    """Make a function that turns decoded frames into (H, W, 3) sRGB images.
+
+    One converter for all frames, in this thread: a frame's own makes its tables and threads each time, which takes
+    ten times as long.
+    """
+    from av.video.reformatter import VideoReformatter
+
+    converter: Any = VideoReformatter()
+    return lambda frame: converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+
+
 class VideoReader:
     """Decodes frames in any order; those in a row cost least. One thread at a time may use it.
 
@@ -36,7 +48,6 @@ class VideoReader:
     def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
         import av
         from av.error import FFmpegError
-        from av.video.reformatter import VideoReformatter
 
         self.where = where or str(file)
         self._fps = fps
@@ -56,8 +67,7 @@ class VideoReader:
         if self._stream.time_base is None or max(self.size) > _LARGEST:
             raise self._unreadable(ValueError(f"pictures of {self.size[0]} x {self.size[1]}"))
         self._stream.codec_context.thread_count = 1
-        # One for all frames: each of a frame's own sets up its tables anew.
-        self._reformatter: Any = VideoReformatter()
+        self._rgb = rgb_reader()
         self._frames: Iterator[Any] = iter(())
         self._next = -1
         """Number of the frame that the decoder gives next at the earliest; -1 before the first seek."""
@@ -119,9 +129,6 @@ class VideoReader:
         self._container.seek(place, stream=self._stream, backward=True)
         self._frames = self._container.decode(self._stream)
         self._next = 0
-
-    def _rgb(self, frame: Any) -> NDArray[np.uint8]:
-        return self._reformatter.reformat(frame, format="rgb24").to_ndarray()
 
     def _unreadable(self, error: Exception) -> InputError:
         reason = "no video in it" if isinstance(error, IndexError) else f"{error}".split("\n")[0]

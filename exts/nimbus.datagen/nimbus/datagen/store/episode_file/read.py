@@ -64,9 +64,10 @@ def check_own(file: h5py.File, path: str) -> None:
     """
     place: Any = file
     for part in path.split("/"):
-        if not isinstance(place, h5py.Group) or place.get(part, getlink=True) is None:
+        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
+        if link is None:
             return
-        if isinstance(place.get(part, getlink=True), h5py.ExternalLink):
+        if isinstance(link, h5py.ExternalLink):
             raise ValueError("a link into another file")
         place = place[part]
     if isinstance(place, h5py.Dataset) and (place.external or place.is_virtual):
@@ -88,6 +89,8 @@ class EpisodeFile:
         self.path = path.path if isinstance(path, ByteRange) else Path(path)
         self._spans = videos or {}
         self._readers: dict[str, VideoReader] = {}
+        self._datasets: dict[str, h5py.Dataset] = {}
+        """Those that were asked for and found to be in this file"""
         self._sizes: dict[str, int] = {}
         """Sizes by symbol of the schema, as the datasets that were read have them."""
         if not self.path.exists():
@@ -257,6 +260,8 @@ class EpisodeFile:
     def stored(self, path: str) -> h5py.Dataset:
         """A dataset as it is stored, of any shape and type, even one that its schema does not allow."""
         with self._reading(path):
+            if path in self._datasets:
+                return self._datasets[path]
             check_own(self.file, path)
             dataset = self.file[path]
             if not isinstance(dataset, h5py.Dataset):
@@ -264,6 +269,7 @@ class EpisodeFile:
             if dataset.shape is None:
                 raise ValueError("holds nothing")
             check_size(dataset)
+            self._datasets[path] = dataset
             return dataset
 
     def rows(self, path: str, which: slice | int) -> NDArray[Any]:
