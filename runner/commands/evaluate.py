@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 DEFAULT_STEPS = 200
 """Steps of an episode at most, where neither the policy nor the layouts state a length."""
+_GREETING = "30"
+"""[s] In which a server must greet before anything is loaded; a worker waits longer, for it may be busy then."""
 _TIMES_LONGEST = 2
 """Steps at most, in lengths of the longest demonstration."""
 
@@ -32,7 +34,26 @@ def command(
             "--policy",
             metavar="P",
             parser=str,
-            help="FILE.py:FUNCTION, a trained folder, replay:DIR, demonstrator",
+            help="FILE.py:FUNCTION, a trained folder, replay:DIR, demonstrator, ws://HOST:PORT and other wires",
+        ),
+    ] = None,
+    name_map: Annotated[
+        str | None,
+        typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order on the wire of a server"),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint", metavar="NAME", parser=str, help="of a server's weights, where it does not state it"
+        ),
+    ] = None,
+    timeout: Annotated[
+        int | None,
+        typer.Option(
+            "--timeout",
+            metavar="S",
+            parser=whole(1, 3600),
+            help="for a server's answer (30); its first has ten times that",
         ),
     ] = None,
     out: Annotated[
@@ -82,8 +103,10 @@ def command(
     from nimbus.runner.evaluation.show import lines_of
 
     chosen = parse_layouts(layouts, seed=seed)
-    options = {} if actions is None else {"actions": actions}
-    identity, own_limit = _examine(policy, options)
+    path = None if name_map is None else str(Path(name_map).absolute())
+    given = {"actions": actions, "map": path, "checkpoint": checkpoint, "timeout": timeout}
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    identity, own_limit = _examine(policy, options, execute=execute)
     folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
     asked = Asked(
         folder=folder,
@@ -110,14 +133,17 @@ def _limit_of(layouts: Layouts) -> int:
     return _TIMES_LONGEST * layouts.steps or DEFAULT_STEPS
 
 
-def _examine(text: str, options: dict[str, str]) -> tuple[str, int]:
+def _examine(text: str, options: dict[str, str], *, execute: int) -> tuple[str, int]:
     """Open a policy once before anything is loaded; its identity, and the limit of steps that it states or 0."""
     from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
 
     if text == DEMONSTRATOR:
         return text, 0
-    policy = open_policy(text, options=options)
+    policy = open_policy(text, options=options | {"opening": _GREETING})
     try:
+        if 0 < policy.horizon < execute:
+            what = f"{execute} actions are to be carried out, an answer of the policy has {policy.horizon}"
+            raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
         return policy.identity, policy.limit
     finally:
         policy.close()
