@@ -24,7 +24,26 @@ def command(
             "--policy",
             metavar="P",
             parser=str,
-            help="FILE.py:FUNCTION, a trained folder, replay:DIR, demonstrator",
+            help="FILE.py:FUNCTION, a trained folder, replay:DIR, demonstrator, ws://HOST:PORT and other wires",
+        ),
+    ] = None,
+    name_map: Annotated[
+        str | None,
+        typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order on the wire of a server"),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint", metavar="NAME", parser=str, help="of a server's weights, where it does not state it"
+        ),
+    ] = None,
+    timeout: Annotated[
+        int | None,
+        typer.Option(
+            "--timeout",
+            metavar="S",
+            parser=whole(1, 3600),
+            help="for a server's answer (30); its first has ten times that",
         ),
     ] = None,
     out: Annotated[
@@ -90,7 +109,9 @@ def command(
     from nimbus.runner.evaluation.show import lines_of, lines_of_control
 
     chosen = parse_layouts(layouts, seed=seed)
-    options = {} if actions is None else {"actions": actions}
+    path = None if name_map is None else str(Path(name_map).absolute())
+    given = {"actions": actions, "map": path, "checkpoint": checkpoint, "timeout": timeout}
+    options = {name: str(value) for name, value in given.items() if value is not None}
     amount = _amount(randomize, only)
     folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
     folder = folder / "-".join((amount["randomize"], *amount["only"])) if amount else folder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nimbus.datagen.errors import BUG, single_line
+from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.tasks.task import load_task, randomized
@@ -19,6 +19,8 @@ from nimbus.runner.evaluation.videos import chosen, write_videos
 from nimbus.runner.system.output import write_error
 
 PIPELINE = "evaluation"
+_GREETING = "30"
+"""[s] In which a server must greet before anything is loaded; a worker waits longer, for it may be busy then."""
 UNPERTURBED = "none"
 """Level of the control, and its folder."""
 
@@ -49,12 +51,15 @@ class Asked:
         """The same with the policy's identity, and its limit where none is given.
 
         Raises:
-            InputError: There is no such policy.
+            InputError: There is no such policy, or its answers are shorter than what is to be executed.
         """
         if self.policy == DEMONSTRATOR:
             return replace(self, identity=DEMONSTRATOR, limit=self.limit or self.layouts.limit)
-        policy = open_policy(self.policy, options=self.options)
+        policy = open_policy(self.policy, options=self.options | {"opening": _GREETING})
         try:
+            if 0 < policy.horizon < self.execute:
+                what = f"{self.execute} actions are to be carried out, an answer of the policy has {policy.horizon}"
+                raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
             return replace(self, identity=policy.identity, limit=self.limit or policy.limit or self.layouts.limit)
         finally:
             policy.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, suggest
@@ -24,23 +26,58 @@ class Scheme:
     """Makes the policy from the text behind the scheme and from options."""
     form: str
     """Example for messages."""
+    options: tuple[str, ...]
+    """Options that it takes."""
 
 
 _SCHEMES: dict[str, Scheme] = {}
+_ALWAYS = ("opening",)
+"""Options that a policy may leave aside."""
+INSTALL = "type: pip install 'nimbus-datagen[policy]'"
 
 
-def register_scheme(name: str, form: str) -> Callable[[Callable[[str, Mapping[str, str]], Policy]], None]:
+def register_scheme(
+    name: str, form: str, *options: str
+) -> Callable[[Callable[[str, Mapping[str, str]], Policy]], None]:
     """Register a function that makes the policies of a scheme; ``form`` is an example for messages."""
 
     def add(function: Callable[[str, Mapping[str, str]], Policy]) -> None:
-        _SCHEMES[name] = Scheme(function, form)
+        _SCHEMES[name] = Scheme(function, form, options)
 
     return add
 
 
-@register_scheme("replay", "replay:DATASET")
+@register_scheme("replay", "replay:DATASET", "actions")
 def _replay(text: str, options: Mapping[str, str]) -> Policy:
     return RecordedPolicy(Path(text), actions=options.get("actions", "executed"))
+
+
+def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
+    """Register a wire, whose packages are an extra.
+
+    Args:
+        scheme: Before the colon.
+        address: Scheme of the server's own address.
+        module: Holds the wire.
+        name: Class in it.
+    """
+
+    @register_scheme(scheme, f"{scheme}://HOST:PORT", "map", "checkpoint", "timeout")
+    def _open(text: str, options: Mapping[str, str]) -> Policy:
+        if not re.fullmatch(r"//(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}/?", text):
+            raise InputError(f"'{scheme}:{text}' is no address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
+        try:
+            from nimbus.datagen.policies.wires.remote_policy import RemotePolicy
+
+            wire = getattr(import_module(f"nimbus.datagen.policies.wires.{module}"), name)
+        except ImportError as error:
+            raise InputError(f"needs the package {error.name}", where=WHERE, instead=INSTALL) from None
+        return RemotePolicy(wire(f"{address}:{text.rstrip('/')}"), f"{WHERE} {scheme}:{text}", options)
+
+
+_register_wire("ws", "ws", "openpi", "OpenpiWire")
+_register_wire("groot", "tcp", "groot", "GrootWire")
+_register_wire("vla-eval", "ws", "vla_eval", "VlaEvalWire")
 
 
 def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Policy:
@@ -55,6 +92,9 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
     """
     options = options or {}
     scheme, colon, rest = text.partition(":")
+    known_options = _SCHEMES[scheme].options if colon and scheme in _SCHEMES else ()
+    if wrong := next((name for name in options if name not in (*known_options, *_ALWAYS)), ""):
+        raise InputError(f"not for {text}", where=f"--{wrong}", instead="leave it out")
     if colon and scheme in _SCHEMES:
         return _SCHEMES[scheme].open(rest, options)
     path, colon, function = text.rpartition(":")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field
@@ -43,7 +44,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
 
     Args:
         task: The task.
-        policy: Opened.
+        make_policy: Opens the policy.
         execute: Actions of an answer that are carried out before the policy is asked again.
         limit: Steps of an episode at most.
         device: ``cpu`` or ``cuda``, for the pictures that the policy looks at.
@@ -52,15 +53,27 @@ class PolicyPlanner(Planner["SceneAssets"]):
     @classmethod
     def create(cls, context: RunContext, settings: PolicySettings) -> Self:
         """Make the planner of an evaluation."""
-        policy = open_policy(settings.policy, options=settings.options)
-        return cls(context.need_task(), policy, execute=settings.execute, limit=settings.limit, device=context.device)
+        opened = partial(open_policy, settings.policy, options=settings.options)
+        return cls(context.need_task(), opened, execute=settings.execute, limit=settings.limit, device=context.device)
 
     def __init__(
-        self, task: Task, policy: Policy, *, execute: int = 8, limit: int = DEFAULT_LIMIT, device: str = "cpu"
+        self,
+        task: Task,
+        make_policy: Callable[[], Policy],
+        *,
+        execute: int = 8,
+        limit: int = DEFAULT_LIMIT,
+        device: str = "cpu",
     ):
-        self._task, self._policy, self._device = task, policy, device
+        self._task, self._make_policy, self._device = task, make_policy, device
         self._execute, self._limit = execute, limit
         self._environment: Environment | None = None
+
+    @cached_property
+    def _policy(self) -> Policy:
+        # Made with the first layout, where the watchdog is patient: weights are loaded, a server may be busy.
+        with allow(FIRST_ANSWER):
+            return self._make_policy()
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
         """One attempt at a layout, or some while there are faults."""
@@ -85,7 +98,8 @@ class PolicyPlanner(Planner["SceneAssets"]):
 
     def close(self) -> None:
         """Close the policy."""
-        self._policy.close()
+        if "_policy" in self.__dict__:
+            self._policy.close()
 
 
 register_component("plan", "policy", PolicyPlanner, PolicySettings)

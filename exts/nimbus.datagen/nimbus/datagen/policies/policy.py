@@ -98,6 +98,8 @@ class Policy(ABC):
     """Text that differs between two policies: a hash of the weights. It enters the results."""
     limit: int = 0
     """Steps that an episode may take; 0: not known."""
+    horizon: int = 0
+    """Actions of an answer; 0: not known."""
 
     def begin_task(self, task: PolicyTask) -> None:
         """Take the conventions of the task; called once, before the first episode.
@@ -170,4 +172,10 @@ def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, exec
         detail = f"{name} starts {away.max():.2f} from the posture; expected absolute positions in rad and m"
         raise PolicyFault(Reason.BAD_ACTION, detail)
     limited = np.clip(rows, task.action_low, task.action_high)
+    beyond = np.abs(rows - limited) > task.action_high - task.action_low
+    if beyond.any():
+        row, entry = np.argwhere(beyond)[0]
+        limits = f"{task.action_low[entry]:.2f} to {task.action_high[entry]:.2f}"
+        detail = f"{task.action_names[entry]} of {rows[row, entry]:.2f} is far beyond {limits}; expected rad and m"
+        raise PolicyFault(Reason.BAD_ACTION, detail)
     return CheckedAnswer(actions=limited, clipped=int((limited != rows).any(axis=1).sum()))

@@ -44,7 +44,7 @@ class PythonPolicy(Policy):
         self._policy: Any = made
         self.needs = getattr(made, "needs", Needs())
         self.identity = getattr(made, "identity", "") or file_identity(path)
-        self.limit = int(getattr(made, "limit", 0))
+        self.limit, self.horizon = int(getattr(made, "limit", 0)), int(getattr(made, "horizon", 0))
 
     def begin_task(self, task: PolicyTask) -> None:
         """Pass the conventions on, where the policy asks for them."""

@@ -102,7 +102,7 @@ class StatePolicy(Policy):
             self.identity = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {error}", where=str(path), instead="train the policy again") from None
-        self.limit = self._settings.limit
+        self.limit, self.horizon = self._settings.limit, self._settings.horizon
 
     def begin_task(self, task: PolicyTask) -> None:
         """Compare the conventions.

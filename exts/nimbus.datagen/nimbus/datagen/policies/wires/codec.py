@@ -1,0 +1,153 @@
+"""Frames of the wires: msgpack with arrays of numbers; nothing in a frame is executed, and none exceeds 64 MiB."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST = 64 * 2**20
+"""[bytes] Largest frame in either direction: forty pictures of 640 x 480."""
+_MOST_ENTRIES = 1_000_000
+"""Entries of one list or map: actions come as arrays."""
+_MOST_AXES = 8
+_NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
+"""Types of numbers that arrays may have: no objects, structures, texts, times or complex numbers."""
+
+Array: TypeAlias = NDArray[np.generic]
+Value: TypeAlias = object
+"""None, booleans, numbers, texts, bytes and arrays, in tuples and in maps with text keys."""
+
+
+class FrameError(ValueError):
+    """A frame that is damaged, too large, or holds what no wire carries."""
+
+
+@dataclass(frozen=True)
+class Marking:
+    """One way to write an array as a map."""
+
+    encode: Callable[[Array], dict[str | bytes, object]]
+    decode: Callable[[Mapping[object, object]], object]
+    """Returns the array that a map stands for, and any other map as it is."""
+
+    def pack(self, value: Value) -> bytes:
+        """Encode plain values and arrays.
+
+        Raises:
+            FrameError: It is too large, or holds something else.
+        """
+        try:
+            frame = bytes(msgpack.Packer(default=self._default).pack(value))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise FrameError(f"cannot be sent: {error}") from None
+        if len(frame) > LARGEST:
+            raise FrameError(f"{len(frame) / 2**20:.0f} MiB, a frame has at most {LARGEST // 2**20}")
+        return frame
+
+    def unpack(self, frame: bytes) -> Value:
+        """Decode a frame.
+
+        Raises:
+            FrameError: It is damaged, too large, or holds an array of something other than numbers.
+        """
+        if len(frame) > LARGEST:
+            raise FrameError(f"{len(frame) / 2**20:.0f} MiB, a frame has at most {LARGEST // 2**20}")
+        try:
+            return msgpack.unpackb(
+                frame,
+                object_hook=self.decode,
+                use_list=False,
+                max_array_len=_MOST_ENTRIES,
+                max_map_len=_MOST_ENTRIES,
+                max_ext_len=0,
+            )
+        except FrameError:
+            raise
+        except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
+            raise FrameError(f"no msgpack: {error or type(error).__name__}") from None
+
+    def _default(self, value: object) -> object:
+        if isinstance(value, np.ndarray):
+            if not _NUMBERS.fullmatch(value.dtype.str):
+                raise FrameError(f"an array of {value.dtype} is none of numbers")
+            return self.encode(value)
+        if isinstance(value, np.generic):
+            return value.item()
+        raise FrameError(f"a {type(value).__name__} is no plain value")
+
+
+def _array(data: object, kind: object, shape: object, *, columns_first: bool = False) -> Array:
+    """View bytes as an array, where all of it fits."""
+    if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
+        raise FrameError(f"an array of type {ascii(kind)[:60]} is none of numbers")
+    sizes = shape if isinstance(shape, tuple) and len(shape) <= _MOST_AXES else (-1,)
+    if any(type(size) is not int or not 0 <= size <= LARGEST for size in sizes):
+        raise FrameError(f"an array of shape {ascii(shape)[:60]}")
+    dtype = np.dtype(kind)
+    if not isinstance(data, bytes) or len(data) != math.prod(sizes) * dtype.itemsize:
+        raise FrameError(f"an array of shape {sizes} and type {kind} has other bytes than it declares")
+    return np.frombuffer(data, dtype).reshape(sizes, order="F" if columns_first else "C")
+
+
+def _write_openpi(array: Array) -> dict[str | bytes, object]:
+    return {b"__ndarray__": True, b"data": array.tobytes(), b"dtype": array.dtype.str, b"shape": array.shape}
+
+
+def _read_openpi(held: Mapping[object, object]) -> object:
+    if b"__ndarray__" in held:
+        return _array(held.get(b"data"), held.get(b"dtype"), held.get(b"shape"))
+    if b"__npgeneric__" in held:
+        return _number(held.get(b"data"))
+    return held
+
+
+def _number(value: object) -> object:
+    if not isinstance(value, bool | int | float):
+        raise FrameError(f"a number that is a {type(value).__name__}")
+    return value
+
+
+def _write_vla_eval(array: Array) -> dict[str | bytes, object]:
+    return {"__ndarray__": True, "data": array.tobytes(), "dtype": array.dtype.str, "shape": list(array.shape)}
+
+
+def _read_vla_eval(held: Mapping[object, object]) -> object:
+    return _array(held.get("data"), held.get("dtype"), held.get("shape")) if "__ndarray__" in held else held
+
+
+def _write_npy(array: Array) -> dict[str | bytes, object]:
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return {"__ndarray_class__": True, "as_npy": out.getvalue()}
+
+
+def _read_npy(held: Mapping[object, object]) -> object:
+    if "__ModalityConfig_class__" in held:
+        return held.get("as_json")
+    if "__ndarray_class__" not in held:
+        return held
+    if not isinstance(data := held.get("as_npy"), bytes):
+        raise FrameError("an array without its bytes")
+    file = io.BytesIO(data)
+    try:
+        read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+        shape, columns_first, dtype = read[np.lib.format.read_magic(file)[0]](file)
+    except (ValueError, KeyError, TypeError, EOFError, SyntaxError) as error:
+        raise FrameError(f"an array that is no npy: {error}") from None
+    return _array(data[file.tell() :], dtype.str, shape, columns_first=columns_first)
+
+
+OPENPI = Marking(_write_openpi, _read_openpi)
+"""openpi's ``msgpack_numpy``."""
+GROOT = Marking(_write_npy, _read_npy)
+"""GR00T's ``MsgSerializer``."""
+VLA_EVAL = Marking(_write_vla_eval, _read_vla_eval)
+"""vla-eval's ``numpy_codec``; pictures travel as arrays, without loss."""

@@ -1,0 +1,117 @@
+"""Conventions that a server declares, against those of the task; compared before the first episode."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_plain
+from nimbus.datagen.policies.policy import PolicyTask
+from nimbus.datagen.policies.wires.name_map import Translation
+
+_RADIANS = ("rad", "radian", "radians", "SI")
+_ABSOLUTE = ("joint", "absolute", "joint_positions", "absolute_joint_positions")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """Conventions of a server; empty where it is silent. These are the names in the metadata of openpi's wire."""
+
+    checkpoint: str = ""
+    """Name of the weights: it separates two evaluations."""
+    robot: str = ""
+    rate: float = 0.0
+    """Actions a second [Hz]."""
+    units: str = ""
+    control_mode: str = ""
+    joint_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    action_dim: int = 0
+    action_horizon: int = 0
+    """Actions of an answer."""
+    limit: int = 0
+    """Steps that an episode may take."""
+    cameras: dict[str, tuple[int, int] | None] | None = None
+    """Width and height [px] of the pictures that it wants, by their names on the wire."""
+    environment_state: bool = False
+    """It wants the scene in numbers."""
+    state_keys: tuple[str, ...] = ()
+    """States that it wants, by their names on the wire."""
+    action_keys: tuple[str, ...] = ()
+    """Arrays of its answers, by their names on the wire."""
+    prompt: str = ""
+    problems: tuple[str, ...] = field(default=())
+    """Conventions that no map bridges."""
+
+
+def read_declaration(metadata: Mapping[object, object], *, where: str) -> Declaration:
+    """Read what a server's metadata state; entries of other names are its own affair.
+
+    Raises:
+        InputError: One is of another form.
+    """
+    known = {one.name for one in fields(Declaration)} - {"problems"}
+    try:
+        return from_plain(Declaration, {name: value for name, value in metadata.items() if name in known})
+    except ValueError as error:
+        raise InputError(f"metadata of another form: {error}", where=where, instead="see docs/policies.md") from None
+
+
+def compare_conventions(declared: Declaration, task: PolicyTask, translation: Translation, *, mapped: set[str]) -> None:
+    """Compare a server's conventions with the task's.
+
+    Args:
+        declared: By the server.
+        task: The task's.
+        translation: The names in between.
+        mapped: Fields that ``--map`` gives: there, names may differ, and numbers must agree.
+
+    Raises:
+        InputError: The first that differs.
+    """
+    where = translation.where
+    problems = [*declared.problems]
+    names, width = translation.names, len(task.action_names)
+    for what, theirs, ours in (("robot", declared.robot, task.robot), ("rate", declared.rate, task.rate)):
+        same = theirs == ours if isinstance(theirs, str) else math.isclose(theirs, float(ours), rel_tol=1e-3)
+        if theirs and not same:
+            problems.append(f"the server expects the {what} {theirs}, the task has {ours}")
+    for what, theirs, known in (
+        ("units", declared.units, _RADIANS),
+        ("control mode", declared.control_mode, _ABSOLUTE),
+    ):
+        if theirs and theirs not in known:
+            problems.append(f"the server has the {what} '{theirs}', actions are absolute positions in rad and m")
+    for what, theirs, ours in (
+        ("actions", declared.action_names, task.action_names),
+        ("state", declared.joint_names, task.joint_names),
+    ):
+        if theirs and what not in mapped and theirs != ours:
+            problems.append(f"the server's {what} are {_listed(theirs)}; the task's are {_listed(ours)}")
+    total = declared.action_dim or len(declared.action_names)
+    if total and total != width:
+        problems.append(f"the server's actions have {total} entries, the task's {width}: {_listed(task.action_names)}")
+    sizes = translation.picture_sizes()
+    for name, size in (declared.cameras or {}).items():
+        if name not in sizes:
+            problems.append(f"the server wants a picture '{name}'; there are {_listed(tuple(sizes))}")
+        elif size and tuple(size) != sizes[name]:
+            problems.append("the server wants '{}' with {} x {}, it has {} x {}".format(name, *size, *sizes[name]))
+    for what, theirs, ours in (
+        ("a state", declared.state_keys, names.state or {}),
+        ("a prompt", (declared.prompt,) if declared.prompt else (), {names.prompt}),
+    ):
+        problems += [f"the server wants {what} '{name}'" for name in theirs if name not in ours]
+    if declared.action_keys:
+        lacking = [name for name in names.actions or {} if name not in declared.action_keys]
+        problems += [f"the server answers {_listed(declared.action_keys)}, not '{name}'" for name in lacking]
+    if problems:
+        raise InputError(
+            problems[0], where=where, instead="serve the policy of this task, or bridge names by --map FILE"
+        )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if names else "none"

@@ -1,0 +1,167 @@
+"""GR00T's wire: requests over ZeroMQ, msgpack with arrays as npy; names come from the server's modalities."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import zmq
+import zmq.utils.monitor
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.policies.policy import PolicyEpisode, PolicyFault, PolicyTask
+from nimbus.datagen.policies.wires.codec import GROOT, LARGEST, FrameError
+from nimbus.datagen.policies.wires.conventions import Declaration
+from nimbus.datagen.policies.wires.name_map import NameMap, PictureView, Question
+from nimbus.datagen.policies.wires.openpi import decode_map
+from nimbus.datagen.policies.wires.remote_policy import Wire
+
+_LOST = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+_REFUSED = zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
+"""Events before there was a connection."""
+
+
+class GrootWire(Wire):
+    """Client of GR00T's wire.
+
+    Args:
+        address: ``tcp://HOST:PORT``.
+    """
+
+    name = "groot"
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._socket: zmq.Socket[bytes] | None = None
+
+    def open(self, *, seconds: float) -> Mapping[object, object]:
+        """Connect, and take the modalities."""
+        self.close()
+        # One context a process, never collected: a collected one waits for its sockets for ever.
+        self._socket = socket = zmq.Context.instance().socket(zmq.REQ)
+        for option, value in ((zmq.LINGER, 0), (zmq.MAXMSGSIZE, LARGEST), (zmq.SNDTIMEO, 10_000)):
+            socket.setsockopt(option, value)
+        self._monitor = socket.get_monitor_socket(_LOST | _REFUSED)
+        self._is_connected = False
+        socket.connect(self._address)
+        self._call("ping", seconds=seconds)
+        self._is_connected = True
+        return self._call("get_modality_config", seconds=seconds)
+
+    def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
+        """Read the modalities."""
+        keys = {name: _keys(metadata, name) for name in ("video", "state", "action", "language")}
+        return Declaration(
+            action_horizon=len(_indices(metadata, "action")),
+            cameras=dict.fromkeys(keys["video"]),
+            state_keys=keys["state"],
+            action_keys=keys["action"],
+            prompt=next(iter(keys["language"]), ""),
+            problems=tuple(_problems(metadata)),
+        )
+
+    def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
+        """Names of the modalities; several states or arrays of actions are for a map to divide."""
+        cameras, states, actions = declared.cameras or {}, declared.state_keys, declared.action_keys
+        return NameMap(
+            cameras={name: PictureView(camera=name) for name in cameras if name in task.cameras},
+            state={states[0]: task.joint_names} if len(states) == 1 else {},
+            prompt=declared.prompt or None,
+            actions={actions[0]: task.action_names} if len(actions) == 1 else {},
+        )
+
+    def begin(self, episode: PolicyEpisode, task: PolicyTask, *, seconds: float) -> None:
+        """Reset the policy."""
+        options = {"episode_id": episode.id, "seed": episode.seed, "task": task.name}
+        self._call("reset", {"options": options}, seconds=seconds)
+
+    def ask(self, question: Question, *, seconds: float) -> Mapping[object, object]:
+        """Send an observation, a batch of one with one time step, and wait for the actions."""
+        observation = {
+            "video": {name: picture[None, None] for name, picture in question.pictures.items()},
+            "state": {name: part[None, None].astype(np.float32) for name, part in question.numbers.items()},
+            "language": {name: [[text]] for name, text in question.prompt.items()},
+        }
+        answer = self._call("get_action", {"observation": observation, "options": None}, seconds=seconds)
+        actions = answer.get("action")
+        if not isinstance(actions, dict):
+            raise PolicyFault(Reason.BAD_ACTION, "the answer is no map of actions")
+        return {
+            name: part[0] if isinstance(part, np.ndarray) and part.ndim == 3 and len(part) == 1 else part
+            for name, part in actions.items()
+        }
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.disable_monitor()
+            self._monitor.close(0)
+            self._socket.close(0)
+            self._socket = None
+
+    def _call(
+        self, endpoint: str, data: Mapping[str, object] | None = None, *, seconds: float
+    ) -> Mapping[object, object]:
+        assert self._socket is not None, "open comes first"
+        try:
+            self._socket.send(GROOT.pack({"endpoint": endpoint} | ({} if data is None else {"data": data})))
+        except zmq.ZMQError as error:
+            raise PolicyFault(Reason.POLICY_ERROR, f"no connection: {error}") from None
+        answer = _decoded(self._receive(self._socket, seconds))
+        if isinstance(error := answer.get("error"), str):
+            raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {error[:300]}")
+        return answer
+
+    def _receive(self, socket: zmq.Socket[bytes], seconds: float) -> bytes:
+        poller, end = zmq.Poller(), time.monotonic() + seconds
+        poller.register(socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        while (left := end - time.monotonic()) > 0:
+            ready = dict(poller.poll(math.ceil(left * 1000)))
+            if socket in ready:
+                return socket.recv(copy=True)
+            if self._monitor in ready:
+                event = zmq.utils.monitor.recv_monitor_message(self._monitor)["event"]
+                if event & _LOST:
+                    raise PolicyFault(Reason.POLICY_ERROR, "the server closed the connection, or speaks no ZeroMQ")
+                if not self._is_connected:
+                    raise PolicyFault(Reason.POLICY_ERROR, "no server: connection refused")
+        raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s")
+
+
+def _decoded(frame: bytes) -> Mapping[object, object]:
+    """A map as it is; the pair of ``get_action`` under ``action``; nothing, as of ``reset``, is an empty map."""
+    try:
+        value = GROOT.unpack(frame)
+    except FrameError as error:
+        raise PolicyFault(Reason.POLICY_ERROR, f"the server sent {error}") from None
+    if isinstance(value, tuple) and len(value) == 2:
+        return {"action": value[0]}
+    return decode_map(GROOT, frame) if value is not None else {}
+
+
+def _keys(metadata: Mapping[object, object], name: str) -> tuple[str, ...]:
+    held = metadata.get(name)
+    keys = held.get("modality_keys") if isinstance(held, dict) else None
+    return tuple(str(key) for key in keys) if isinstance(keys, tuple) else ()
+
+
+def _indices(metadata: Mapping[object, object], name: str) -> tuple[object, ...]:
+    held = metadata.get(name)
+    found = held.get("delta_indices") if isinstance(held, dict) else None
+    return found if isinstance(found, tuple) else ()
+
+
+def _problems(metadata: Mapping[object, object]) -> Iterator[str]:
+    """Find modalities that need more than the present, or other actions than joints."""
+    for name in ("video", "state", "language"):
+        if len(_indices(metadata, name)) > 1:
+            yield f"the server wants {len(_indices(metadata, name))} time steps of {name}, there is one"
+    held = metadata.get("action")
+    configs = held.get("action_configs") if isinstance(held, dict) else None
+    for name, config in zip(_keys(metadata, "action"), configs if isinstance(configs, tuple) else (), strict=False):
+        kind = config.get("type") if isinstance(config, dict) else None
+        if kind == "EEF":
+            yield f"the server's action '{name}' is a pose of the hand; the task has joints"

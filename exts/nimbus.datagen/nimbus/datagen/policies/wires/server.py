@@ -1,0 +1,153 @@
+"""A server that lets any policy answer over openpi's wire, to this machine alone."""
+
+from __future__ import annotations
+
+import http
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.sync.server import Server, ServerConnection, serve
+
+from nimbus.datagen.episode.layout import EpisodeKey
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_plain
+from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyObservation, PolicyTask
+from nimbus.datagen.policies.wires.codec import LARGEST, OPENPI, FrameError
+from nimbus.datagen.policies.wires.openpi import EPISODE, IMAGES, SCENE, STATE, VELOCITY
+
+T = TypeVar("T")
+HOST = "127.0.0.1"
+
+
+class PolicyServer:
+    """Answers observations, each connection with a policy of its own.
+
+    Args:
+        make_policy: Opens the policy.
+        port: Of this machine; 0: any that is free.
+        metadata: Further entries of the metadata.
+
+    Raises:
+        InputError: The policy cannot be opened, or the port is taken.
+    """
+
+    def __init__(
+        self, make_policy: Callable[[], Policy], *, port: int = 0, metadata: Mapping[str, object] | None = None
+    ) -> None:
+        self._make_policy = make_policy
+        self._connections: set[ServerConnection] = set()
+        policy = make_policy()
+        cameras = policy.needs.cameras
+        own = {
+            "checkpoint": policy.identity,
+            "limit": policy.limit,
+            "action_horizon": policy.horizon,
+            "environment_state": policy.needs.environment_state,
+            "units": "rad",
+            "control_mode": "joint",
+        }
+        wanted = {} if cameras is None else {"cameras": {IMAGES + name: None for name in cameras}}
+        policy.close()
+        self._metadata = own | wanted | dict(metadata or {})
+        try:
+            self._server: Server = serve(
+                self._talk,
+                HOST,
+                port,
+                compression=None,
+                max_size=LARGEST,
+                ping_interval=None,
+                process_request=_answer_health,
+            )
+        except OSError as error:
+            what = (error.strerror or str(error)).lower()
+            raise InputError(f"{port}: {what}", where="--port", instead="name another port") from None
+
+    @property
+    def port(self) -> int:
+        """Port of this machine."""
+        return self._server.socket.getsockname()[1]
+
+    @property
+    def address(self) -> str:
+        """As ``--policy`` takes it."""
+        return f"ws://{HOST}:{self.port}"
+
+    def serve_forever(self) -> None:
+        """Answer until :meth:`close`."""
+        self._server.serve_forever()
+
+    def close(self) -> None:
+        """End all connections, and take no more."""
+        self._server.shutdown()
+        for connection in tuple(self._connections):
+            connection.close(1001)
+
+    def _talk(self, connection: ServerConnection) -> None:
+        policy = self._make_policy()
+        seat = _Seat(policy)
+        self._connections.add(connection)
+        try:
+            connection.send(OPENPI.pack(self._metadata))
+            for frame in connection:
+                if isinstance(frame, str):
+                    raise FrameError("a text; observations are msgpack")
+                connection.send(OPENPI.pack({"actions": seat.answer(OPENPI.unpack(frame))}))
+        except ConnectionClosed:
+            return
+        except Exception:  # whatever the policy raised goes to the client, as openpi's server has it
+            connection.send(traceback.format_exc())
+            connection.close(1011, "the traceback is in the frame before")
+        finally:
+            self._connections.discard(connection)
+            policy.close()
+
+
+class _Seat:
+    """One client's policy, and the episode that it is in."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._task: PolicyTask | None = None
+
+    def answer(self, held: object) -> np.ndarray[Any, Any]:
+        if not isinstance(held, dict) or not isinstance(own := held.get(EPISODE), dict):
+            raise FrameError(f"an observation without '{EPISODE}': evaluate with nimbus")
+        episode, step = own.get("episode"), own.get("step")
+        if not isinstance(episode, dict) or not isinstance(step, int):
+            raise FrameError(f"an observation without an episode in '{EPISODE}'")
+        if step == 0:
+            self._begin(own, episode, instruction=_entry(held, "prompt", str))
+        empty = np.zeros(0)
+        observation = PolicyObservation(
+            step=step,
+            state=_entry(held, STATE, np.ndarray),
+            velocity=_entry(held, VELOCITY, np.ndarray),
+            images={name.removeprefix(IMAGES): value for name, value in held.items() if name.startswith(IMAGES)},
+            environment_state=held.get(SCENE, empty),
+            instruction=_entry(held, "prompt", str),
+        )
+        return np.asarray(self._policy.act(observation))
+
+    def _begin(self, own: dict[str, Any], episode: dict[str, Any], *, instruction: str) -> None:
+        task = own.get("task")
+        if self._task is None and isinstance(task, dict):
+            arrays = {name: task.pop(name) for name in ("action_low", "action_high")}
+            self._task = PolicyTask(**task, **arrays)
+            self._policy.begin_task(self._task)
+        key = from_plain(EpisodeKey, episode.get("key"))
+        self._policy.reset(PolicyEpisode(key=key, instruction=instruction, seed=int(episode["seed"])))
+
+
+def _entry(held: Mapping[str, object], name: str, kind: type[T]) -> T:
+    if not isinstance(value := held.get(name), kind):
+        raise FrameError(f"an observation without '{name}'")
+    return value
+
+
+def _answer_health(connection: ServerConnection, request: Request) -> Response | None:
+    return connection.respond(http.HTTPStatus.OK, "OK\n") if request.path == "/healthz" else None

@@ -1,0 +1,97 @@
+"""A websocket to a policy's server: each wait has a limit, each trouble is a fault with its reason."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import NoReturn
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.policies.policy import PolicyFault
+from nimbus.datagen.policies.wires.codec import LARGEST
+
+_CLOSING = 1.0
+"""[s] In which the other side may answer that the connection ends."""
+
+
+class Socket:
+    """One connection. Pings are off: a model that compiles answers none for minutes.
+
+    Args:
+        address: ``ws://HOST:PORT``.
+        seconds: In which the server must greet.
+
+    Raises:
+        PolicyFault: There is none, or it is no websocket.
+    """
+
+    def __init__(self, address: str, *, seconds: float) -> None:
+        try:
+            self._connection: ClientConnection = connect(
+                address,
+                open_timeout=seconds,
+                close_timeout=_CLOSING,
+                ping_interval=None,
+                compression=None,
+                max_size=LARGEST,
+                proxy=None,
+            )
+        except TimeoutError:
+            raise PolicyFault(Reason.POLICY_TIMEOUT, f"no greeting in {seconds:.0f} s") from None
+        except InvalidStatus as error:
+            status = error.response.status_code
+            raise PolicyFault(Reason.POLICY_ERROR, f"answers HTTP {status}: no websocket") from None
+        except (InvalidMessage, InvalidHandshake, ConnectionClosed, EOFError) as error:
+            raise PolicyFault(Reason.POLICY_ERROR, f"no websocket: {error}") from None
+        except OSError as error:
+            what = error.strerror or str(error)
+            raise PolicyFault(Reason.POLICY_ERROR, f"no server: {what.lower()}") from None
+
+    def send(self, frame: bytes, *, seconds: float) -> None:
+        """Send a frame.
+
+        Raises:
+            PolicyFault: The connection is closed, or the server does not read.
+        """
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        try:
+            self._connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+            self._connection.send(frame)
+        except ConnectionClosed as error:
+            _fail(error)
+        except OSError:  # the socket is gone
+            raise PolicyFault(Reason.POLICY_ERROR, "the server closed the connection") from None
+
+    def receive(self, *, seconds: float) -> bytes:
+        """Wait for a frame.
+
+        Raises:
+            PolicyFault: None came in time, the connection closed, or it is a text, which is the server's traceback.
+        """
+        try:
+            frame = self._connection.recv(timeout=seconds)
+        except TimeoutError:
+            raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s") from None
+        except ConnectionClosed as error:
+            _fail(error)
+        if isinstance(frame, str):
+            lines = [line for line in frame.splitlines() if line.strip()]
+            raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {lines[-1].strip()[:300] if lines else ''}")
+        return frame
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+def _fail(error: ConnectionClosed) -> NoReturn:
+    if error.sent is not None and error.sent.code == 1009:
+        what = f"sent a frame of more than {LARGEST // 2**20} MiB"
+    elif error.rcvd is not None:
+        what = f"closed the connection: {error.rcvd.code} {error.rcvd.reason}".rstrip()
+    else:
+        what = "closed the connection"
+    raise PolicyFault(Reason.POLICY_ERROR, f"the server {what}") from None

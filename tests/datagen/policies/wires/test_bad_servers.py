@@ -1,0 +1,332 @@
+"""Servers that are absent, silent, broken or of another protocol: one line before, a counted fault in an episode."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.policy import PolicyFault, check_actions
+from nimbus.datagen.policies.wires import remote_policy
+from nimbus.datagen.policies.wires.codec import OPENPI, VLA_EVAL
+from nimbus.datagen.policies.wires.server import PolicyServer
+from tests.datagen.policies.wires.test_remote_policy import GROOT_MAP, begun, file
+from tests.support.policy_servers import (
+    HOST,
+    TASK,
+    Chooser,
+    episode,
+    free_port,
+    groot_server,
+    observation,
+    openpi_server,
+    raw_server,
+    served,
+    websocket_server,
+)
+
+SCHEMES = pytest.mark.parametrize("scheme", ["ws", "groot", "vla-eval"])
+
+
+def answer_http(connection: socket.socket) -> None:
+    connection.settimeout(1.0)
+    connection.recv(4096)
+    connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def stay_silent(connection: socket.socket) -> None:
+    connection.settimeout(1.5)
+    while connection.recv(4096):
+        pass
+
+
+def declare_2_gb(connection: socket.socket) -> None:
+    """Greet as a websocket, send metadata, and for the first observation the beginning of a frame of 2 GB."""
+    key = re.search(rb"Sec-WebSocket-Key: (\S+)", connection.recv(4096))
+    assert key
+    accept = base64.b64encode(hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    connection.sendall(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
+    )
+    metadata = OPENPI.pack({"checkpoint": "c"})
+    connection.sendall(b"\x82" + bytes([len(metadata)]) + metadata)
+    connection.settimeout(2.0)
+    connection.recv(4096)
+    connection.sendall(b"\x82\x7f" + (2**31).to_bytes(8, "big") + bytes(100))
+    stay_silent(connection)
+
+
+def refused(address: str) -> str:
+    with pytest.raises(InputError) as caught:
+        open_policy(address, options={"checkpoint": "c", "opening": "0.5"})
+    line = str(caught.value)
+    assert line.startswith(f"--policy {address}: ") and "\n" not in line
+    assert line.endswith("; start the policy's server first")
+    return line
+
+
+def fault(address: str, seen: Any = None, **options: str) -> PolicyFault:
+    policy = begun(address, **options)
+    policy.reset(episode())
+    with pytest.raises(PolicyFault) as caught:
+        answer = policy.act(seen or observation())
+        check_actions(answer, task=TASK, posture=np.array([0.0, 0.0, 0.04]), execute=4, first=True)
+    policy.close()
+    return caught.value
+
+
+@SCHEMES
+def test_absent_server_is_one_line(scheme: str):
+    assert "no server: connection refused" in refused(f"{scheme}://{HOST}:{free_port()}")
+
+
+@SCHEMES
+def test_http_server_is_one_line(scheme: str):
+    with raw_server(answer_http) as port:
+        line = refused(f"{scheme}://{HOST}:{port}")
+    assert ("speaks no ZeroMQ" if scheme == "groot" else "answers HTTP 404: no websocket") in line
+
+
+@SCHEMES
+def test_silent_server_is_one_line(scheme: str):
+    with raw_server(stay_silent) as port:
+        assert re.search("no (greeting|answer) in [01] s", refused(f"{scheme}://{HOST}:{port}"))
+
+
+@SCHEMES
+def test_server_that_hangs_up_is_one_line(scheme: str):
+    with raw_server(lambda _: None) as port:
+        refused(f"{scheme}://{HOST}:{port}")
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ("not msgpack", "the server failed: not msgpack"),
+        (b"\xc1", "the server sent no msgpack"),
+        (msgpack.packb([1]), "the server sent a tuple, no map"),
+    ],
+)
+def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
+    with websocket_server(lambda connection: connection.send(first)) as address:
+        assert said in refused(address)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "said"),
+    [
+        ("Traceback\n  line 1\nKeyError: 'observation/image'\n", Reason.POLICY_ERROR, "KeyError: 'observation/image'"),
+        (b"\xc1\xc1", Reason.POLICY_ERROR, "the server sent no msgpack"),
+        ([1, 2], Reason.POLICY_ERROR, "the server sent a tuple, no map"),
+        ({}, Reason.BAD_ACTION, "the answer has no numbers 'actions'; it has nothing"),
+        ({"action": np.zeros((4, 3))}, Reason.BAD_ACTION, "no numbers 'actions'; it has action"),
+        ({"actions": [[0.0] * 3] * 4}, Reason.BAD_ACTION, "no numbers 'actions'"),
+        ({"actions": np.zeros((4, 7))}, Reason.BAD_ACTION, r"shape \(4, 7\), expected \(K, 3\): a, b, gripper"),
+        ({"actions": np.zeros((1, 4, 3))}, Reason.BAD_ACTION, r"shape \(1, 4, 3\), expected"),
+        ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
+        ({"actions": np.zeros(3)}, Reason.BAD_ACTION, "1 actions, 4 are to be executed: lower --execute"),
+        ({"actions": np.full((4, 3), np.nan)}, Reason.BAD_ACTION, "not finite"),
+        ({"actions": np.full((4, 3), [30.0, 0, 0.04])}, Reason.BAD_ACTION, "a starts 30.00 from the posture"),
+        ({"actions": np.full((4, 3), [0, 0, 1.0])}, Reason.BAD_ACTION, "gripper starts 0.96 from the posture"),
+        (
+            {"actions": np.array([[0, 0, 0.04]] * 2 + [[0, 0, 0.3]] * 2)},
+            Reason.BAD_ACTION,
+            "gripper of 0.30 is far beyond 0.00 to 0.04",
+        ),
+        (
+            msgpack.packb({"actions": {b"__ndarray__": True, b"data": b"\0" * 8, b"dtype": "|O", b"shape": [1]}}),
+            Reason.POLICY_ERROR,
+            "an array of type '|O' is none of numbers".replace("|", r"\|"),
+        ),
+    ],
+)
+def test_answer_that_is_no_action_is_a_fault(answer: object, reason: Reason, said: str):
+    with openpi_server(lambda _: answer) as address:
+        found = fault(address)
+    assert found.reason is reason and re.search(said, found.detail)
+
+
+def test_frame_of_2_gb_is_a_fault():
+    with raw_server(declare_2_gb) as port:
+        found = fault(f"ws://{HOST}:{port}")
+    assert found.reason is Reason.POLICY_ERROR and "a frame of more than 64 MiB" in found.detail
+
+
+def test_groot_frame_of_more_than_64_mb_is_a_fault(tmp_path: Path):
+    with groot_server(answer=bytes(65 * 2**20)) as address:
+        assert "closed the connection" in fault(address, map=file(tmp_path, GROOT_MAP)).detail
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"error": "Unknown endpoint"}, "the server failed: Unknown endpoint"),
+        (b"ERROR", "the server sent no msgpack|an int, no map"),
+        ([{"arm": np.zeros((1, 4, 2))}, {}], "no numbers 'hand'; it has arm"),
+        (
+            [{"arm": np.zeros((1, 4, 2)), "hand": np.zeros((1, 3, 1))}, {}],
+            r"'hand' has shape \(3, 1\), expected \(4, 1\)",
+        ),
+        ([{"arm": np.zeros((2, 4, 2)), "hand": np.zeros((2, 4, 1))}, {}], r"'arm' has shape \(2, 4, 2\)"),
+        ([[1], {}], "the answer is no map of actions"),
+    ],
+)
+def test_groot_answer_that_is_no_action_is_a_fault(answer: object, said: str, tmp_path: Path):
+    with groot_server(answer=answer) as address:
+        assert re.search(said, fault(address, map=file(tmp_path, GROOT_MAP)).detail)
+
+
+def test_late_answer_is_a_timeout_and_not_taken_later():
+    def answer(held: Any) -> object:
+        time.sleep(0.6 if held["nimbus"]["step"] == 8 else 0.0)
+        return {"actions": np.full((4, 3), float(held["nimbus"]["step"]))}
+
+    with openpi_server(answer) as address:
+        policy = begun(address, timeout="0.2")
+        policy.reset(episode())
+        assert policy.act(observation(0))[0, 0] == 0
+        with pytest.raises(PolicyFault, match="no answer in 0 s") as caught:
+            policy.act(observation(8))
+        assert caught.value.reason is Reason.POLICY_TIMEOUT
+        policy.reset(episode())
+        assert policy.act(observation(4))[0, 0] == 4
+        policy.close()
+
+
+def test_server_that_does_not_read_is_a_fault():
+    def talk(connection: Any) -> None:
+        connection.send(OPENPI.pack({"checkpoint": "c"}))
+        time.sleep(2.0)
+
+    big = {"front": (1500, 1500), "wrist": (1500, 1500)}
+    with websocket_server(talk) as address:
+        begin = time.monotonic()
+        assert fault(address, observation(cameras=big), timeout="0.05").reason in (
+            Reason.POLICY_ERROR,
+            Reason.POLICY_TIMEOUT,
+        )
+        assert time.monotonic() - begin < 2.0
+
+
+def test_observation_of_more_than_64_mb_is_refused():
+    with openpi_server(lambda _: None) as address:
+        policy = begun(address)
+        policy.reset(episode())
+        with pytest.raises(InputError, match="an observation 69 MiB, a frame has at most 64; resize in --map FILE"):
+            policy.act(observation(cameras={"front": (4000, 3000), "wrist": (4000, 3000)}))
+
+
+def test_server_that_closes_and_returns_goes_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remote_policy, "_PAUSES", (0.02, 0.05))
+    first = PolicyServer(Chooser)
+    thread = threading.Thread(target=first.serve_forever)
+    thread.start()
+    policy = begun(first.address)
+    policy.reset(episode())
+    policy.act(observation())
+    first.close()
+    thread.join()
+    with pytest.raises(PolicyFault, match="the server closed the connection") as caught:
+        policy.act(observation(8))
+    assert caught.value.reason is Reason.POLICY_ERROR
+
+    again: list[PolicyServer] = []
+
+    def come_back() -> None:
+        time.sleep(0.3)
+        again.append(PolicyServer(Chooser, port=first_port))
+        again[0].serve_forever()
+
+    first_port = int(policy._where.rpartition(":")[2])
+    thread = threading.Thread(target=come_back)
+    thread.start()
+    policy.reset(episode())
+    local = Chooser()
+    local.reset(episode())
+    np.testing.assert_array_equal(policy.act(observation()), local.act(observation()))
+    policy.close()
+    again[0].close()
+    thread.join()
+
+
+def test_server_that_stays_away_is_a_timeout(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remote_policy, "_PAUSES", (0.02, 0.05))
+    with openpi_server(lambda _: None) as address:
+        policy = begun(address, timeout="0.03")
+        policy.close()
+    with pytest.raises(PolicyFault, match="no server for 0 s: no server: connection refused") as caught:
+        policy.reset(episode())
+    assert caught.value.reason is Reason.POLICY_TIMEOUT
+
+
+def test_server_that_returns_as_another_is_refused():
+    with openpi_server(lambda _: None) as address:
+        policy = begun(address)
+        policy.close()
+    port = int(address.rpartition(":")[2])
+    other = PolicyServer(Chooser, port=port)
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
+    with pytest.raises(InputError, match="another policy answers there now"):
+        policy.reset(episode())
+    policy.close()
+    other.close()
+    thread.join()
+
+
+def test_waiting_is_announced_to_the_watchdog(monkeypatch: pytest.MonkeyPatch):
+    from nimbus.datagen import progress
+
+    asked: list[float] = []
+    with served() as address:
+        policy = begun(address)
+        progress.subscribe(lambda _: None, patience=asked.append)
+        try:
+            policy.reset(episode())
+            policy.act(observation())
+            policy.act(observation(8))
+        finally:
+            progress._listeners.clear()
+            progress._patience.clear()
+        policy.close()
+    assert [seconds for seconds in asked if seconds] == [310.0, 310.0, 40.0]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            {"type": "error", "payload": {"error": "observation_failed: KeyError"}},
+            "the server failed: observation_failed",
+        ),
+        ({"type": "action", "payload": {"actions": 1}, "seq": 1}, "the server sent action 1, expected action 3"),
+        ({"type": "hello", "payload": {}}, "the server sent hello 3, expected action 3"),
+        ({"type": "action", "payload": None}, "the server sent action 3, expected action 3"),
+        ({}, "the server sent None 3"),
+    ],
+)
+def test_vla_eval_message_that_is_no_action_is_a_fault(message: dict[str, object], said: str):
+    def talk(connection: Any) -> None:
+        for frame in connection:
+            sent: Any = VLA_EVAL.unpack(frame)
+            number = {"seq": sent["seq"]}
+            if sent["type"] == "hello":
+                connection.send(VLA_EVAL.pack({"type": "hello", "payload": {}, **number}))
+            elif sent["type"] == "observation":
+                connection.send(VLA_EVAL.pack(number | message))
+
+    with websocket_server(talk) as address:
+        assert said in fault(address.replace("ws:", "vla-eval:")).detail
