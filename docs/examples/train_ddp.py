@@ -25,7 +25,7 @@ def main() -> int:
     """Watch the ranks, or be one; 1 when it failed or was stopped, 2 for bad input."""
     parser = parser_of(__doc__)
     parser.add_argument("--ranks", type=int, default=1)
-    parser.add_argument("--hang", type=float, default=15.0, help="seconds of a step after which a rank hangs")
+    parser.add_argument("--hang", type=float, default=10.0, help="seconds of a step after which a rank hangs")
     parser.add_argument("--shard", action="store_true", help="FSDP2: run on a CPU only so far")
     parser.add_argument("--fp8", action="store_true", help="FP8 by torchao: not run yet")
     args = parser.parse_args()

@@ -55,7 +55,7 @@ class Ranks:
     """
 
     def __init__(
-        self, command: Sequence[str], *, count: int, folder: Path, hang: float = 15.0, start: float = 60.0
+        self, command: Sequence[str], *, count: int, folder: Path, hang: float = 10.0, start: float = 60.0
     ) -> None:
         self._command, self._count, self._folder = list(command), count, folder
         self._hang, self._start = hang, start
@@ -86,13 +86,14 @@ class Ranks:
             why = self._watch()
             reached = max(int(rank.beat or 0) for rank in self._ranks)
             codes = [rank.process.poll() for rank in self._ranks]
+            if InputError.exit_code in codes:  # the first rank prints it
+                with suppress(subprocess.TimeoutExpired):
+                    self._ranks[0].process.wait(_FREE)
             self._kill()
             if self._is_stopped:
                 return 128 + signal.SIGTERM
-            if not why:
-                return 0
-            if InputError.exit_code in codes:
-                return InputError.exit_code
+            if not why or InputError.exit_code in codes:
+                return InputError.exit_code if why else 0
             in_vain, most, generation = 0 if reached > most else in_vain + 1, max(reached, most), generation + 1
             if in_vain == _IN_VAIN:
                 sys.stderr.write(f"{why}, and {_IN_VAIN} starts in a row came no further: given up\n")

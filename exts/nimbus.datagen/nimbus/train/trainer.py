@@ -7,6 +7,7 @@ import math
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +102,7 @@ class Trainer:
         sizes = sizes_of(replace(conventions, options={"width": wanted.width, "depth": wanted.depth}))
         self.cameras = tuple(conventions.cameras)
         features = (STATE, *(f"{IMAGES}{name}" for name in self.cameras))
-        reader = Reader(wanted.dataset, windows={ACTION: range(wanted.horizon)}, features=features)
+        reader = self.reader = Reader(wanted.dataset, windows={ACTION: range(wanted.horizon)}, features=features)
         self.streams = Streams(reader, seed=wanted.seed, count=wanted.streams, size=wanted.size, rank=rank, ranks=ranks)
         texts = (reader.frames.task(number) for number in range(len(reader.frames.lengths)))
         self.padding = padding_share([sizes.token_count(len(to_tokens(text))) for text in texts], batch=wanted.size)
@@ -161,7 +162,7 @@ class Trainer:
                 if stops:
                     break
             if self.step == self.wanted.steps:
-                self._write_policy()
+                self.write_policy(self.average)
             return self.step == self.wanted.steps
         finally:
             self.streams.close()
@@ -216,8 +217,9 @@ class Trainer:
         if self.group.rank == 0:
             checkpoint.save(self.wanted.out, tensors, step=self.step, training=self._identity)
 
-    def _write_policy(self) -> None:
-        weights = {name: whole(value) for name, value in self.average.items()} | dict(self.network.named_buffers())
+    def write_policy(self, parameters: Mapping[str, Tensor]) -> None:
+        """Write weights as a policy for ``nimbus evaluate``."""
+        weights = {name: whole(value) for name, value in parameters.items()} | dict(self.network.named_buffers())
         if self.group.rank == 0:
             folder = self.wanted.out / "policy"
             write_conventions(folder, self.conventions, policy=VlaPolicy)
