@@ -25,7 +25,8 @@ def main() -> int:
     """Watch the ranks, or be one; 1 when it failed or was stopped, 2 for bad input."""
     parser = parser_of(__doc__)
     parser.add_argument("--ranks", type=int, default=1)
-    parser.add_argument("--hang", type=float, default=10.0, help="seconds of a step after which a rank hangs")
+    parser.add_argument("--hang", type=float, default=10.0, help="seconds of a step that are a hang")
+    parser.add_argument("--start", type=float, default=60.0, help="seconds that the first step may take")
     parser.add_argument("--shard", action="store_true", help="FSDP2: run on a CPU only so far")
     parser.add_argument("--fp8", action="store_true", help="FP8 by torchao: not run yet")
     args = parser.parse_args()
@@ -37,7 +38,8 @@ def main() -> int:
                 args.device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
             return 0 if Trainer(training_of(args), rank=rank, ranks=ranks).run() else 1
         check_ranks(args.ranks, wanted.streams)
-        return Ranks([sys.executable, *sys.argv], count=args.ranks, folder=args.out, hang=args.hang).run()
+        command = [sys.executable, *sys.argv]
+        return Ranks(command, count=args.ranks, folder=args.out, hang=args.hang, start=args.start).run()
     except InputError as error:
         if os.environ.get("RANK", "0") == "0":
             sys.stderr.write(f"{error}\n")

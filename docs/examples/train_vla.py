@@ -23,13 +23,13 @@ def main() -> int:
     args = parser_of(__doc__).parse_args()
     try:
         trainer = Trainer(training_of(args))
+        form = "packed" if trainer.is_packed else "padded"
+        size = sum(value.numel() for value in trainer.parameters.values())
+        sys.stdout.write(f"{size} weights; {trainer.padding:.1%} of a batch is padding: {form}\n")
+        return 0 if trainer.run() else 1
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    form = "packed" if trainer.is_packed else "padded"
-    size = sum(value.numel() for value in trainer.parameters.values())
-    sys.stdout.write(f"{size} weights; {trainer.padding:.1%} of a batch is padding: {form}\n")
-    return 0 if trainer.run() else 1
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ from nimbus.train.vla_policy import SAFE_WEIGHTS, VlaPolicy, begin_with, sizes_o
 DTYPES = ("fp32", "bf16", "fp64")
 _WARM = 100
 """Steps over which the learning rate rises."""
+_ASKED = 500
+"""Episodes whose instructions are measured."""
 _CLIP = 1.0
 """Largest norm of the gradient."""
 
@@ -104,17 +106,20 @@ class Trainer:
         features = (STATE, *(f"{IMAGES}{name}" for name in self.cameras))
         reader = self.reader = Reader(wanted.dataset, windows={ACTION: range(wanted.horizon)}, features=features)
         self.streams = Streams(reader, seed=wanted.seed, count=wanted.streams, size=wanted.size, rank=rank, ranks=ranks)
-        texts = (reader.frames.task(number) for number in range(len(reader.frames.lengths)))
-        self.padding = padding_share([sizes.token_count(len(to_tokens(text))) for text in texts], batch=wanted.size)
+        some = range(0, len(source.items), max(1, len(source.items) // _ASKED))
+        letters = [len(to_tokens(reader.frames.task(number))) for number in some]
+        self.padding = padding_share(list(map(sizes.token_count, letters)), batch=wanted.size)
         self.is_packed = wanted.pack == "on" or (wanted.pack == "auto" and self.padding > PAYS)
         self.conventions = replace(conventions, dataset=source.content_hash, options=sizes.as_options())
         torch.manual_seed(wanted.seed)
         network = self.network = VlaNetwork(sizes, is_packed=self.is_packed)
-        for name, parts in scaling_of(reader).items():
-            for part, values in zip(("mean", "scale"), parts, strict=True):
-                getattr(network, f"{name.removeprefix('observation.')}_{part}").copy_(torch.from_numpy(values))
+        held = checkpoint.load(wanted.out, training=self._identity)
         if wanted.weights is not None:
             begin_with(network, wanted.weights)
+        elif held is None:
+            for name, parts in scaling_of(reader).items():
+                for part, values in zip(("mean", "scale"), parts, strict=True):
+                    fill(network.get_buffer(f"{name.removeprefix('observation.')}_{part}"), torch.from_numpy(values))
         if wanted.fp8:
             to_fp8(network)
         network.to(wanted.device, torch.float64 if wanted.dtype == "fp64" else torch.float32)
@@ -128,7 +133,7 @@ class Trainer:
             self.optimizer.state[value] = {"step": torch.tensor(0.0), **moments}
         self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
         self.step = 0
-        if held := checkpoint.load(wanted.out, training=self._identity):
+        if held is not None:
             tensors, self.step = held
             for name, target in self._tensors().items():
                 fill(target, tensors[name])
@@ -205,8 +210,8 @@ class Trainer:
         return torch.autocast(self.wanted.device.split(":")[0], torch.bfloat16) if is_mixed else nullcontext()
 
     def _tensors(self) -> dict[str, Tensor]:
-        """Tensors of a checkpoint: weights, their average, and the optimizer's moments."""
-        found = {f"model/{name}": value for name, value in self.parameters.items()}
+        """Tensors of a checkpoint: weights, their average, the scaling, and the optimizer's moments."""
+        found = {f"model/{name}": value for name, value in (*self.parameters.items(), *self.network.named_buffers())}
         found |= {f"average/{name}": value for name, value in self.average.items()}
         for name, value in self.parameters.items():
             found |= {f"adam/{name}/{key}": self.optimizer.state[value][key] for key in ("exp_avg", "exp_avg_sq")}
