@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--hang", type=float, default=10.0, help="seconds of a step that are a hang")
     parser.add_argument("--start", type=float, default=60.0, help="seconds that the first step may take")
-    parser.add_argument("--shard", action="store_true", help="FSDP2: run on a CPU only so far")
+    parser.add_argument("--shard", action="store_true", help="FSDP2: run on CPUs only so far")
     parser.add_argument("--fp8", action="store_true", help="FP8 by torchao: not run yet")
     args = parser.parse_args()
     try:

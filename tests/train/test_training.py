@@ -102,15 +102,16 @@ def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
         (data, *OPTIONS, "--steps", 2): rf".*: the checkpoint is of another --steps: 1, not 2; {again}",
         (data, "--size", 0): r"--size: 0; write at least 1",
         (data, "--width", 12): r"--width: 12; write a multiple of 8",
-        (data, "--weights", tmp_path / "damaged.safetensors"): r".*cannot be read: .*; give a .safetensors file.*",
-        (
-            data,
-            "--weights",
-            out / "policy/weights.safetensors",
-        ): r".*are of another network: .*; give weights.*",
+    }
+    weights = {
+        tmp_path / "damaged.safetensors": r".*cannot be read: .*; give a .safetensors file.*",
+        out / "policy/weights.safetensors": r".*are of another network: .*; give weights.*",
     }
     for words, message in cases.items():
         assert re.fullmatch(message + "\n", run("train_vla.py", *words, "--out", out, code=2)[1])
+    for path, message in weights.items():
+        errors = run("train_vla.py", data, "--weights", path, "--out", tmp_path / "fresh", code=2)[1]
+        assert re.fullmatch(message + "\n", errors)
     for ranks in (0, 5):
         errors = run("train_ddp.py", data, "--ranks", ranks, "--out", out, code=2)[1]
         assert errors == f"--ranks: {ranks} ranks; write 1 to 4, the number of --streams\n"
