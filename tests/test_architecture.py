@@ -36,7 +36,7 @@ FLOORS = (
     "datagen.kit runner.checks runner.isaac",
     "runner.cell",
     "runner.evaluation",
-    "runner.commands gym",
+    "runner.commands gym train",
     "runner.cli",
     "runner.runner",
 )
@@ -78,7 +78,7 @@ def room(name: str) -> str:
         and parts[2:]
     ):
         return ".".join(parts[:3])
-    return parts[0] if parts[0] in ("skills", "gym") else ".".join(parts[:2])
+    return parts[0] if parts[0] in ("skills", "gym", "train") else ".".join(parts[:2])
 
 
 @cache

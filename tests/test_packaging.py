@@ -20,7 +20,7 @@ from tests.support import ROOT
 from tests.support.runs import TINY, sound
 
 DATAGEN = ROOT / "exts/nimbus.datagen/nimbus/datagen"
-ROOMS = {"datagen", "gym", "runner", "skills", "scenes"}
+ROOMS = {"datagen", "gym", "runner", "skills", "scenes", "train"}
 
 
 def pip(*words: str) -> None:

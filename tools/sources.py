@@ -14,6 +14,7 @@ ROOTS = {
     "nimbus.gym": ROOT / "exts/nimbus.datagen/nimbus/gym",
     "nimbus.runner": ROOT / "runner",
     "nimbus.skills": ROOT / "skills",
+    "nimbus.train": ROOT / "exts/nimbus.datagen/nimbus/train",
 }
 
 

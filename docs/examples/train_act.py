@@ -1,159 +1,213 @@
-"""A small policy in the manner of ACT, trained on CPU: from two pictures and the joints to the next 16 actions.
+"""A policy on pictures, trained on a CPU in minutes: as ACT does, it answers a chunk of 16 actions.
 
-    python docs/examples/train_act.py out/sort_trash --steps 200 --out out/policy
+    nimbus run --task docs/examples/cube_to_goal.yaml --episodes 200 --out out/cube
+    python docs/examples/train_act.py out/cube --out out/policy
+    nimbus evaluate docs/examples/cube_to_goal.yaml --policy out/policy
 
-The dataset is one of Nimbus, its shards, or its LeRobot v3.0 export. A run into the same --out goes on where the last
-one stopped, also in the middle of an epoch. It wants torch: pip install 'nimbus-datagen[train]'.
+The dataset is one of Nimbus, with small pictures: all are held in memory. It wants torch:
+pip install 'nimbus-datagen[train]'. What was trained runs in NumPy.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Iterator
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
-from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
-from nimbus.datagen.datasets.training.reader import Reader, Sample, collate
-from nimbus.datagen.datasets.training.samples import Samples
+from nimbus.datagen.datasets.export.source import open_source
+from nimbus.datagen.datasets.training.frames import ACTION, STATE
+from nimbus.datagen.datasets.training.native import StoredFrames
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy
+from nimbus.datagen.policies.trained_policy import TrainedSettings, settings_of, write_policy
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 HORIZON = 16
+SEEN, WIDTH = 128, 384
+SHIFT = 4
+"""[px] A picture is moved by so much at most, a whole batch alike."""
 
 
-class Act(nn.Module):
-    """A transformer that reads the pictures' patches and the state, and answers one query for each action."""
+@dataclass(frozen=True, kw_only=True)
+class PictureRows:
+    """Rows of all episodes, and the conventions."""
 
-    def __init__(self, *, state: int, action: int, width: int = 64) -> None:
+    pictures: dict[str, torch.Tensor]
+    """(N, 3, H, W) uint8 by camera."""
+    states: np.ndarray
+    """(N, J)"""
+    targets: np.ndarray
+    """(N, 16, A)"""
+    places: np.ndarray
+    """(N, 3 M) positions of the objects that every episode has [m]: what the eyes learn to see."""
+    settings: TrainedSettings
+    episode_count: int
+
+
+def read_rows(folder: Path, *, limit: int | None = None) -> PictureRows:
+    """Read pictures, joints, actions and places of a dataset."""
+    settings_of(folder, horizon=HORIZON, longest=0)
+    items = open_source(folder).stored[:limit]
+    frames = StoredFrames(folder)
+    common = set.intersection(*(_object_names(item.path) for item in items))
+    states, targets, places, pictures = [], [], [], {name: [] for name in frames.cameras}
+    for number, item in enumerate(items):
+        signals, count = frames.signals(number), item.step_count
+        ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
+        states.append(signals[STATE])
+        targets.append(signals[ACTION][ahead])
+        with EpisodeFile(item.path) as episode:
+            trajectory = episode.trajectory()
+        bodies = [trajectory.body_names.index(name) for name in sorted(common)]
+        places.append(trajectory.body_positions[:, bodies].reshape(count, -1))
+        for name, rows in pictures.items():
+            rows.append(torch.tensor(frames.images(number, name, 0, count)).permute(0, 3, 1, 2).contiguous())
+    frames.close()
+    return PictureRows(
+        pictures={name: torch.cat(rows) for name, rows in pictures.items()},
+        states=np.concatenate(states),
+        targets=np.concatenate(targets),
+        places=np.concatenate(places),
+        settings=settings_of(folder, horizon=HORIZON, longest=max(item.step_count for item in items)),
+        episode_count=len(items),
+    )
+
+
+def _object_names(path: Path) -> set[str]:
+    with EpisodeFile(path) as episode:
+        return {one.name for one in episode.layout().physical.objects}
+
+
+class Actor(nn.Module):
+    """One eye a camera, and a perceptron from what they see and the joints to a chunk of actions."""
+
+    def __init__(self, cameras: dict[str, tuple[int, int]], *, state: int, action: int, places: int) -> None:
         super().__init__()
-        sizes = (3, 16, 32, width)
-        layers = [nn.Conv2d(a, b, 4, stride=4 if a == 3 else 2, padding=1) for a, b in pairwise(sizes)]
-        self.eye = nn.Sequential(
-            *(part for layer in layers for part in (layer, nn.ReLU())), nn.AdaptiveAvgPool2d((4, 5))
-        )
-        self.state = nn.Linear(state, width)
-        self.place = nn.Parameter(0.02 * torch.randn(64, width))
-        self.queries = nn.Parameter(0.02 * torch.randn(HORIZON, width))
-        self.transformer = nn.Transformer(width, 4, 2, 2, 2 * width, dropout=0.0, batch_first=True)
-        self.head = nn.Linear(width, action)
+        self.eyes = nn.ModuleList(_make_eye(*size) for size in cameras.values())
+        seen = SEEN * len(self.eyes)
+        layers: list[nn.Module] = []
+        for size in (seen + state, WIDTH):
+            layers += [nn.Linear(size, WIDTH), nn.LayerNorm(WIDTH), nn.GELU(approximate="tanh")]
+        self.body = nn.Sequential(*layers, nn.Linear(WIDTH, HORIZON * action))
+        self.places = nn.Linear(seen, places)
 
-    def forward(self, pictures: list[torch.Tensor], state: torch.Tensor) -> torch.Tensor:
-        """(B, 16, A) actions from (B, 3, H, W) pictures in [0, 1] and a (B, D) state, both normalized."""
-        seen = [self.eye(picture - 0.5).flatten(2).transpose(1, 2) for picture in pictures]
-        tokens = torch.cat([self.state(state)[:, None], *seen], dim=1)
-        queries = self.queries.expand(len(state), -1, -1)
-        return self.head(self.transformer(tokens + self.place[: tokens.shape[1]], queries))
+    def forward(self, pictures: list[torch.Tensor], state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(B, 16 A) actions and (B, 3 M) places, from pictures (B, 3, H, W) about 0 and the joints."""
+        seen = torch.cat([eye(picture) for eye, picture in zip(self.eyes, pictures, strict=True)], dim=1)
+        return self.body(torch.cat([seen, state], dim=1)), self.places(seen)
 
 
-class Scale:
-    """Mean and deviation of a signal over all episodes; an entry that never moves stays as it is."""
-
-    def __init__(self, reader: Reader, name: str) -> None:
-        rows = np.concatenate([reader.frames.signals(row)[name] for row in range(len(reader.frames.lengths))])
-        deviation = rows.std(axis=0)
-        self.mean = torch.tensor(rows.mean(axis=0))
-        self.deviation = torch.tensor(np.where(deviation > 1e-4, deviation, 1))
-
-    def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        """Values with mean 0 and deviation 1."""
-        return (values - self.mean) / self.deviation
+def _make_eye(width: int, height: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    before = 3
+    for channels, kernel, stride in CONVOLUTIONS:
+        layers += [nn.Conv2d(before, channels, kernel, stride, 1), nn.ReLU()]
+        before, (width, height) = channels, ((size + 2 - kernel) // stride + 1 for size in (width, height))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * width * height, SEEN), nn.ReLU())
 
 
-def batches(samples: Samples, size: int) -> Iterator[dict[str, Any]]:
-    """Batches without end, one epoch after the other."""
-    waiting: list[Sample] = []
-    while True:
-        for sample in samples:
-            waiting.append(sample)
-            if len(waiting) == size:
-                batch = collate(waiting)
-                yield {
-                    name: value if isinstance(value, list) else torch.as_tensor(value) for name, value in batch.items()
-                }
-                waiting.clear()
+def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, np.ndarray]:
+    """Clone the demonstrations: L1 between chunks of actions, and between where objects are and are seen."""
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    scales = {"x": (data.states, 0), "y": (data.targets, (0, 1)), "place": (data.places, 0)}
+    means = {name: rows.mean(axis=axis) for name, (rows, axis) in scales.items()}
+    spreads = {name: np.maximum(rows.std(axis=axis), 1e-3) for name, (rows, axis) in scales.items()}
+    states, targets, places = (
+        torch.tensor((rows - means[name]) / spreads[name], dtype=torch.float32) for name, (rows, _) in scales.items()
+    )
+    targets = targets.flatten(1)
+    model = Actor(data.settings.cameras, state=states.shape[1], action=data.targets.shape[2], places=places.shape[1])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=steps)
+    begin = time.process_time()
+    for step in range(steps):
+        rows = torch.randint(len(states), (batch,))
+        move = torch.randint(0, 2 * SHIFT + 1, (2,)).tolist()
+        pictures = [_varied(data.pictures[name][rows], *move) for name in data.settings.cameras]
+        actions, seen = model(pictures, states[rows] + 0.02 * torch.randn(batch, states.shape[1]))
+        loss = functional.l1_loss(actions, targets[rows])
+        total = loss + functional.l1_loss(seen, places[rows]) if places.shape[1] else loss
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+        schedule.step()
+        if step % max(1, steps // 10) == 0 or step == steps - 1:
+            spent = time.process_time() - begin
+            sys.stdout.write(
+                f"step {step}: loss {loss.item():.4f}, with places {total.item():.4f}, {spent:.0f} s CPU\n"
+            )
+            sys.stdout.flush()
+    return weights_of(model, tuple(data.settings.cameras)) | scaling_of(means, spreads, eyes=len(model.eyes))
 
 
-def loss_of(model: Act, batch: dict[str, Any], cameras: tuple[str, ...], scales: dict[str, Scale]) -> torch.Tensor:
-    """Mean absolute error of the actions that are not padding."""
-    pictures = [batch[f"{IMAGES}{name}"].permute(0, 3, 1, 2).float() / 255 for name in cameras]
-    found = model(pictures, scales[STATE](batch[STATE]))
-    error = functional.l1_loss(found, scales[ACTION](batch[ACTION]), reduction="none")
-    there = ~batch[f"{ACTION}_is_pad"]
-    return (error.mean(-1) * there).sum() / there.sum()
+def _varied(pictures: torch.Tensor, left: int, top: int) -> torch.Tensor:
+    """Move a batch of pictures, and make each lighter or darker."""
+    height, width = pictures.shape[2:]
+    moved = functional.pad(pictures.float() / 255 - 0.5, (SHIFT,) * 4, mode="replicate")
+    return moved[:, :, top : top + height, left : left + width] * (0.85 + 0.3 * torch.rand(len(pictures), 1, 1, 1))
 
 
-def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, told: dict[str, Any]) -> None:
-    """Plain arrays and JSON; the second file says that the first is whole."""
-    arrays = {f"model/{name}": value.numpy() for name, value in model.state_dict().items()}
-    for number, state in optimizer.state_dict()["state"].items():
-        arrays |= {f"adam/{number}/{name}": np.asarray(value) for name, value in state.items()}
-    name = f"step-{told['step']}.npz"
-    np.savez(folder / name, **arrays)
-    (folder / "policy.tmp").write_text(json.dumps(told | {"arrays": name}))
-    (folder / "policy.tmp").replace(folder / "policy.json")
+def scaling_of(means: dict[str, np.ndarray], spreads: dict[str, np.ndarray], *, eyes: int) -> dict[str, np.ndarray]:
+    """Scaling of the perceptron's inputs, seen features before joints, and of its outputs."""
+    seen = SEEN * eyes
+    return {
+        "x_mean": np.concatenate([np.zeros(seen), means["x"]]),
+        "x_scale": np.concatenate([np.ones(seen), spreads["x"]]),
+        "y_mean": np.tile(means["y"], HORIZON),
+        "y_scale": np.tile(spreads["y"], HORIZON),
+    }
 
 
-def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """What :func:`save` wrote."""
-    told = json.loads((folder / "policy.json").read_text())
-    with np.load(folder / told["arrays"]) as arrays:
-        model.load_state_dict({name: torch.tensor(arrays[f"model/{name}"]) for name in model.state_dict()})
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for name in arrays.files:
-            if name.startswith("adam/"):
-                _, number, key = name.split("/")
-                state.setdefault(int(number), {})[key] = torch.tensor(arrays[name])
-    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
-    return told
+def weights_of(model: Actor, cameras: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Name the weights as :class:`ImagePolicy` does."""
+    found = _of_layers(model.body)
+    for name, eye in zip(cameras, model.eyes, strict=True):
+        found |= {f"{name}/{key}": value for key, value in _of_layers(eye).items()}
+    return found
 
 
-def main() -> None:
-    """Train, and print the loss and how long the training waited for samples."""
+def _of_layers(layers: nn.Module) -> dict[str, np.ndarray]:
+    kinds = {nn.Conv2d: ("kernel", "offset"), nn.Linear: ("weight", "bias"), nn.LayerNorm: ("gain", "shift")}
+    found: dict[str, np.ndarray] = {}
+    counts = dict.fromkeys(kinds, 0)
+    for part in layers.children():
+        if (names := kinds.get(type(part))) is None:
+            continue
+        for name, value in zip(names, (part.weight, part.bias), strict=True):
+            found[f"{name}_{counts[type(part)]}"] = value.detach().numpy()
+        counts[type(part)] += 1
+    return found
+
+
+def main() -> int:
+    """Read, train, write; 2 for bad input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=200, help="in all, those of earlier runs included")
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--episodes", type=int, help="use the first N only")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    torch.manual_seed(args.seed)
-    torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    reader = Reader(args.dataset, windows={ACTION: range(HORIZON)}, features=(STATE, *_pictures(args.dataset)))
-    scales = {name: Scale(reader, name) for name in (STATE, ACTION)}
-    model = Act(state=len(scales[STATE].mean), action=len(scales[ACTION].mean))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    samples, step, losses = Samples(reader, seed=args.seed), 0, []
-    if (args.out / "policy.json").exists():
-        told = load(args.out, model, optimizer)
-        step, losses = told["step"], told["losses"]
-        samples.load_state_dict(told["samples"])
-    source, begin = batches(samples, args.batch), time.perf_counter()
-    while step < args.steps:
-        loss = loss_of(model, next(source), reader.frames.cameras, scales)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        step += 1
-        losses.append(float(loss.detach()))
-        if step % 20 == 0 or step == args.steps:
-            waited, loss = samples.wait_seconds / (time.perf_counter() - begin), np.mean(losses[-20:])
-            sys.stdout.write(f"step {step:5d}  epoch {samples.epoch}  loss {loss:.4f}  waited {waited:.1%}\n")
-    save(args.out, model, optimizer, {"step": step, "losses": losses, "samples": samples.state_dict()})
-
-
-def _pictures(dataset: Path) -> tuple[str, ...]:
-    with Reader(dataset) as reader:
-        return tuple(f"{IMAGES}{name}" for name in reader.frames.cameras)
+    try:
+        data = read_rows(args.dataset, limit=args.episodes)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    sys.stdout.write(f"{data.episode_count} episodes, {len(data.states)} rows\n")
+    weights = train(data, steps=args.steps, batch=args.batch, seed=args.seed)
+    write_policy(args.out, data.settings, weights, policy=ImagePolicy)
+    sys.stdout.write(f"policy: {args.out}\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

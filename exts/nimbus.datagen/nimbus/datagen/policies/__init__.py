@@ -7,6 +7,8 @@ planner.py         the Plan stage in which a policy acts
 open_policy.py     from the text of --policy to a policy
 python_policy.py   a policy in a Python file
 recorded_policy.py actions of a stored dataset
+trained_policy.py  a folder with weights and conventions
+image_policy.py    a small network on pictures
 state_policy.py    a small network on states; state_training.py and perceptron.py train it
 features.py        the scene as a vector of numbers
 control_modes.py   other spellings of an action than absolute joint positions

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit
-from nimbus.datagen.policies.state_policy import ENTRY, ENTRY_TEXT, SETTINGS, WEIGHTS, StatePolicySettings, state_vector
+from nimbus.datagen.policies.state_policy import StatePolicy, state_vector
+from nimbus.datagen.policies.trained_policy import TIMES_LONGEST, TrainedSettings, write_policy
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
@@ -22,8 +22,6 @@ from nimbus.datagen.tasks.task import parse_task
 
 HORIZON = 16
 """Actions of an answer."""
-_TIMES_LONGEST = 2
-"""Steps that an episode of the policy may take, in lengths of the longest demonstration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +34,7 @@ class Demonstrations:
     """(N, H, A) the next actions of each row [rad or m]; after the last one it is repeated."""
     episodes: NDArray[np.int64]
     """(N,) index of the episode of each row, in the order of their files."""
-    settings: StatePolicySettings
+    settings: TrainedSettings
 
     @property
     def episode_count(self) -> int:
@@ -70,7 +68,7 @@ class Demonstrations:
             dataset: Hash of the demonstrations' task.
         """
         features: SceneFeatures | None = None
-        settings: StatePolicySettings | None = None
+        settings: TrainedSettings | None = None
         inputs, targets, episodes, longest = [], [], [], 0
         for number, path in enumerate(paths):
             with EpisodeFile(path) as episode:
@@ -79,7 +77,7 @@ class Demonstrations:
                     parsed = parse_task(episode.provenance.task_text, name=task)
                     robot = load_robot(parsed.robot)
                     features = SceneFeatures(parsed, robot)
-                    settings = StatePolicySettings(
+                    settings = TrainedSettings(
                         task=task,
                         robot=robot.name,
                         rate=trajectory.rate,
@@ -104,7 +102,7 @@ class Demonstrations:
             inputs=np.concatenate(inputs),
             targets=np.concatenate(targets),
             episodes=np.concatenate(episodes),
-            settings=replace(settings, limit=_TIMES_LONGEST * longest),
+            settings=replace(settings, limit=TIMES_LONGEST * longest),
         )
 
 
@@ -139,11 +137,6 @@ def train_state_policy(
     )
 
 
-def write_state_policy(
-    folder: Path, weights: Mapping[str, NDArray[np.floating]], settings: StatePolicySettings
-) -> None:
+def write_state_policy(folder: Path, weights: Mapping[str, NDArray[np.floating]], settings: TrainedSettings) -> None:
     """Write the folder of a policy that ``nimbus evaluate TASK --policy FOLDER`` takes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / WEIGHTS, allow_pickle=False, **weights)
-    (folder / SETTINGS).write_text(to_json(settings, indent=1) + "\n")
-    (folder / ENTRY).write_text(ENTRY_TEXT)
+    write_policy(folder, settings, weights, policy=StatePolicy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,11 @@ class Source:
     def failures(self) -> tuple[ExportItem, ...]:
         """The failed attempts behind them."""
         return self.items[len(self.stored) :]
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of the contents of all episodes."""
+        return hashlib.sha256("".join(item.sha256 for item in self.items).encode()).hexdigest()[:16]
 
     @property
     def splits(self) -> dict[str, str]:

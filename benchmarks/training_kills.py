@@ -1,0 +1,161 @@
+"""A training on several ranks that is killed again and again, against one that is not: weights, losses, time to go on.
+
+    NIMBUS_TORCH_PYTHON=tr/bin/python python benchmarks/training_kills.py [--kills 20] [--steps 300]
+
+Killed are a rank (SIGKILL, or SIGSTOP: it hangs) or the process that watches them (SIGKILL), or all are asked to stop
+(SIGTERM); where it ended, the same command is given again. Then a training of 50 steps in float64 goes on with other
+numbers of ranks. The dataset is made up, and the network small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from nimbus.datagen.random_streams import generator  # noqa: E402
+from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
+
+SCRIPT = ROOT / "docs/examples/train_ddp.py"
+STRIKES = ("kill a rank", "kill a rank", "stop a rank", "kill all", "ask all to stop")
+
+
+class Command:
+    """One training, begun as often as it takes."""
+
+    def __init__(self, python: str, folder: Path, out: str, *options: object, ranks: int) -> None:
+        self.out, self._folder, self._python = folder / out, folder, python
+        self._options, self._ranks = list(map(str, options)), ranks
+        self.begin(ranks)
+
+    def begin(self, ranks: int | None = None) -> None:
+        """Give the command."""
+        self._ranks = ranks or self._ranks
+        words = [self._folder / "data", "--out", self.out, "--ranks", self._ranks, "--width", 32, "--depth", 2]
+        line = [self._python, str(SCRIPT), *map(str, words), *self._options]
+        env = os.environ | {"PYTHONPATH": str(ROOT / "exts/nimbus.datagen")}
+        self.process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL)
+
+    def step(self, rank: int = 0) -> int:
+        """Last step of a rank; 0 before it."""
+        try:
+            return int((self.out / f"heartbeat-{rank}").read_text() or 0)
+        except (OSError, ValueError):
+            return 0
+
+    def wait_for(self, step: int) -> None:
+        """Wait until a step is done, or all are."""
+        while self.step() < step and self.process.poll() is None:
+            time.sleep(0.02)
+
+    def pids(self) -> list[int]:
+        """Processes of the ranks."""
+        text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(pid) for pid in text.split()]
+
+    def finish(self) -> None:
+        """Wait for its end."""
+        if code := self.process.wait():
+            raise SystemExit(f"the training ended with {code}")
+
+    def losses(self) -> dict[int, float]:
+        """By step; of steps that were done twice the last."""
+        lines = (self.out / "metrics.jsonl").read_text().splitlines()
+        return {line["step"]: line["loss"] for line in map(json.loads, lines)}
+
+    def weights(self) -> str:
+        """Hash of the last checkpoint and of the policy."""
+        paths = [*sorted(self.out.glob("step-*.safetensors")), self.out / "policy/weights.safetensors"]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def strike(command: Command, what: str, number: int) -> float:
+    """Do it, and begin again where the command itself has ended; seconds until the next step."""
+    ranks = command.pids()
+    for path in command.out.glob("heartbeat-*"):  # a step that is written from now on is a next one
+        path.unlink()
+    begin = time.monotonic()
+    if what.endswith("a rank") and ranks:
+        os.kill(ranks[number % len(ranks)], signal.SIGKILL if what == "kill a rank" else signal.SIGSTOP)
+        time.sleep(0.3)  # in which the others may do the step that was under way
+        for path in command.out.glob("heartbeat-*"):
+            path.unlink()
+    else:
+        command.process.send_signal(signal.SIGKILL if what == "kill all" else signal.SIGTERM)
+        command.process.wait()
+        for path in command.out.glob("heartbeat-*"):
+            path.unlink()
+        command.begin()
+    command.wait_for(1)
+    return time.monotonic() - begin
+
+
+def kills(python: str, folder: Path, *, count: int, steps: int) -> bool:
+    """Compare the weights of a training that is killed with those of one that is not."""
+    options = ("--steps", steps, "--minutes", 0.01, "--size", 2, "--shown", 1)
+    whole = Command(python, folder, "whole", *options, ranks=2)
+    whole.finish()
+    broken, random, waits, done = Command(python, folder, "broken", *options, ranks=2), generator(0, "kills"), [], 0
+    while done < count:
+        start = broken.step()
+        broken.wait_for(max(start, 1) + int(random.integers(1, max(2, steps // count))))
+        if broken.process.poll() is not None:
+            break
+        what, number = STRIKES[int(random.integers(len(STRIKES)))], int(random.integers(2))
+        at = broken.step()
+        waits.append(strike(broken, what, number))
+        done += 1
+        sys.stdout.write(f"{done}: {what} {number} at step {at}, the next step after {waits[-1]:.1f} s\n")
+        sys.stdout.flush()
+    broken.finish()
+    is_equal = whole.weights() == broken.weights()
+    found, middle = "equal to the bit" if is_equal else "DIFFERENT", sorted(waits)[len(waits) // 2]
+    sys.stdout.write(f"{done} strikes, {steps} steps, 2 ranks: weights {found}; ")
+    sys.stdout.write(f"next step after {max(waits):.1f} s at most, {middle:.1f} s in the middle\n")
+    return is_equal and max(waits) < 30 and done == count
+
+
+def elastic(python: str, folder: Path) -> bool:
+    """Compare the losses of a training whose number of ranks changes with those of one rank."""
+    options = ("--steps", 50, "--minutes", 0, "--size", 2, "--shown", 1, "--dtype", "fp64")
+    alone = Command(python, folder, "alone", *options, ranks=1)
+    alone.finish()
+    changed = Command(python, folder, "changed", *options, ranks=2)
+    for ranks, until in ((1, 15), (4, 30)):
+        changed.wait_for(until)
+        changed.process.send_signal(signal.SIGTERM)
+        changed.process.wait()
+        changed.begin(ranks)
+        changed.wait_for(1)
+    changed.finish()
+    one, other = alone.losses(), changed.losses()
+    furthest = max(abs(one[step] - other[step]) for step in range(1, 51))
+    sys.stdout.write(f"50 steps in float64 on 2, 1 and 4 ranks: losses differ by {furthest:.1e} from those on 1 rank\n")
+    return furthest < 1e-6
+
+
+def main() -> int:
+    """Run both; 1 when a figure is not as it must be."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=300)
+    args = parser.parse_args()
+    python = os.environ.get("NIMBUS_TORCH_PYTHON", sys.executable)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_dataset(folder / "data", [make_rendered(row, steps=20) for row in range(6)])
+        results = [kills(python, folder, count=args.kills, steps=args.steps), elastic(python, folder)]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

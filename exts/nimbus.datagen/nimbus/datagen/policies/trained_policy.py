@@ -1,0 +1,174 @@
+"""A trained policy in a folder: the conventions that it was trained with, and its weights.
+
+The folder holds ``weights.npz`` or ``weights.safetensors``, ``policy.json`` and ``policy.py``, so that
+``nimbus evaluate TASK --policy FOLDER`` takes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.policies.policy import Policy, PolicyTask
+from nimbus.datagen.store.info import read_info
+
+WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
+_COMPARED = ("robot", "rate", "joint_names", "action_names", "feature_names")
+_ENTRY_TEXT = '''"""The policy of this folder, for nimbus evaluate --policy."""
+
+from pathlib import Path
+
+from {module} import {name}
+
+
+def make_policy():
+    """Load the weights that lie beside this file."""
+    return {name}(Path(__file__).parent)
+'''
+
+
+TIMES_LONGEST = 2
+"""Steps that an episode of a policy may take, in lengths of the longest demonstration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedSettings:
+    """Conventions that a trained policy expects."""
+
+    task: str
+    robot: str
+    rate: float
+    joint_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    feature_names: tuple[str, ...] = ()
+    cameras: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Width and height [px] by name, of those that it looks through."""
+    horizon: int
+    """Actions of an answer."""
+    limit: int
+    """Steps that an episode may take: twice the longest demonstration."""
+    dataset: str = ""
+    """Hash of the demonstrations (D0)."""
+    options: dict[str, float] = field(default_factory=dict)
+    """Sizes of the network, by name."""
+
+
+def settings_of(folder: Path, *, horizon: int, longest: int, with_cameras: bool = True) -> TrainedSettings:
+    """State the conventions of a dataset.
+
+    Args:
+        folder: A dataset of Nimbus.
+        horizon: Actions of an answer.
+        longest: Steps of its longest episode.
+        with_cameras: The policy looks through its cameras.
+
+    Raises:
+        InputError: There is no dataset, or it has no pictures and they are needed.
+    """
+    info = read_info(folder)
+    if with_cameras and not info.cameras:
+        again = "run the task without --images none, and with cameras"
+        raise InputError("the dataset has no pictures", where=str(folder), instead=again)
+    return TrainedSettings(
+        task=info.task,
+        robot=info.robot,
+        rate=info.rate,
+        joint_names=info.joint_names,
+        action_names=info.action_names,
+        cameras=dict(sorted(info.cameras.items())) if with_cameras else {},
+        horizon=horizon,
+        limit=TIMES_LONGEST * longest,
+        dataset=info.task_hash,
+    )
+
+
+class TrainedPolicy(Policy):
+    """Reads a folder, and compares its conventions with the task's.
+
+    Args:
+        folder: Holds the weights and the settings.
+        weights: Name of the file with the weights.
+
+    Raises:
+        InputError: They are not there, or damaged.
+    """
+
+    def __init__(self, folder: Path, *, weights: str = WEIGHTS) -> None:
+        self.settings = read_typed(TrainedSettings, folder / SETTINGS)
+        self.limit, self.horizon = self.settings.limit, self.settings.horizon
+        self.path = folder / weights
+        try:
+            self.identity = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise unreadable(self.path, error) from None
+
+    def begin_task(self, task: PolicyTask) -> None:
+        """Compare the conventions.
+
+        Raises:
+            InputError: The task has other names, cameras, another robot or rate than the demonstrations had.
+        """
+        mine = self.settings
+        pairs = [(name.replace("_", " "), getattr(mine, name), getattr(task, name)) for name in _COMPARED]
+        found = {name: task.cameras[name] for name in mine.cameras if name in task.cameras}
+        for name, expected, there in (*pairs, ("cameras", mine.cameras, found)):
+            if expected != there:
+                what = f"the policy was trained with another {name}: {_shown(expected, there)}"
+                raise InputError(what, where="--policy", instead=f"evaluate it on {mine.task}")
+
+
+def read_weights(path: Path) -> dict[str, FloatArray]:
+    """Read arrays by name.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return {name: np.asarray(held[name], dtype=float) for name in held.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """Make the error for weights that cannot be read."""
+    return InputError(f"cannot be read: {error}", where=str(path), instead="train the policy again")
+
+
+def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:
+    """Write what lies beside the weights: the settings, and the file that makes the policy."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SETTINGS).write_text(to_json(settings, indent=1) + "\n")
+    (folder / ENTRY).write_text(_ENTRY_TEXT.format(module=policy.__module__, name=policy.__name__))
+
+
+def write_policy(
+    folder: Path, settings: TrainedSettings, weights: Mapping[str, NDArray[np.floating]], *, policy: type[TrainedPolicy]
+) -> None:
+    """Write the folder of a policy that runs in NumPy.
+
+    Args:
+        folder: It is made.
+        settings: Conventions.
+        weights: Arrays by name.
+        policy: Class that runs them.
+    """
+    write_conventions(folder, settings, policy=policy)
+    np.savez(folder / WEIGHTS, allow_pickle=False, **weights)
+
+
+def _shown(expected: object, found: object) -> str:
+    if isinstance(expected, tuple) and isinstance(found, tuple):
+        missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+        return f"it lacks {missing[:3]} and has {extra[:3]} more"
+    return f"{expected}, not {found}"

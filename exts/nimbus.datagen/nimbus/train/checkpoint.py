@@ -1,0 +1,79 @@
+"""Checkpoints of a training: tensors as safetensors, the rest as JSON; a file is there whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import replacing, sync_folder, write_atomic
+from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.codec import to_json
+
+NAME = "checkpoint.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointFacts:
+    """``checkpoint.json``, written last: it names the tensors that are whole."""
+
+    step: int
+    """Steps that were done."""
+    tensors: str
+    """Name of the file."""
+    training: dict[str, str]
+    """Everything that decides the training, as text by name: the dataset, sizes, batch, seed."""
+
+
+def save(folder: Path, tensors: Mapping[str, torch.Tensor], *, step: int, training: dict[str, str]) -> None:
+    """Write a checkpoint, and remove those before it."""
+    name = f"step-{step:08d}.safetensors"
+    save_tensors(folder / name, tensors)
+    facts = CheckpointFacts(step=step, tensors=name, training=training)
+    write_atomic(folder / NAME, to_json(facts, indent=1) + "\n", durable=True, shared=False)
+    sync_folder(folder)
+    for path in folder.glob("step-*.safetensors"):
+        if path.name != name:
+            path.unlink()
+
+
+def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Tensor], int] | None:
+    """Read a checkpoint: tensors by name, and the steps that were done; None where there is none.
+
+    Raises:
+        InputError: It is damaged, or of another training.
+    """
+    path = folder / NAME
+    if not path.exists():
+        return None
+    facts = read_typed(CheckpointFacts, path)
+    for name, mine in training.items():
+        if (its := facts.training.get(name, "")) != mine:
+            what = f"the checkpoint is of another {name}: {its}, not {mine}"
+            raise InputError(what, where=str(path), instead="write what it was begun with, or another --out")
+    return load_tensors(folder / facts.tensors), facts.step
+
+
+def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write tensors durably."""
+    with replacing(path, durable=True, shared=False) as temporary:
+        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, temporary)
+    sync_folder(path.parent)
+
+
+def load_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Read tensors.
+
+    Raises:
+        InputError: There is no such file, or it is damaged.
+    """
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        instead = "give a .safetensors file that is whole"
+        raise InputError(f"cannot be read: {error}", where=str(path), instead=instead) from None

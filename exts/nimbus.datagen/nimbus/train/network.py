@@ -1,0 +1,182 @@
+"""A small vision-language-action network: patches, bytes and joints in, a chunk of actions out by flow matching.
+
+A sequence is the patches of all cameras, the instruction, the joints, and the actions on their way from noise: every
+token sees all tokens of its sequence. Sequences of a batch are padded to the longest, or packed one behind the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nimbus.train.sequences import LETTERS
+
+STEPS = 10
+"""Euler steps from noise to actions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VlaSizes:
+    """Sizes of the network."""
+
+    cameras: int
+    height: int
+    """[px]"""
+    image_width: int
+    """[px]"""
+    state: int
+    action: int
+    horizon: int = 16
+    """Actions of a chunk."""
+    patch: int = 16
+    """Edge of a patch [px]."""
+    width: int = 128
+    depth: int = 4
+    heads: int = 4
+
+    @property
+    def patches(self) -> int:
+        """Patches of one picture; what is left at the right and the bottom is not seen."""
+        return (self.height // self.patch) * (self.image_width // self.patch)
+
+    def token_count(self, letters: int) -> int:
+        """Tokens of a sequence whose instruction has so many bytes."""
+        return self.cameras * self.patches + letters + 1 + self.horizon
+
+    def as_options(self) -> dict[str, float]:
+        """Plain numbers by name."""
+        return asdict(self)
+
+
+class VlaNetwork(nn.Module):
+    """Network and scaling: states and actions go in and come out as stored [rad or m].
+
+    Args:
+        sizes: Its sizes.
+        is_packed: Sequences of a batch lie one behind the other, without padding.
+    """
+
+    def __init__(self, sizes: VlaSizes, *, is_packed: bool = False) -> None:
+        super().__init__()
+        self.sizes, self.is_packed = sizes, is_packed
+        width = sizes.width
+        self.eye = nn.Conv2d(3, width, sizes.patch, sizes.patch)
+        self.spots = nn.Parameter(0.02 * torch.randn(sizes.cameras * sizes.patches, width))
+        self.letters = nn.Embedding(257, width)
+        self.places = nn.Parameter(0.02 * torch.randn(LETTERS, width))
+        self.joints = nn.Linear(sizes.state, width)
+        self.actions = nn.Linear(sizes.action, width)
+        self.turns = nn.Parameter(0.02 * torch.randn(sizes.horizon, width))
+        self.clock = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
+        self.blocks = nn.ModuleList(VlaBlock(width, sizes.heads) for _ in range(sizes.depth))
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, sizes.action))
+        for name, count in (("state", sizes.state), ("action", sizes.action)):
+            self.register_buffer(f"{name}_mean", torch.zeros(count))
+            self.register_buffer(f"{name}_scale", torch.ones(count))
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """(B,) mean squared error of each sample's velocity, from a batch as :data:`Arrays` has it."""
+        goal = (batch["action"] - self.action_mean) / self.action_scale
+        noise, time = batch["noise"].to(goal.dtype), batch["time"].to(goal.dtype)
+        at = noise + time[:, None, None] * (goal - noise)
+        found = self.velocity(self.look(batch), batch["text"] > 0, at, time)
+        return (found.to(goal.dtype) - (goal - noise)).square().mean(dim=(1, 2))
+
+    @torch.no_grad()
+    def act(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """(B, K, A) actions [rad or m], from ``noise`` along the flow."""
+        seen, at = self.look(batch), batch["noise"]
+        for step in range(STEPS):
+            time = torch.full((len(at),), step / STEPS, dtype=at.dtype)
+            at = at + self.velocity(seen, batch["text"] > 0, at, time).to(at.dtype) / STEPS
+        return at * self.action_scale + self.action_mean
+
+    def look(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """(B, L, D) tokens of pictures, instruction and joints."""
+        kind = self.spots.dtype
+        pictures = batch["pictures"]
+        patches = self.eye(pictures.flatten(0, 1).permute(0, 3, 1, 2).to(kind) / 255 - 0.5)
+        seen = patches.flatten(2).transpose(1, 2).reshape(len(pictures), len(self.spots), -1) + self.spots
+        said = self.letters(batch["text"]) + self.places[: batch["text"].shape[1]]
+        felt = self.joints((batch["state"] - self.state_mean) / self.state_scale)
+        return torch.cat([seen, said, felt[:, None]], dim=1)
+
+    def velocity(self, seen: Tensor, has_letter: Tensor, at: Tensor, time: Tensor) -> Tensor:
+        """(B, K, A) velocity of the flow.
+
+        Args:
+            seen: (B, L, D) of :meth:`look`.
+            has_letter: (B, W) False for the padding of instructions.
+            at: (B, K, A) actions on their way, scaled.
+            time: (B,) from 0, noise, to 1, actions.
+        """
+        count, horizon = at.shape[:2]
+        moving = self.actions(at) + self.turns + self.clock(_waves(time, self.sizes.width))[:, None]
+        tokens = torch.cat([seen, moving.to(seen.dtype)], dim=1)
+        is_there = torch.ones(tokens.shape[:2], dtype=torch.bool, device=at.device)
+        is_there[:, len(self.spots) : len(self.spots) + has_letter.shape[1]] = has_letter
+        if not self.is_packed:
+            for block in self.blocks:
+                tokens = block(tokens, is_there[:, None, None])
+            return self.head(tokens[:, -horizon:])
+        lengths = is_there.sum(dim=1)
+        packed = tokens[is_there]
+        for block in self.blocks:
+            packed = block(packed, lengths)
+        ends = lengths.cumsum(0)[:, None] - horizon + torch.arange(horizon, device=at.device)
+        return self.head(packed[ends.flatten()]).reshape(count, horizon, -1)
+
+
+class VlaBlock(nn.Module):
+    """One layer of the transformer."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.asked, self.answered = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.think = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+        """Tokens (B, L, D) with a mask of keys (B, 1, 1, L), or packed (T, D) with the sequences' lengths (B,)."""
+        parts = self.asked(self.before(x)).unflatten(-1, (3, self.heads, -1)).unbind(-3)
+        query, key, value = parts
+        attend = attend_padded if x.ndim == 3 else attend_packed
+        x = x + self.answered(attend(query, key, value, which).flatten(-2))
+        return x + self.think(self.between(x))
+
+
+def attend_padded(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """(B, L, heads, d) attention within padded sequences."""
+    heads_first = (part.transpose(1, 2) for part in (query, key, value))
+    return functional.scaled_dot_product_attention(*heads_first, attn_mask=mask).transpose(1, 2)
+
+
+def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) -> Tensor:
+    """(T, heads, d) attention within sequences that lie one behind the other.
+
+    On a CPU sequence by sequence: the blocks on the diagonal of the mask, without computing the rest of it. On a GPU in
+    half precision by PyTorch's variable-length kernel, which has not been run yet.
+    """
+    if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
+        from torch.nn.attention.varlen import varlen_attn
+
+        bounds = functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
+        longest = int(lengths.max())
+        return varlen_attn(query, key, value, bounds, bounds, longest, longest)  # pyright: ignore
+    sizes = lengths.tolist()
+    pieces = zip(*(part.transpose(0, 1).split(sizes, dim=1) for part in (query, key, value)), strict=True)
+    found = [functional.scaled_dot_product_attention(*(part[None] for part in piece))[0] for piece in pieces]
+    return torch.cat(found, dim=1).transpose(0, 1)
+
+
+def _waves(time: Tensor, width: int) -> Tensor:
+    """(B, D) sines and cosines of a time in [0, 1], of periods from 4e-3 to 4."""
+    half = width // 2
+    rates = 2 * math.pi / torch.logspace(math.log10(4e-3), math.log10(4.0), half, dtype=time.dtype, device=time.device)
+    return torch.cat([(time[:, None] * rates).sin(), (time[:, None] * rates).cos()], dim=1)

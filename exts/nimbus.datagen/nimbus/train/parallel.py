@@ -1,0 +1,105 @@
+"""Ranks that train one network together: DDP, or FSDP2, which has run on a CPU only; sums over them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from nimbus.datagen.errors import InputError
+from nimbus.train.ranks import MEETING
+
+_PATIENCE = timedelta(minutes=10)
+"""After which a collective call fails; what watches the ranks is faster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The ranks, as one of them sees them."""
+
+    rank: int = 0
+    ranks: int = 1
+    device: str = "cpu"
+
+    def join(self) -> None:
+        """Meet the others."""
+        if self.ranks == 1:
+            return
+        meeting = f"file://{Path(os.environ[MEETING]).absolute()}" if MEETING in os.environ else "env://"
+        if self.device != "cpu":
+            torch.cuda.set_device(self.device)
+        backend = "gloo" if self.device == "cpu" else "nccl"
+        distributed.init_process_group(
+            backend, init_method=meeting, rank=self.rank, world_size=self.ranks, timeout=_PATIENCE
+        )
+
+    def leave(self) -> None:
+        """End what :meth:`join` began."""
+        if self.ranks > 1:
+            distributed.destroy_process_group()
+
+    def share(self, network: nn.Module, *, is_sharded: bool) -> nn.Module:
+        """Make the network one whose gradients are averaged over the ranks."""
+        if self.ranks == 1:
+            return network
+        if not is_sharded:
+            return DistributedDataParallel(network, gradient_as_bucket_view=True)
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = distributed.init_device_mesh(self.device.split(":")[0], (self.ranks,))
+        for block in network.blocks:  # pyright: ignore[reportGeneralTypeIssues]
+            fully_shard(block, mesh=mesh)
+        return fully_shard(network, mesh=mesh)
+
+    def gather_gradients(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
+        """Average gradients in the last backward pass of a step only."""
+        if isinstance(model, DistributedDataParallel):
+            return nullcontext() if is_last else model.no_sync()
+        if self.ranks > 1:
+            model.set_requires_gradient_sync(is_last)  # pyright: ignore[reportCallIssue]
+        return nullcontext()
+
+    def sum(self, *values: float) -> list[float]:
+        """Sums over the ranks."""
+        if self.ranks == 1:
+            return list(values)
+        row = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(row)
+        return row.tolist()
+
+
+def whole(value: Tensor) -> Tensor:
+    """All of a tensor of which each rank may hold a part; all ranks call it."""
+    return value.full_tensor() if hasattr(value, "full_tensor") else value.detach()  # pyright: ignore
+
+
+@torch.no_grad()
+def fill(target: Tensor, value: Tensor) -> None:
+    """Copy a whole tensor into one of which each rank may hold a part."""
+    if hasattr(target, "device_mesh"):
+        from torch.distributed.tensor import distribute_tensor
+
+        value = distribute_tensor(value.to(target.device), target.device_mesh, target.placements)  # pyright: ignore
+    target.copy_(value)
+
+
+def to_fp8(network: nn.Module) -> None:
+    """Compute the layers of the transformer in FP8; needs torchao and a GPU that can, and has not been run yet.
+
+    Raises:
+        InputError: There is none.
+    """
+    try:
+        from torchao.float8 import convert_to_float8_training  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise InputError("torchao is not installed", where="--fp8", instead="pip install torchao") from None
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9):
+        raise InputError("no GPU that computes in FP8", where="--fp8", instead="leave it out")
+    convert_to_float8_training(network.blocks)

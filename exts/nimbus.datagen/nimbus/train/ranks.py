@@ -1,0 +1,184 @@
+"""Ranks of a training on one machine: all start again, from the last checkpoint, when one dies or hangs.
+
+A rank beats after each step; it ends with its parent. One training runs in a folder at a time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.system.processes import die_with_parent
+
+RANK, RANKS = "RANK", "WORLD_SIZE"
+"""Environment variables of a rank, as torchrun names them."""
+MEETING = "NIMBUS_MEETING"
+"""Environment variable with the file at which the ranks of one start find each other."""
+_PARENT = "NIMBUS_RANKS_PARENT"
+"""Environment variable with the process that watches a rank."""
+_LOOK = 0.1
+"""[s] between two looks at the ranks."""
+_FREE = 20.0
+"""[s] that the ranks of a command which was killed may take to end."""
+_IN_VAIN = 5
+"""Starts in a row that came no further before the training is given up."""
+
+
+@dataclass
+class _Rank:
+    """One process, and when it was last seen to do something."""
+
+    process: subprocess.Popen[bytes]
+    beat: str = ""
+    seen: float = field(default_factory=time.monotonic)
+
+
+class Ranks:
+    """Processes of one command.
+
+    Args:
+        command: Runs a rank, whose number :func:`own_rank` finds.
+        count: How many there are.
+        folder: For their heartbeats.
+        hang: [s] without a heartbeat after which a rank hangs.
+        start: [s] that a rank may take to its first one, which follows its first step.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, count: int, folder: Path, hang: float = 10.0, start: float = 60.0
+    ) -> None:
+        self._command, self._count, self._folder = list(command), count, folder
+        self._hang, self._start = hang, start
+        self._is_stopped = False
+        self._ranks: list[_Rank] = []
+
+    def run(self) -> int:
+        """Run to the end; the exit code of the ranks, or 128 and the signal after a stop.
+
+        Raises:
+            InputError: Another training runs in the folder.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = self._lock()
+        handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            return self._supervise()
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            self._kill()
+            os.close(lock)
+
+    def _supervise(self) -> int:
+        in_vain, most, generation = 0, 0, 0
+        while True:
+            self._begin(generation)
+            why = self._watch()
+            reached = max(int(rank.beat or 0) for rank in self._ranks)
+            codes = [rank.process.poll() for rank in self._ranks]
+            if InputError.exit_code in codes:  # the first rank prints it
+                with suppress(subprocess.TimeoutExpired):
+                    self._ranks[0].process.wait(_FREE)
+            self._kill()
+            if self._is_stopped:
+                return 128 + signal.SIGTERM
+            if not why or InputError.exit_code in codes:
+                return InputError.exit_code if why else 0
+            in_vain, most, generation = 0 if reached > most else in_vain + 1, max(reached, most), generation + 1
+            if in_vain == _IN_VAIN:
+                sys.stderr.write(f"{why}, and {_IN_VAIN} starts in a row came no further: given up\n")
+                return 1
+            sys.stderr.write(f"{why}: all ranks start again\n")
+
+    def _begin(self, generation: int) -> None:
+        meeting = self._folder / f"meeting-{os.getpid()}-{generation}"
+        for left in (*self._folder.glob("meeting-*"), *self._folder.glob("heartbeat-*")):
+            left.unlink()
+        self._ranks = []
+        for number in range(self._count):
+            own = {RANK: str(number), "LOCAL_RANK": str(number), RANKS: str(self._count)}
+            own |= {MEETING: str(meeting), _PARENT: str(os.getpid())}
+            process = subprocess.Popen(self._command, env=os.environ | own, pass_fds=(self._lock_file,))
+            self._ranks.append(_Rank(process))
+
+    def _watch(self) -> str:
+        """Wait; the reason to start again, or nothing when all ranks are done."""
+        asked_to_stop = 0.0
+        while True:
+            codes = [rank.process.poll() for rank in self._ranks]
+            now = time.monotonic()
+            for number, rank in enumerate(self._ranks):
+                if (beat := _read(self._folder / f"heartbeat-{number}")) not in ("", rank.beat):
+                    rank.beat, rank.seen = beat, now
+            if self._is_stopped:  # all save together, and end one by one
+                asked_to_stop = asked_to_stop or now
+                if None not in codes or now - asked_to_stop > self._hang + _FREE:
+                    return "stopped"
+                time.sleep(_LOOK)
+                continue
+            if all(code == 0 for code in codes):
+                return ""
+            if dead := [(number, code) for number, code in enumerate(codes) if code]:
+                return f"rank {dead[0][0]} ended with {dead[0][1]}"
+            for number, rank in enumerate(self._ranks):
+                if codes[number] is None and now - rank.seen > (self._hang if rank.beat else self._start):
+                    return f"rank {number} hangs since step {rank.beat or 0}"
+            time.sleep(_LOOK)
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        self._is_stopped = True
+        for rank in self._ranks:
+            if rank.process.poll() is None:
+                rank.process.send_signal(signal.SIGTERM)
+
+    def _kill(self) -> None:
+        for rank in self._ranks:
+            if rank.process.poll() is None:
+                rank.process.kill()
+        for rank in self._ranks:
+            rank.process.wait()
+
+    def _lock(self) -> int:
+        """Hold the folder; ranks of a command that was killed keep it until they are gone."""
+        self._lock_file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        end = time.monotonic() + _FREE
+        while True:
+            try:
+                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return self._lock_file
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    os.close(self._lock_file)
+                    what, instead = "another training runs here", "wait for its end, or write another --out"
+                    raise InputError(what, where=str(self._folder), instead=instead) from None
+                time.sleep(_LOOK)
+
+
+def own_rank() -> tuple[int, int] | None:
+    """Find which rank of how many this process is, or None; below :class:`Ranks` it ends with its parent."""
+    if RANK not in os.environ:
+        return None
+    if _PARENT in os.environ:
+        die_with_parent(int(os.environ[_PARENT]))
+    return int(os.environ[RANK]), int(os.environ[RANKS])
+
+
+def beat(folder: Path, rank: int, step: int) -> None:
+    """Write that a rank is alive: its steps that are done."""
+    (folder / f"heartbeat-{rank}").write_text(str(step))
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text()
+    return ""

@@ -1,0 +1,90 @@
+"""Samples as arrays for a network: pictures, bytes of the instruction, joints, actions, noise of the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
+from nimbus.datagen.datasets.training.reader import Reader, Sample
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.random_streams import generator
+
+LETTERS = 256
+"""Bytes of an instruction at most."""
+PAYS = 0.1
+"""Share of padding from which packing is worth while; measured, see ``docs/training.md``."""
+
+Arrays = dict[str, NDArray[Any]]
+"""Batch: ``pictures`` (B, C, H, W, 3) uint8, ``text`` (B, W) int64 with 0 for padding, ``state`` (B, J); in training
+``action`` (B, K, A), ``noise`` (B, K, A) and ``time`` (B,) too."""
+
+
+def to_tokens(instruction: str) -> NDArray[np.int64]:
+    """(W,) the bytes of an instruction, each raised by one.
+
+    Raises:
+        InputError: It is too long.
+    """
+    letters = np.frombuffer(instruction.encode(), np.uint8).astype(np.int64) + 1
+    if len(letters) > LETTERS:
+        what = f"an instruction of {len(letters)} bytes: '{instruction[:40]}…'"
+        raise InputError(what, where="instructions", instead=f"write at most {LETTERS} bytes")
+    return letters
+
+
+def pad_tokens(texts: Sequence[str]) -> NDArray[np.int64]:
+    """(B, W) tokens of instructions, 0 behind the shorter ones."""
+    rows = [to_tokens(text) for text in texts]
+    padded = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    for row, tokens in zip(padded, rows, strict=True):
+        row[: len(tokens)] = tokens
+    return padded
+
+
+def make_batch(samples: Sequence[Sample], cameras: Sequence[str], *, seed: int, epoch: int) -> Arrays:
+    """Put samples together, with noise that follows from each one's row and epoch alone.
+
+    Args:
+        samples: With a window of actions.
+        cameras: In the network's order.
+        seed: Of the whole training.
+        epoch: Which.
+    """
+    draws = [generator(seed, epoch, "flow", int(sample["index"])) for sample in samples]
+    actions = np.stack([sample[ACTION] for sample in samples])
+    return {
+        "pictures": np.stack([np.stack([sample[f"{IMAGES}{name}"] for name in cameras]) for sample in samples]),
+        "text": pad_tokens([sample["task"] for sample in samples]),
+        "state": np.stack([sample[STATE] for sample in samples]),
+        "action": actions,
+        "noise": np.stack([draw.normal(size=actions.shape[1:]) for draw in draws]).astype(np.float32),
+        "time": np.array([draw.random() for draw in draws], np.float32),
+    }
+
+
+def padding_share(lengths: Sequence[int], *, batch: int, seed: int = 0) -> float:
+    """Measure the share of padding in batches of a dataset, each padded to its longest sequence.
+
+    Args:
+        lengths: Tokens of the sequences that batches are drawn from.
+        batch: Sequences of a batch.
+        seed: Of the batches.
+    """
+    drawn = generator(seed, "padding").choice(np.asarray(lengths), (1000, batch))
+    return float(1 - drawn.sum() / (drawn.max(axis=1) * batch).sum())
+
+
+def scaling_of(reader: Reader) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Measure mean and deviation of states and actions over all rows; where nothing moves, the deviation is 1."""
+    rows = [reader.frames.signals(number) for number in range(len(reader.frames.lengths))]
+    found = {}
+    for name in (STATE, ACTION):
+        values = np.concatenate([row[name] for row in rows]).astype(np.float64)
+        deviation = values.std(axis=0)
+        parts = values.mean(axis=0), np.where(deviation > 1e-4, deviation, 1.0)
+        found[name] = parts[0].astype(np.float32), parts[1].astype(np.float32)
+    return found

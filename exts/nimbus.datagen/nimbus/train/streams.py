@@ -1,0 +1,103 @@
+"""The batches of a training, the same for any number of ranks.
+
+An epoch is shared out over a fixed number of streams. A step takes a micro-batch of each, and a rank serves every n-th
+of them: on another number of ranks, each step has the same samples, and each rank still reads episodes in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from nimbus.datagen.datasets.training.order import drop
+from nimbus.datagen.datasets.training.reader import Reader, Sample
+from nimbus.datagen.datasets.training.samples import Samples
+from nimbus.datagen.errors import InputError
+
+BLOCK, POOL = 16, 16
+"""Frames that are read together, and blocks that are mixed: 256 samples of about 16 episodes in each stream."""
+
+
+class Streams:
+    """Micro-batches of one rank, step by step.
+
+    Args:
+        reader: Where samples come from.
+        seed: Of the whole training.
+        count: Streams of the training; it decides the batches, and is the largest number of ranks.
+        size: Samples of a micro-batch.
+        rank: Which process of the training this is.
+        ranks: How many there are.
+
+    Raises:
+        InputError: There are more ranks than streams, no rank, or fewer samples than streams.
+    """
+
+    def __init__(self, reader: Reader, *, seed: int, count: int, size: int, rank: int = 0, ranks: int = 1) -> None:
+        check_ranks(ranks, count)
+        if len(reader) < count:
+            what = f"{len(reader)} samples are too few for {count} micro-batches"
+            raise InputError(what, where="the dataset", instead="run until there are more episodes")
+        self._reader, self._size = reader, size
+        self._all = [_share(reader, seed, number, count) for number in range(count)]
+        self._lengths = [len(samples) for samples in self._all]
+        self._mine = self._all[rank::ranks]
+        self._sources: list[Iterator[Sample]] = []
+        self._step = -1
+        self.per_epoch = -(-max(self._lengths) // size)
+        """Steps of an epoch."""
+
+    @property
+    def wait_seconds(self) -> float:
+        """[s] That this rank waited for samples, since this was made."""
+        return sum(samples.wait_seconds for samples in self._mine)
+
+    def sample_count(self, step: int) -> int:
+        """Samples of a step on all ranks together."""
+        passed = step % self.per_epoch * self._size
+        return sum(min(max(length - passed, 0), self._size) for length in self._lengths)
+
+    def epoch(self, step: int) -> int:
+        """Epoch of a step."""
+        return step // self.per_epoch
+
+    def read(self, step: int) -> list[list[Sample]]:
+        """Micro-batches of this rank in a step: full ones, but in the last step of an epoch."""
+        if step != self._step or step % self.per_epoch == 0:
+            self._go_to(step)
+        self._step = step + 1
+        return [list(islice(source, self._size)) for source in self._sources]
+
+    def spare(self) -> Sample:
+        """Any sample, where a stream has none left and a network must be run all the same."""
+        return self._reader[0]
+
+    def close(self) -> None:
+        """End the threads that read ahead."""
+        for source in self._sources:
+            source.close()  # pyright: ignore[reportAttributeAccessIssue]
+        self._sources = []
+
+    def _go_to(self, step: int) -> None:
+        self.close()
+        epoch, within = divmod(step, self.per_epoch)
+        for samples in self._mine:
+            samples.set_epoch(epoch)
+            state = samples.state_dict()
+            left = drop([(start, stop) for start, stop in state["left"]], within * self._size)
+            samples.load_state_dict(state | {"left": left})
+            self._sources.append(iter(samples))
+
+
+def check_ranks(ranks: int, streams: int) -> None:
+    """Check the number of processes.
+
+    Raises:
+        InputError: There is no rank, or one would have no stream.
+    """
+    if not 1 <= ranks <= streams:
+        raise InputError(f"{ranks} ranks", where="--ranks", instead=f"write 1 to {streams}, the number of --streams")
+
+
+def _share(reader: Reader, seed: int, number: int, count: int) -> Samples:
+    return Samples(reader, seed=seed, block=BLOCK, pool=POOL, rank=number, ranks=count)

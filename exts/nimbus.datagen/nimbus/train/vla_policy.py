@@ -1,0 +1,86 @@
+"""A trained network as a policy, for ``nimbus evaluate``; it needs torch where it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.policy import Needs, PolicyEpisode, PolicyObservation
+from nimbus.datagen.policies.trained_policy import TrainedPolicy, TrainedSettings
+from nimbus.datagen.random_streams import generator
+from nimbus.train.checkpoint import load_tensors
+from nimbus.train.network import VlaNetwork, VlaSizes
+from nimbus.train.sequences import pad_tokens
+
+SAFE_WEIGHTS = "weights.safetensors"
+
+
+class VlaPolicy(TrainedPolicy):
+    """Runs a trained network, on one thread; the noise that it begins with follows from the episode's seed.
+
+    Args:
+        folder: Holds the weights and the settings.
+
+    Raises:
+        InputError: They are not there, or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, weights=SAFE_WEIGHTS)
+        torch.set_num_threads(1)
+        self._network = VlaNetwork(sizes_of(self.settings))
+        begin_with(self._network, self.path)
+        self._network.eval()
+        self.needs = Needs(cameras=tuple(self.settings.cameras))
+        self._seed = 0
+
+    def reset(self, episode: PolicyEpisode) -> None:
+        """Take the episode's seed."""
+        self._seed = episode.seed
+
+    def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
+        """Compute the next actions (K, A) [rad or m]."""
+        shape = self.settings.horizon, len(self.settings.action_names)
+        pictures = np.stack([observation.images[name] for name in self.settings.cameras])
+        batch = {
+            "pictures": pictures,
+            "text": pad_tokens([observation.instruction])[0],
+            "state": observation.state.astype(np.float32),
+            "noise": generator(self._seed, "flow", observation.step).normal(size=shape).astype(np.float32),
+        }
+        return self._network.act({name: torch.tensor(value)[None] for name, value in batch.items()})[0].numpy()
+
+
+def sizes_of(settings: TrainedSettings) -> VlaSizes:
+    """Sizes of the network that fits a dataset or a folder.
+
+    Raises:
+        InputError: Its cameras have pictures of several sizes.
+    """
+    found = set(settings.cameras.values())
+    if len(found) != 1:
+        what = f"the cameras have pictures of several sizes: {sorted(found)}"
+        raise InputError(what, where="cameras", instead="give all cameras of the task one size")
+    ((width, height),) = found
+    options = {name: int(value) for name, value in settings.options.items()}
+    own = {"cameras": len(settings.cameras), "height": height, "image_width": width, "horizon": settings.horizon}
+    return VlaSizes(**options | own | {"state": len(settings.joint_names), "action": len(settings.action_names)})
+
+
+def begin_with(network: VlaNetwork, path: Path) -> None:
+    """Load all weights from a file.
+
+    Raises:
+        InputError: It is damaged, or of another network.
+    """
+    tensors, mine = load_tensors(path), network.state_dict()
+    names = sorted(mine.keys() ^ tensors.keys())
+    names += [name for name in sorted(mine.keys() & tensors.keys()) if mine[name].shape != tensors[name].shape]
+    if names:
+        what = f"the weights are of another network: {', '.join(names[:3])} differ"
+        raise InputError(what, where=str(path), instead="give weights that this recipe wrote for these cameras")
+    network.load_state_dict(tensors)

@@ -1,0 +1,120 @@
+"""Policies in folders: their answers, and one line for a task or weights that do not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy, see
+from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.policy import PolicyObservation, PolicyTask
+from nimbus.datagen.policies.trained_policy import WEIGHTS, TrainedSettings, settings_of, write_policy
+from tests.support.synthetic import make_rendered, write_dataset
+
+SIZE = (24, 16)
+TASK = PolicyTask(
+    name="t",
+    robot="r",
+    rate=15.0,
+    joint_names=("a", "b"),
+    action_names=("a", "grip"),
+    action_low=-np.ones(2),
+    action_high=np.ones(2),
+    cameras={"front": SIZE, "side": (8, 8)},
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    weights = {"front/weight_0": rng.normal(size=(5, 32 * 3 * 2)), "front/bias_0": np.zeros(5)}
+    before = 3
+    for layer, (channels, width, _) in enumerate(CONVOLUTIONS):
+        weights[f"front/kernel_{layer}"] = rng.normal(size=(channels, before, width, width)) / 10
+        weights[f"front/offset_{layer}"], before = rng.normal(size=channels), channels
+    weights |= {"weight_0": rng.normal(size=(6, 7)), "bias_0": np.zeros(6)}
+    weights |= {f"{name}_{part}": np.ones(n) for name, n in {"x": 7, "y": 6}.items() for part in ("mean", "scale")}
+    settings = TrainedSettings(
+        task="t",
+        robot="r",
+        rate=15.0,
+        joint_names=("a", "b"),
+        action_names=("a", "grip"),
+        cameras={"front": SIZE},
+        horizon=3,
+        limit=80,
+    )
+    write_policy(tmp_path / "policy", settings, weights, policy=ImagePolicy)
+    return tmp_path / "policy"
+
+
+def test_an_image_policy_answers_from_its_folder(folder: Path):
+    policy = open_policy(str(folder))
+    policy.begin_task(TASK)
+    assert (policy.limit, policy.needs.cameras) == (80, ("front",))
+    rng = np.random.default_rng(1)
+    seen = [
+        PolicyObservation(
+            step=0,
+            state=np.zeros(2),
+            velocity=np.zeros(2),
+            images={"front": rng.integers(0, 255, (16, 24, 3), np.uint8)},
+            environment_state=np.zeros(0),
+            instruction="",
+        )
+        for _ in range(2)
+    ]
+    answers = [policy.act(one) for one in seen]
+    assert answers[0].shape == (3, 2) and np.abs(answers[0] - answers[1]).max() > 1e-3
+    assert np.array_equal(answers[0], policy.act(seen[0]))
+
+
+def test_a_convolution_is_the_sum_by_hand():
+    picture = np.zeros((8, 8, 3), np.uint8)
+    picture[1, 1] = (255, 0, 0)
+    shapes = [(3, CONVOLUTIONS[0]), *zip((24, 32), CONVOLUTIONS[1:], strict=True)]
+    weights = {f"kernel_{row}": np.zeros((o, i, k, k)) for row, (i, (o, k, _)) in enumerate(shapes)}
+    weights |= {f"offset_{row}": np.zeros(o) for row, (o, _, _) in enumerate(CONVOLUTIONS)}
+    weights["kernel_0"][0, 0] = 1.0  # sums the red of the first 5 x 5 px, for the border is 0
+    weights["kernel_1"][0, 0, 1, 1] = weights["kernel_2"][0, 0, 1, 1] = 1.0
+    weights |= {"weight_0": -np.eye(32), "bias_0": np.full(32, 20.0)}
+    weights["offset_0"][0] = 20.0
+    features = see(picture, weights)
+    assert features[0] == pytest.approx(20.0 - (20.0 - 25 * 0.5 + 1.0)) and features[1] == 20.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rate": 30.0}, "another rate: 15.0, not 30.0; evaluate it on t"),
+        ({"cameras": {"front": (96, 96)}}, r"another cameras: {'front': (24, 16)}, not {'front': (96, 96)}"),
+        ({"cameras": {}}, "another cameras"),
+        ({"joint_names": ("a", "c")}, "another joint names: it lacks ['b'] and has ['c'] more"),
+    ],
+)
+def test_another_task_is_refused(folder: Path, change: dict[str, object], message: str):
+    with pytest.raises(InputError) as found:
+        ImagePolicy(folder).begin_task(replace(TASK, **change))
+    assert message in str(found.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def test_damaged_weights_are_refused(folder: Path, content: bytes | None):
+    path = folder / WEIGHTS
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(InputError, match=r"weights.npz: cannot be read.*; train the policy again"):
+        open_policy(str(folder))
+
+
+def test_a_dataset_without_pictures_is_refused(tmp_path: Path):
+    write_dataset(tmp_path, [make_rendered(0, steps=12)])
+    assert settings_of(tmp_path, horizon=4, longest=12).limit == 24
+    info = tmp_path / "dataset.json"
+    info.write_text(info.read_text().replace('"cameras"', '"no_cameras"'))
+    with pytest.raises(InputError, match="the dataset has no pictures; run the task without --images none"):
+        settings_of(tmp_path, horizon=4, longest=12)
+    assert settings_of(tmp_path, horizon=4, longest=12, with_cameras=False).cameras == {}

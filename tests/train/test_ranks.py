@@ -1,0 +1,108 @@
+"""Ranks are started again when one dies or hangs, and end with the process that watches them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.train.ranks import Ranks
+from tests.support import ROOT
+
+RANK = """
+import os, signal, sys, time
+from pathlib import Path
+from nimbus.train.ranks import beat, own_rank
+rank, ranks = own_rank()
+folder = Path(sys.argv[1])
+starts = folder / f"starts-{rank}"
+starts.write_text(starts.read_text() + "x" if starts.exists() else "x")
+begin = len(starts.read_text())
+for step in range(begin, 100):
+    beat(folder, rank, step)
+    ACTION
+"""
+WATCH = """
+import sys
+from pathlib import Path
+from nimbus.train.ranks import Ranks
+sys.exit(Ranks([sys.executable, *sys.argv[1:]], count=2, folder=Path(sys.argv[2]), hang=60).run())
+"""
+
+
+def watched(folder: Path, action: str, *, hang: float = 60.0, count: int = 2) -> int:
+    script = folder / "rank.py"
+    script.write_text(RANK.replace("ACTION", action))
+    return Ranks([sys.executable, str(script), str(folder)], count=count, folder=folder, hang=hang, start=20).run()
+
+
+def starts(folder: Path) -> int:
+    return len((folder / "starts-1").read_text())
+
+
+@pytest.fixture(autouse=True)
+def path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "exts" / "nimbus.datagen"))
+
+
+def test_all_start_again_when_one_dies(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    action = "if begin < 3 and rank: os.kill(os.getpid(), 9)\n    if begin == 3: sys.exit()\n    time.sleep(0.02)"
+    assert watched(tmp_path, action) == 0
+    assert starts(tmp_path) == 3
+    assert capfd.readouterr().err == "rank 1 ended with -9: all ranks start again\n" * 2
+
+
+def test_a_hung_rank_is_noticed(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    action = "if begin == 1 and rank: os.kill(os.getpid(), signal.SIGSTOP)\n    time.sleep(0.02)"
+    assert watched(tmp_path, action, hang=1.0) == 0
+    assert starts(tmp_path) == 2 and "rank 1 hangs since step 1: all ranks" in capfd.readouterr().err
+
+
+def test_ranks_that_come_no_further_are_given_up(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    assert watched(tmp_path, "beat(folder, rank, 7); sys.exit(5)", count=1) == 1
+    assert len((tmp_path / "starts-0").read_text()) == 6
+    assert "rank 0 ended with 5, and 5 starts in a row came no further: given up" in capfd.readouterr().err
+
+
+def test_bad_input_starts_nothing_again(tmp_path: Path):
+    assert watched(tmp_path, "sys.exit(2)") == 2
+    assert {path.read_text() for path in tmp_path.glob("starts-*")} == {"x"}
+
+
+def test_a_stop_reaches_all_ranks_once(tmp_path: Path):
+    script = tmp_path / "rank.py"
+    ends = "signal.signal(15, lambda *_: ((folder / f'end-{rank}').touch(), sys.exit(0)))\n    time.sleep(0.1)"
+    script.write_text(RANK.replace("ACTION", ends))
+    line = [sys.executable, "-c", WATCH, str(script), str(tmp_path)]
+    process = subprocess.Popen(line)
+    while not ((tmp_path / "heartbeat-0").exists() and (tmp_path / "heartbeat-1").exists()):
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 128 + signal.SIGTERM
+    assert len(list(tmp_path.glob("end-*"))) == 2
+
+
+def test_ranks_end_with_a_killed_parent(tmp_path: Path):
+    """The lock of the folder, which they hold too, is free soon after."""
+    script = tmp_path / "rank.py"
+    script.write_text(RANK.replace("ACTION", "(folder / f'pid-{rank}').write_text(str(os.getpid())); time.sleep(0.5)"))
+    process = subprocess.Popen([sys.executable, "-c", WATCH, str(script), str(tmp_path)])
+    while len(list(tmp_path.glob("pid-*"))) < 2:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nimbus.train.ranks._FREE", 0.2)
+        with pytest.raises(InputError, match="another training runs here; wait for its end, or write another --out"):
+            Ranks(["true"], count=1, folder=tmp_path).run()
+    process.kill()
+    process.wait()
+    pids = [int(path.read_text()) for path in tmp_path.glob("pid-*")]
+    assert Ranks(["true"], count=1, folder=tmp_path).run() == 0
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}/exe")]
