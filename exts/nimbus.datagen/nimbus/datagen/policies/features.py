@@ -16,6 +16,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task_file import TaskFile
 
 POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
 """A position [m], and the first two columns of a rotation matrix."""
@@ -47,7 +48,7 @@ class SceneFeatures:
         robot: Its robot.
     """
 
-    def __init__(self, task: Task, robot: Robot) -> None:
+    def __init__(self, task: Task | TaskFile, robot: Robot) -> None:
         self._tools = {arm: robot.with_arm(arm).tool for arm in robot.arm_names}
         self._slots = tuple(_slots(task))
         tools = tuple(f"{arm}.tool.{entry}" for arm in self._tools for entry in POSE)
@@ -96,7 +97,7 @@ class SceneFeatures:
         return np.concatenate(columns, axis=1)
 
 
-def _slots(task: Task) -> list[_Slot]:
+def _slots(task: Task | TaskFile) -> list[_Slot]:
     slots = []
     for group, settings in task.objects.items():
         library = open_library(settings.library)
