@@ -52,6 +52,8 @@ def command(
         bool, typer.Option("--environment-state", help="the scene in numbers too: poses, sizes, kinds, joints")
     ] = False,
     done: Annotated[bool, typer.Option("--done", help="next.done and next.success too")] = False,
+    depth: Annotated[bool, typer.Option("--depth", help="depth too, in lossless videos beside LeRobot's")] = False,
+    masks: Annotated[bool, typer.Option("--masks", help="masks of instances and classes too, likewise")] = False,
     keep_failures: Annotated[
         bool,
         typer.Option("--keep-failures", help="failed attempts that the run kept too, labelled, behind the episodes"),
@@ -67,7 +69,10 @@ def command(
     begin = time.monotonic()
     options = Options(episode_size=episode_size, shard_bytes=shard_size)
     view = SignalView(actions=actions, rotation=rotation, state=state, environment_state=environment_state, done=done)
-    made = export(folder, out, to=to, options=options, keep_failures=keep_failures, view=view, tell=report_pending)
+    side = tuple(name for name, is_asked in (("depth", depth), ("masks", masks)) if is_asked)
+    made = export(
+        folder, out, to=to, options=options, keep_failures=keep_failures, view=view, side=side, tell=report_pending
+    )
     if as_json:
         write_json(asdict(made) | {"out": str(made.out)})
     else:

@@ -14,6 +14,7 @@ from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
 from nimbus.datagen.policies.control_modes import MODE_NAMES
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.rotations import ROTATION_NAMES
+from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.gym import NimbusEnv
 
@@ -23,6 +24,14 @@ VIEWS = [
     for form in (ROTATION_NAMES if mode.startswith("tool") else ("6d",))
 ]
 """Every view of actions."""
+
+
+def views_of(robot: str) -> list[SignalView]:
+    """Those that a robot can have: a tool of five joints makes no steps."""
+    is_free = all(len(one.arm.joints) > 5 for one in load_robot(robot).arms)
+    return [view for view in VIEWS if is_free or view.actions != "tool_delta"]
+
+
 _REST = 10
 """Steps after the last row, which is repeated."""
 

@@ -34,7 +34,7 @@ from nimbus.runner.cli import main
 from tests.support.reading import tree
 from tests.support.runs import TINY
 from tests.support.synthetic import make_rendered, write_dataset
-from tests.support.view_replay import VIEWS
+from tests.support.view_replay import VIEWS, views_of
 
 ROWS = 20
 FULL = SignalView(actions="tool_delta", rotation="euler", state="commanded", environment_state=True, done=True)
@@ -153,7 +153,7 @@ def test_modes_lead_back_to_the_tools_of_every_robot(robot: str):
     poses.begin(simulation)
     posture = np.array(loaded.home_action)
     commands = posture + 0.02 * np.sin(np.arange(len(posture)))[None] * np.arange(1, 4)[:, None]
-    for view in VIEWS:
+    for view in views_of(robot):
         control = make_control(view.actions, loaded, rotation=view.rotation)
         control.begin(simulation)
         rows = control.from_commands(commands, posture)
@@ -161,6 +161,11 @@ def test_modes_lead_back_to_the_tools_of_every_robot(robot: str):
         back = control.to_commands(rows.astype(np.float32).astype(float), posture)
         reached, wanted = poses.from_commands(back, posture), poses.from_commands(commands, posture)
         np.testing.assert_allclose(reached, wanted, atol=5e-3)
+
+
+def test_mode_that_an_arm_cannot_follow_is_refused():
+    with pytest.raises(InputError, match="'arm' of so101 has 5 joints"):
+        make_control("tool_delta", load_robot("so101"), where="--actions")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from nimbus.datagen.datasets.export.publication import (
     staging,
 )
 from nimbus.datagen.datasets.export.shards import Options
+from nimbus.datagen.datasets.export.side_videos import check_side_videos, write_side_videos
 from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Source, open_source
 from nimbus.datagen.datasets.export.stored_views import with_view
@@ -71,6 +72,7 @@ def export(
     options: Options | None = None,
     keep_failures: bool = False,
     view: SignalView | None = None,
+    side: tuple[str, ...] = (),
     workers: int | None = None,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Exported:
@@ -86,12 +88,13 @@ def export(
         options: How it is cut into files.
         keep_failures: Failed attempts that the run kept too, labelled and behind the episodes.
         view: Signals to write; those that are stored by default.
+        side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
         workers: Processes; as many as pay when not given.
         tell: Called with how many episodes are yet to be prepared.
 
     Raises:
-        InputError: No dataset, one that the format cannot hold, a view that cannot be made, or a folder that no export
-            wrote.
+        InputError: No dataset, one that the format cannot hold, a view or side video that cannot be made, or a folder
+            that no export wrote.
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
@@ -107,6 +110,7 @@ def export(
         )
         raise InputError(what, where=_flag(view), instead=instead)
     source = with_view(open_source(folder, keep_failures=keep_failures), view)
+    check_side_videos(source, side, to=to)
     origin = {
         "task": source.task,
         "robot": source.robot,
@@ -115,6 +119,7 @@ def export(
         "versions": versions(),
         "failures": len(source.failures),
         **({"view": view.told()} if source.views else {}),
+        **({"side": side} if side else {}),
     }
     episodes = tuple((item.episode_id, item.sha256) for item in source.items)
     told = [view.told()] if source.views else []
@@ -132,6 +137,7 @@ def export(
             prepare(source, stage / "parts", workers=workers, tell=tell)
         with disk(stage):
             writer.write(source, EpisodeParts(source, stage / "parts"), stage / "tree", options)
+            write_side_videos(source, stage / "tree", side)
             if proof:
                 write_new(stage / "tree" / CERTIFICATES, proof.encode())
         manifest = publish(stage, out, manifest)
