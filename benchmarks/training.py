@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 
 from nimbus.datagen.datasets.export.export import export  # noqa: E402
 from nimbus.datagen.datasets.export.parquet import BOOL, INT, TEXT, write_table  # noqa: E402
-from nimbus.datagen.datasets.export.tar_shards import FORMAT, MANIFEST  # noqa: E402
+from nimbus.datagen.datasets.export.shards import FORMAT, MANIFEST  # noqa: E402
 from nimbus.datagen.datasets.training.reader import Reader, collate  # noqa: E402
 from nimbus.datagen.datasets.training.samples import Samples  # noqa: E402
 from nimbus.datagen.datasets.training.sharded import ShardManifest  # noqa: E402

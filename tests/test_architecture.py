@@ -29,8 +29,8 @@ FLOORS = (
     "datagen.simulate datagen.tasks",
     "datagen.pipeline datagen.plugin",
     "datagen.execute datagen.randomize datagen.render datagen.store",
-    "datagen.analysis datagen.datasets datagen.load datagen.policies datagen.success skills"
-    " runner.system runner.cell.transport",
+    "datagen.analysis datagen.load datagen.policies datagen.success skills runner.system runner.cell.transport",
+    "datagen.datasets",
     "datagen.doctor runner.cell.queue runner.media runner.monitor",
     "datagen.ui runner.cell.worker runner.report",
     "datagen.kit runner.checks runner.isaac",

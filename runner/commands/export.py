@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from nimbus.runner.commands.options import FORMATS, AsJson, DatasetFolder, EpisodeSize, NewFolder, ShardSize, one_of
+from nimbus.runner.commands.options import (
+    ACTIONS,
+    FORMATS,
+    ROTATIONS,
+    STATES,
+    AsJson,
+    DatasetFolder,
+    EpisodeSize,
+    NewFolder,
+    ShardSize,
+    one_of,
+)
 from nimbus.runner.system.output import write_json
 
 
@@ -21,6 +32,28 @@ def command(
     out: NewFolder,
     episode_size: EpisodeSize = 1000,
     shard_size: ShardSize = 10**9,
+    actions: Annotated[
+        str, typer.Option("--actions", metavar="MODE", parser=one_of(ACTIONS), help=", ".join(ACTIONS))
+    ] = ACTIONS[0],
+    rotation: Annotated[
+        str,
+        typer.Option("--rotation", metavar="FORM", parser=one_of(ROTATIONS), help=f"of tools: {', '.join(ROTATIONS)}"),
+    ] = ROTATIONS[0],
+    state: Annotated[
+        str,
+        typer.Option(
+            "--state",
+            metavar="FORM",
+            parser=one_of(STATES),
+            help="measured: every joint; commanded: of each gripper what was last asked, as many entries as an action",
+        ),
+    ] = STATES[0],
+    environment_state: Annotated[
+        bool, typer.Option("--environment-state", help="the scene in numbers too: poses, sizes, kinds, joints")
+    ] = False,
+    done: Annotated[bool, typer.Option("--done", help="next.done and next.success too")] = False,
+    depth: Annotated[bool, typer.Option("--depth", help="depth too, in lossless videos beside LeRobot's")] = False,
+    masks: Annotated[bool, typer.Option("--masks", help="masks of instances and classes too, likewise")] = False,
     keep_failures: Annotated[
         bool,
         typer.Option("--keep-failures", help="failed attempts that the run kept too, labelled, behind the episodes"),
@@ -30,11 +63,16 @@ def command(
     """Write the export and print what it holds."""
     from nimbus.datagen.datasets.export.export import export
     from nimbus.datagen.datasets.export.shards import Options
+    from nimbus.datagen.datasets.export.signal_view import SignalView
     from nimbus.runner.monitor.output_summary import print_exported, report_pending
 
     begin = time.monotonic()
     options = Options(episode_size=episode_size, shard_bytes=shard_size)
-    made = export(folder, out, to=to, options=options, keep_failures=keep_failures, tell=report_pending)
+    view = SignalView(actions=actions, rotation=rotation, state=state, environment_state=environment_state, done=done)
+    side = tuple(name for name, is_asked in (("depth", depth), ("masks", masks)) if is_asked)
+    made = export(
+        folder, out, to=to, options=options, keep_failures=keep_failures, view=view, side=side, tell=report_pending
+    )
     if as_json:
         write_json(asdict(made) | {"out": str(made.out)})
     else:

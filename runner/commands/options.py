@@ -15,6 +15,9 @@ from nimbus.runner.cell.transport.spec import MOST_WORKERS
 
 IMAGES = ("lossless", "video", "both", "none")
 FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
+ACTIONS = ("joint", "joint_relative", "tool_pose", "tool_delta")
+ROTATIONS = ("6d", "quaternion", "euler")
+STATES = ("measured", "commanded")
 LEROBOT_FORMATS = ("lerobot", "lerobot-v2.1")
 SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
+
+from nimbus.datagen.machine import silent_stderr
 
 _LIBRARY = "nimbus.datagen"
 KERNELS = (
@@ -44,7 +44,7 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
     warp.config.log_level = warp.LOG_ERROR  # it reports every kernel that it loads
     if warp.config.kernel_cache_dir is None:  # not yet initialized
         warp.config.kernel_cache_dir = str(cache_folder("warp"))
-    with _silent_stderr():  # and, past its own log, every machine without a GPU
+    with silent_stderr():  # and, past its own log, every machine without a GPU
         warp.init()
         find_device(device)
     from nimbus.datagen.tasks.plugins import discover, discover_components
@@ -79,17 +79,3 @@ def load_kernels(device: str) -> None:
 
     for name in KERNELS:
         warp.load_module(sys.modules[f"{_LIBRARY}.{name}"], device=device)
-
-
-@contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """Drop what native code writes to the standard error."""
-    sys.stderr.flush()
-    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-        os.close(nowhere)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _MOUNT = Path("/sys/fs/cgroup")
@@ -99,3 +101,17 @@ def _groups(controller: str) -> Iterator[tuple[Path, str]]:
             yield _MOUNT / "unified", group
         elif controller in controllers.split(","):
             yield _MOUNT / controller, group
+
+
+@contextmanager
+def silent_stderr() -> Iterator[None]:
+    """Drop what native code writes to the standard error."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)

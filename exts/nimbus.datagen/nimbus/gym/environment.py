@@ -17,6 +17,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.control_modes import make_control
 from nimbus.datagen.policies.environment import Environment
 from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Needs, PolicyFault, PolicyObservation
+from nimbus.datagen.policies.state_forms import StateForm
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -28,12 +29,14 @@ Observation = dict[str, Any]
 class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     """A task in which a policy acts.
 
-    Observations: ``agent_pos`` (J,) joint positions [rad or m]; ``pixels`` by camera, (H, W, 3) uint8;
+    Observations: ``agent_pos`` (S,) joint positions [rad or m]; ``pixels`` by camera, (H, W, 3) uint8;
     ``environment_state`` (F,) where it is asked for. Reward 1 when the task is done, and 0 else.
 
     Args:
         task: Name or path of a task file.
-        control_mode: ``joint``, ``joint_relative`` or ``tool_pose``.
+        control_mode: ``joint``, ``joint_relative``, ``tool_pose`` or ``tool_delta``.
+        rotation: Form of its rotations: ``6d``, ``quaternion`` or ``euler``.
+        state: ``measured``, or ``commanded``: each gripper is one number in ``agent_pos``, what was last asked of it.
         cameras: Names of the cameras to render; all of the task by default, none for states only.
         environment_state: Observe the scene in numbers as well.
         max_steps: Steps of an episode at most.
@@ -54,6 +57,8 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         task: str | Path,
         *,
         control_mode: str = "joint",
+        rotation: str = "6d",
+        state: str = "measured",
         cameras: tuple[str, ...] | None = None,
         environment_state: bool = False,
         max_steps: int = DEFAULT_LIMIT,
@@ -69,7 +74,8 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
             raise InputError(f"no camera '{min(unknown)}'", where="cameras", instead=f"the task has {known}")
         needs = Needs(cameras=cameras, environment_state=environment_state)
         self._environment = Environment(self._task, self._assets, needs=needs, device=device)
-        self._control = make_control(control_mode, self._assets.robot)
+        self._control = make_control(control_mode, self._assets.robot, rotation=rotation)
+        self._state = StateForm(self._assets.robot, state)
         self.control_mode, self.render_mode = control_mode, render_mode
         self._seed, self._split, self._next = seed, split, 0
         self._max_episode_steps = max_steps
@@ -85,13 +91,18 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return self._control.names
 
     @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the entries of ``agent_pos``."""
+        return self._state.names
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the entries of ``environment_state``."""
         return self._environment.conventions.feature_names
 
     def _observation_space(self) -> spaces.Dict:
         conventions = self._environment.conventions
-        joints = len(conventions.joint_names)
+        joints = len(self._state.names)
         found: dict[str, spaces.Space[Any]] = {"agent_pos": spaces.Box(-np.inf, np.inf, (joints,), np.float64)}
         if names := self._environment.camera_names:
             sizes = {name: conventions.cameras[name] for name in names}
@@ -105,16 +116,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
     def _action_space(self) -> spaces.Box:
         conventions = self._environment.conventions
-        low, high = conventions.action_low, conventions.action_high
-        if self.control_mode == "joint_relative":
-            grippers = np.array([name.endswith("gripper") for name in conventions.action_names])
-            span = np.where(grippers, high, high - low)
-            low, high = np.where(grippers, low, -span), span
-        elif self.control_mode == "tool_pose":
-            far = np.array([2.0, 2.0, 2.0, *[1.0] * 6])
-            grippers = [index for index, name in enumerate(conventions.action_names) if name.endswith("gripper")]
-            low = np.concatenate([[*-far, low[index]] for index in grippers])
-            high = np.concatenate([[*far, high[index]] for index in grippers])
+        low, high = self._control.limits(conventions.action_low, conventions.action_high)
         return spaces.Box(low, high, dtype=np.float64)
 
     def layout(self, index: int) -> Layout:
@@ -140,6 +142,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         layout = self.layout(self._index)
         seen = self._environment.reset(layout)
         self._control.begin(self._environment.simulation)
+        self._asked = self._environment.present_action()
         self.task_description = layout.visual.instruction
         return self._observed(seen), self._info(is_success=False, reason="")
 
@@ -164,7 +167,8 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         except PolicyFault as fault:
             raise ValueError(str(fault)) from None
         limits = environment.conventions
-        result = environment.step(np.clip(command, limits.action_low, limits.action_high))
+        self._asked = np.clip(command, limits.action_low, limits.action_high)
+        result = environment.step(self._asked)
         is_over = result.is_success or not result.is_stable
         is_late = not is_over and environment.step_count >= self._max_episode_steps
         reason = "" if result.failure is None else str(result.failure.reason)
@@ -182,7 +186,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return next(iter(self._pictures.values()))
 
     def _observed(self, seen: PolicyObservation) -> Observation:
-        found: Observation = {"agent_pos": seen.state}
+        found: Observation = {"agent_pos": self._state.rows(seen.state[None], self._asked[None])[0]}
         if seen.images:
             found["pixels"] = self._pictures = dict(seen.images)
         if len(seen.environment_state):

@@ -85,3 +85,20 @@ def test_our_reader_reads_what_lerobots_writer_wrote(tmp_path: Path):
             found = np.stack([sample["observation.images.front"] for sample in samples])
             assert psnr(found, wanted) > 27 and psnr(found, wanted) > psnr(found[5:], wanted[:-5]) + 3
             assert samples[-1]["action_is_pad"].tolist() == [False, True] and samples[0]["task"] == "sort"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "small"), [("act", []), ("diffusion", ["--policy.down_dims=[32,64,128]", "--policy.crop_shape=[44,60]"])]
+)
+def test_recipe_trains_on_an_export(tmp_path: Path, recipe: str, small: list[str]):
+    """Twenty optimizer steps of the peer's own training; backbones are not downloaded."""
+    write_dataset(tmp_path / "data", [make_rendered(row, steps=40) for row in range(2)], images="video")
+    export(tmp_path / "data", tmp_path / "out")
+    words = [*(ROOT / f"docs/examples/peers/{recipe}.args").read_text().split(), *small]
+    words += [f"--dataset.root={tmp_path / 'out'}", f"--output_dir={tmp_path / 'trained'}", "--policy.device=cpu"]
+    words += ["--steps=20", "--save_freq=20", "--batch_size=2", "--num_workers=0", "--dataset.video_backend=pyav"]
+    words += ["--policy.pretrained_backbone_weights=null"]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([Path(PYTHON).with_name("lerobot-train"), *words], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "trained/checkpoints/000020/pretrained_model/model.safetensors").is_file()

@@ -1,24 +1,25 @@
 """Control modes: other spellings of an action than absolute joint positions, and the way between them.
 
 ``joint``           absolute positions of all joints [rad or m], as stored
-``joint_relative``  arm joints relative to the posture at which the policy was asked, grippers absolute
-``tool_pose``       per arm the tool's position in the world [m], two columns of its rotation, and the gripper
+``joint_relative``  arm joints relative to the posture at which the action is given, grippers absolute
+``tool_pose``       per arm the tool's position in the world [m], its rotation, and the gripper
+``tool_delta``      the same relative to the tool's pose at which the action is given, along and about the world's axes
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.planning_scenes import planning_scene
-from nimbus.datagen.policies.features import POSE
 from nimbus.datagen.policies.policy import PolicyFault
+from nimbus.datagen.policies.rotations import ROTATION_LIMITS, ROTATION_NAMES, rotation_matrix, rotation_numbers
 from nimbus.datagen.robots.robot import Robot
 
 if TYPE_CHECKING:
@@ -26,18 +27,41 @@ if TYPE_CHECKING:
 
 _NEAR = 0.6
 """[rad] Joints move less than this from one command to the next; a solution further away is another posture."""
+_FREE = 6
+"""Joints with which an arm reaches a pose in every orientation. With fewer, a solution misses some of each turn; in
+steps these errors add up, and of one episode of the SO-101 none of the three forms succeeded."""
+_FURTHEST = 2.0
+"""[m] A tool is nearer to the world's origin than this, and a step shorter."""
 
 
 class ControlMode(ABC):
-    """One spelling of the actions of a robot."""
+    """One spelling of the actions of a robot.
 
-    def __init__(self, robot: Robot) -> None:
-        self._robot = robot
+    Args:
+        robot: The robot.
+        rotation: Form of rotations, where the mode has some.
+    """
+
+    base = ""
+    """Reference of the entries, in words; empty: they are absolute."""
+
+    def __init__(self, robot: Robot, *, rotation: str = "6d") -> None:
+        self._robot, self.rotation = robot, rotation
+        ends = np.cumsum([len(one.arm.joints) + 1 for one in robot.arms])
+        self._arms = [
+            (one, slice(end - 1 - len(one.arm.joints), end - 1)) for one, end in zip(robot.arms, ends, strict=True)
+        ]
+        """Each arm with its joints' entries of a command; its gripper's entry is behind them."""
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Names of the entries of an action."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the entries of an action; empty of a number without one. Known after :meth:`begin`."""
+        return self._units
 
     @abstractmethod
     def to_commands(self, actions: FloatArray, posture: FloatArray) -> FloatArray:
@@ -45,7 +69,7 @@ class ControlMode(ABC):
 
         Args:
             actions: In this mode.
-            posture: (A,) the command that asks for the posture at which the policy was asked.
+            posture: (A,) the command that asks for the posture at which the actions are given, or (K, A) of each.
 
         Raises:
             PolicyFault: An action has no command.
@@ -55,9 +79,16 @@ class ControlMode(ABC):
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
         """Convert commands (K, A) [rad or m] to actions (K, M) in this mode; ``posture`` as in :meth:`to_commands`."""
 
+    def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest actions (M,) of the smallest and largest commands (A,)."""
+        return low, high
+
     def begin(self, simulation: NewtonSimulation) -> None:
         """Take over an episode that was loaded."""
-        return
+        model = simulation.model
+        slides = {model.joint(at).name for at in range(model.njnt) if model.jnt_type[at] == mujoco.mjtJoint.mjJNT_SLIDE}
+        leading = (name for one, _ in self._arms for name in (*one.arm.joints, one.gripper.joints[0]))
+        self._units = tuple("m" if name in slides else "rad" for name in leading)
 
 
 class JointControl(ControlMode):
@@ -78,19 +109,26 @@ class JointControl(ControlMode):
 
 
 class RelativeJointControl(JointControl):
-    """Arm joints relative to the posture at which the policy was asked, grippers absolute."""
+    """Arm joints relative to the posture at which the action is given, grippers absolute."""
+
+    base = "measured joint positions of the same row; grippers are absolute"
 
     def to_commands(self, actions: FloatArray, posture: FloatArray) -> FloatArray:
         """Add the posture to the arms' entries."""
-        return actions + self._arms_of(posture)
+        return actions + posture * self._is_arm
 
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
         """Take the posture from the arms' entries."""
-        return commands - self._arms_of(posture)
+        return commands - posture * self._is_arm
 
-    def _arms_of(self, posture: FloatArray) -> FloatArray:
-        mask = [entry for one in self._robot.arms for entry in (*[1.0] * len(one.arm.joints), 0.0)]
-        return posture * np.array(mask)
+    def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The range of each joint either way; grippers as they are."""
+        span = np.where(self._is_arm, high - low, high)
+        return np.where(self._is_arm, -span, low), span
+
+    @property
+    def _is_arm(self) -> FloatArray:
+        return np.array([entry for one, _ in self._arms for entry in (*[1.0] * len(one.arm.joints), 0.0)])
 
 
 class ToolControl(ControlMode):
@@ -98,75 +136,130 @@ class ToolControl(ControlMode):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """``x`` … ``r32`` and ``gripper``, with the arm's name before them where the robot has several."""
+        """``x``, ``y``, ``z``, the rotation and ``gripper``, behind the arm's name where the robot has several."""
         several = len(self._robot.arms) > 1
-        return tuple(
-            f"{one.name}_{entry}" if several else entry for one in self._robot.arms for entry in (*POSE, "gripper")
-        )
+        entries = ("x", "y", "z", *ROTATION_NAMES[self.rotation], "gripper")
+        return tuple(f"{one.name}_{entry}" if several else entry for one, _ in self._arms for entry in entries)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """``m`` of positions, ``rad`` of angles, and the gripper's."""
+        turn = ("rad" if self.rotation == "euler" else "",) * (self._width - 4)
+        grippers = (self._units[joints.stop] for _, joints in self._arms)
+        return tuple(unit for gripper in grippers for unit in ("m", "m", "m", *turn, gripper))
+
+    @property
+    def _width(self) -> int:
+        """Entries of one arm."""
+        return 4 + len(ROTATION_NAMES[self.rotation])
 
     def begin(self, simulation: NewtonSimulation) -> None:
         """Place the arms as the episode has them."""
-        self._scenes = {one.name: planning_scene(simulation, one.name) for one in self._robot.arms}
+        super().begin(simulation)
+        self._scenes = {one.name: planning_scene(simulation, one.name) for one, _ in self._arms}
+
+    def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Far around the world's origin; grippers as they are."""
+        far = [*[_FURTHEST] * 3, *[ROTATION_LIMITS[self.rotation]] * (self._width - 4)]
+        ends = [joints.stop for _, joints in self._arms]
+        return (
+            np.concatenate([[*np.negative(far), low[end]] for end in ends]),
+            np.concatenate([[*far, high[end]] for end in ends]),
+        )
 
     def to_commands(self, actions: FloatArray, posture: FloatArray) -> FloatArray:
         """Solve for the joints of each pose, from the command before."""
-        commands, before = [], np.asarray(posture, dtype=float)
-        for action in np.asarray(actions, dtype=float):
-            before = self._command_of(action, before)
-            commands.append(before)
+        rows = np.asarray(actions, dtype=float)
+        postures = np.broadcast_to(np.asarray(posture, dtype=float), (len(rows), np.shape(posture)[-1]))
+        commands: list[FloatArray] = []
+        for action, here in zip(rows, postures, strict=True):
+            commands.append(self._command_of(action, here, before=commands[-1] if commands else here))
         return np.array(commands)
 
-    def _command_of(self, action: FloatArray, before: FloatArray) -> FloatArray:
-        command, first = np.array(before), 0
-        for number, one in enumerate(self._robot.arms):
-            entries = action[number * 10 : number * 10 + 10]
-            joints = slice(first, first + len(one.arm.joints))
-            solved = self._scenes[one.name].arm.solve(_pose_of(entries), before[joints])
+    def _command_of(self, action: FloatArray, posture: FloatArray, *, before: FloatArray) -> FloatArray:
+        command = np.array(before)
+        for number, (one, joints) in enumerate(self._arms):
+            entries = action[number * self._width : (number + 1) * self._width]
+            pose = np.eye(4)
+            pose[:3, 3], pose[:3, :3] = entries[:3], rotation_matrix(entries[3:-1], self.rotation)
+            pose = self._from_base(one.name, pose, posture[joints])
+            solved = self._scenes[one.name].arm.solve(pose, before[joints])
             if solved is None or np.abs(solved - before[joints]).max() > _NEAR:
-                place = ", ".join(f"{value:.2f}" for value in entries[:3])
+                place = ", ".join(f"{value:.2f}" for value in pose[:3, 3])
                 raise PolicyFault(Reason.BAD_ACTION, f"{one.name} cannot reach the pose at [{place}] from its posture")
-            command[joints] = solved
-            command[joints.stop] = entries[9]
-            first = joints.stop + 1
+            command[joints], command[joints.stop] = solved, entries[-1]
         return command
+
+    def tool_poses(self, command: FloatArray) -> list[FloatArray]:
+        """Pose of each arm's tool in the world (4, 4), in the posture that a command (A,) asks for."""
+        return [self._scenes[one.name].tool_pose(command[joints]) for one, joints in self._arms]
 
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
         """Poses of the tools in the commanded postures."""
-        rows = []
-        for command in np.asarray(commands, dtype=float):
-            first, entries = 0, []
-            for one in self._robot.arms:
-                last = first + len(one.arm.joints)
-                pose = self._scenes[one.name].tool_pose(command[first:last])
-                entries += [*pose[:3, 3], *pose[:3, 0], *pose[:3, 1], command[last]]
-                first = last + 1
+        rows, commands = [], np.asarray(commands, dtype=float)
+        for command, here in zip(commands, np.broadcast_to(posture, commands.shape), strict=True):
+            entries: list[float] = []
+            for (one, joints), pose in zip(self._arms, self.tool_poses(command), strict=True):
+                pose = self._to_base(one.name, pose, here[joints])
+                turn = rotation_numbers(pose[:3, :3], self.rotation, near=self._reference(one.name, one.arm.home))
+                entries += [*pose[:3, 3], *turn, command[joints.stop]]
             rows.append(entries)
         return np.array(rows)
 
+    def _to_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
+        """Express a pose in the world as this mode does."""
+        return pose
 
-_MODES = {"joint": JointControl, "joint_relative": RelativeJointControl, "tool_pose": ToolControl}
+    def _from_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
+        """The pose in the world that an action asks for."""
+        return pose
+
+    def _reference(self, arm: str, home: tuple[float, ...]) -> FloatArray:
+        """Rotation (3, 3) that numbers stay near to: the tool's at home."""
+        return self._scenes[arm].tool_pose(home)[:3, :3]
+
+
+class ToolDeltaControl(ToolControl):
+    """Steps of the tools from where they are, along and about the world's axes, and the grippers."""
+
+    base = "tool pose at the measured joint positions of the same row, world axes; grippers are absolute"
+
+    def _to_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
+        here, step = self._scenes[arm].tool_pose(joints), np.eye(4)
+        step[:3, 3], step[:3, :3] = pose[:3, 3] - here[:3, 3], pose[:3, :3] @ here[:3, :3].T
+        return step
+
+    def _from_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
+        here, there = self._scenes[arm].tool_pose(joints), np.eye(4)
+        there[:3, 3], there[:3, :3] = pose[:3, 3] + here[:3, 3], pose[:3, :3] @ here[:3, :3]
+        return there
+
+    def _reference(self, arm: str, home: tuple[float, ...]) -> FloatArray:
+        return np.eye(3)
+
+
+_MODES = {
+    "joint": JointControl,
+    "joint_relative": RelativeJointControl,
+    "tool_pose": ToolControl,
+    "tool_delta": ToolDeltaControl,
+}
 MODE_NAMES = tuple(_MODES)
 
 
-def make_control(name: str, robot: Robot, *, where: str = "control_mode") -> ControlMode:
+def make_control(name: str, robot: Robot, *, rotation: str = "6d", where: str = "control_mode") -> ControlMode:
     """Make a control mode by name.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is none of that name, no such form of rotations, or the robot cannot follow it.
     """
     if name not in _MODES:
         raise InputError(f"unknown control mode '{name}'", where=where, instead=suggest(name, MODE_NAMES))
-    return _MODES[name](robot)
-
-
-def _pose_of(entries: Sequence[float] | FloatArray) -> FloatArray:
-    """``world_T_tool`` (4, 4) from a position and two columns, made orthonormal (Gram-Schmidt)."""
-    position, one, two = np.asarray(entries[:3]), np.asarray(entries[3:6]), np.asarray(entries[6:9])
-    lengths = np.linalg.norm(one), np.linalg.norm(np.cross(one, two))
-    if min(lengths) < 1e-6:
-        raise PolicyFault(Reason.BAD_ACTION, "the columns of a rotation are zero or parallel")
-    x = one / lengths[0]
-    z = np.cross(one, two) / lengths[1]
-    pose = np.eye(4)
-    pose[:3, 0], pose[:3, 1], pose[:3, 2], pose[:3, 3] = x, np.cross(z, x), z, position
-    return pose
+    if rotation not in ROTATION_NAMES:
+        raise InputError(f"unknown rotation '{rotation}'", where="rotation", instead=suggest(rotation, ROTATION_NAMES))
+    if name == "tool_delta" and (few := next((one for one in robot.arms if len(one.arm.joints) < _FREE), None)):
+        what = (
+            f"'{few.name}' of {robot.name} has {len(few.arm.joints)} joints: what steps of its tool leave over adds up"
+        )
+        raise InputError(what, where=where, instead="write tool_pose or joint_relative")
+    return _MODES[name](robot, rotation=rotation)

@@ -16,8 +16,9 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task_file import TaskFile
 
-POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
+_POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
 """A position [m], and the first two columns of a rotation matrix."""
 _SIZE = ("width", "depth", "height")
 """Extents along the object's own axes [m]."""
@@ -34,8 +35,8 @@ class _Slot:
     @property
     def names(self) -> tuple[str, ...]:
         kinds = tuple(f"is_{kind}" for kind in self.kinds) if len(self.kinds) > 1 else ()
-        own = ("present", *POSE, *_SIZE, *kinds)
-        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in POSE)
+        own = ("present", *_POSE, *_SIZE, *kinds)
+        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in _POSE)
         return tuple(f"{self.name}.{entry}" for entry in (*own, *parts))
 
 
@@ -47,10 +48,10 @@ class SceneFeatures:
         robot: Its robot.
     """
 
-    def __init__(self, task: Task, robot: Robot) -> None:
+    def __init__(self, task: Task | TaskFile, robot: Robot) -> None:
         self._tools = {arm: robot.with_arm(arm).tool for arm in robot.arm_names}
         self._slots = tuple(_slots(task))
-        tools = tuple(f"{arm}.tool.{entry}" for arm in self._tools for entry in POSE)
+        tools = tuple(f"{arm}.tool.{entry}" for arm in self._tools for entry in _POSE)
         self.names = (*tools, *(name for slot in self._slots for name in slot.names))
 
     def rows(
@@ -92,11 +93,11 @@ class SceneFeatures:
             columns += [np.ones((count, 1)), pose(item.name), fixed]
             for part in slot.parts:
                 body = f"{item.name}.{part}"
-                columns.append(pose(body) if body in place else np.zeros((count, len(POSE))))
+                columns.append(pose(body) if body in place else np.zeros((count, len(_POSE))))
         return np.concatenate(columns, axis=1)
 
 
-def _slots(task: Task) -> list[_Slot]:
+def _slots(task: Task | TaskFile) -> list[_Slot]:
     slots = []
     for group, settings in task.objects.items():
         library = open_library(settings.library)

@@ -8,6 +8,7 @@ from nimbus.datagen.datasets.export.hdf5 import copy_images, new_file
 from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.source import Source, read_signals
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 NEEDS_PARTS = False
@@ -42,8 +43,15 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
                 episode_id=item.episode_id,
                 instruction=signals.instruction,
             )
+            made = {"action": signals.action, "observations/qpos": signals.state} if source.views else {}
+            made |= {name.replace("observation.", "observations/"): rows for name, rows in signals.extra.items()}
             for name in _COPIED:
                 target.require_group(name.rpartition("/")[0] or "/")
-                episode.file.copy(name, target, name=name)
+                if name not in made:
+                    episode.file.copy(name, target, name=name)
+            for name, rows in made.items():
+                target[name] = rows
+            if source.views:
+                target.attrs["view"] = to_json(source.views.described())
             for camera in source.cameras:
                 copy_images(episode, camera, target.require_group("observations/images"), camera)

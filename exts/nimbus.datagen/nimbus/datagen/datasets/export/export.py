@@ -22,7 +22,10 @@ from nimbus.datagen.datasets.export.publication import (
     staging,
 )
 from nimbus.datagen.datasets.export.shards import Options
+from nimbus.datagen.datasets.export.side_videos import check_side_videos, write_side_videos
+from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Source, open_source
+from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_tree, write_new
@@ -68,6 +71,8 @@ def export(
     to: str = "lerobot",
     options: Options | None = None,
     keep_failures: bool = False,
+    view: SignalView | None = None,
+    side: tuple[str, ...] = (),
     workers: int | None = None,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Exported:
@@ -82,11 +87,14 @@ def export(
         to: One of :data:`FORMATS`.
         options: How it is cut into files.
         keep_failures: Failed attempts that the run kept too, labelled and behind the episodes.
+        view: Signals to write; those that are stored by default.
+        side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
         workers: Processes; as many as pay when not given.
         tell: Called with how many episodes are yet to be prepared.
 
     Raises:
-        InputError: No dataset, one that the format cannot hold, or a folder that no export wrote.
+        InputError: No dataset, one that the format cannot hold, a view or side video that cannot be made, or a folder
+            that no export wrote.
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
@@ -94,8 +102,15 @@ def export(
     folder, out = folder.absolute(), out.absolute()
     if any(out.resolve().is_relative_to(folder.resolve() / name) for name in _OWN):
         raise InputError("lies in a folder of the dataset itself", where=f"--out {out}", instead=OTHER_OUT)
-    before = find_published(out)
-    source = open_source(folder, keep_failures=keep_failures)
+    before, view = find_published(out), view or SignalView()
+    if to == "shards" and not view.is_stored:
+        what, instead = (
+            "shards hold stored files as they are",
+            "give the view to the reader (docs/training.md)",
+        )
+        raise InputError(what, where=_flag(view), instead=instead)
+    source = with_view(open_source(folder, keep_failures=keep_failures), view)
+    check_side_videos(source, side, to=to)
     origin = {
         "task": source.task,
         "robot": source.robot,
@@ -103,9 +118,12 @@ def export(
         "options": asdict(options),
         "versions": versions(),
         "failures": len(source.failures),
+        **({"view": view.told()} if source.views else {}),
+        **({"side": side} if side else {}),
     }
     episodes = tuple((item.episode_id, item.sha256) for item in source.items)
-    settings = _hash([_REVISION, versions(), source.fps, source.cameras])
+    told = [view.told()] if source.views else []
+    settings = _hash([_REVISION, versions(), source.fps, source.cameras, *told])
     proof = attach_certificates(folder, episodes[: len(source.stored)])
     key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
@@ -119,6 +137,7 @@ def export(
             prepare(source, stage / "parts", workers=workers, tell=tell)
         with disk(stage):
             writer.write(source, EpisodeParts(source, stage / "parts"), stage / "tree", options)
+            write_side_videos(source, stage / "tree", side)
             if proof:
                 write_new(stage / "tree" / CERTIFICATES, proof.encode())
         manifest = publish(stage, out, manifest)
@@ -132,6 +151,11 @@ def check_format(to: str) -> Any:
         InputError: A library that it needs is not installed.
     """
     return importlib.import_module(f"nimbus.datagen.datasets.export.{FORMATS[to]}")
+
+
+def _flag(view: SignalView) -> str:
+    """Name the flag that asks for the first thing that is not as stored."""
+    return "--" + next(iter(view.told())).replace("_", "-")
 
 
 def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) -> Exported:

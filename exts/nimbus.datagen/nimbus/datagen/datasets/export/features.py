@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.datasets.export.parquet import FLOAT, INT, vector
+from nimbus.datagen.datasets.export.parquet import BOOL, FLOAT, INT, vector
 from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
@@ -94,10 +94,21 @@ class Tasks:
 
 def features_of(source: Source) -> dict[str, Any]:
     """The ``features`` of ``info.json``."""
-    joints, actions = list(source.joint_names), list(source.action_names)
-    vectors = {"observation.state": joints, "observation.velocity": joints, "action": actions}
+    vectors = {
+        "observation.state": source.state_names,
+        "observation.velocity": source.joint_names,
+        "action": source.control_names,
+        **{name: names for name, names in source.extra_names.items() if names},
+    }
+    told = source.views.described() if source.views else {}
+    flags = [name for name, names in source.extra_names.items() if not names]
     return {
-        **{key: {"dtype": "float32", "shape": [len(names)], "names": names} for key, names in vectors.items()},
+        **{
+            key: {"dtype": "float32", "shape": [len(names)], "names": list(names)}
+            | ({"info": told[key]} if key in told else {})
+            for key, names in vectors.items()
+        },
+        **{name: {"dtype": "bool", "shape": [1], "names": None} for name in flags},
         **{f"observation.images.{camera}": _video(size, source.fps) for camera, size in source.cameras.items()},
         "timestamp": {"dtype": "float32", "shape": [1], "names": None},
         **{name: {"dtype": "int64", "shape": [1], "names": None} for name in _COUNTERS},
@@ -119,11 +130,12 @@ def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -
         start: Frames of the episodes before it.
     """
     count, signals = part.item.step_count, part.signals
-    frames = np.arange(count)
+    frames, extra = np.arange(count), signals.extra.items()
     return {
         "observation.state": (signals.state, vector(signals.state.shape[1])),
         "observation.velocity": (signals.velocity, vector(signals.velocity.shape[1])),
         "action": (signals.action, vector(signals.action.shape[1])),
+        **{name: (values, BOOL if values.ndim == 1 else vector(values.shape[1])) for name, values in extra},
         "timestamp": ((frames / source.fps).astype(np.float32), FLOAT),
         "frame_index": (frames, INT),
         "episode_index": (np.full(count, part.item.position), INT),

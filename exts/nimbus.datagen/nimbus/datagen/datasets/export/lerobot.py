@@ -36,7 +36,8 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
         options: How large files get.
     """
     most = options.episode_size
-    row_bytes = 4 * (2 * len(source.joint_names) + len(source.action_names) + 1) + 4 * 8
+    widths = [len(source.state_names), len(source.joint_names), len(source.control_names)]
+    row_bytes = 4 * (sum(widths) + sum(max(1, len(names)) for names in source.extra_names.values()) + 1) + 4 * 8
     files = {"data": pack([item.step_count * row_bytes for item in source.items], options.shard_bytes, most)}
     for camera in source.cameras:
         sizes = [parts.video(item, camera).stat().st_size for item in source.items]

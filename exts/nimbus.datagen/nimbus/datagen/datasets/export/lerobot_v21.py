@@ -12,6 +12,7 @@ from nimbus.datagen.datasets.export.features import Tasks, columns_of, episode_s
 from nimbus.datagen.datasets.export.parquet import write_parquet
 from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21, Options
+from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
@@ -20,6 +21,10 @@ from nimbus.datagen.store.episode_file.h264 import PLAIN
 NEEDS_PARTS = True
 _STATS = ("min", "max", "mean", "std", "count")
 """Those that this version knows."""
+
+
+_ROTATION_TYPES = {"6d": "rotation_6d", "quaternion": "quaternion", "euler": "euler_angles_rpy"}
+"""Form of rotations in GR00T's words."""
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
@@ -73,15 +78,41 @@ def modality(source: Source) -> dict[str, Any]:
     for prefix, actions, joints in _arms(source):
         fingers = joints.start + len(actions) - 1
         spans = {f"{prefix}arm": _span(joints.start, fingers), f"{prefix}gripper": _span(fingers, joints.stop)}
-        state |= spans | {f"{name}_velocity": span | speed for name, span in spans.items()}
-        action[f"{prefix}arm"] = _span(actions.start, actions.stop - 1)
-        action[f"{prefix}gripper"] = _span(actions.stop - 1, actions.stop)
+        state |= spans if source.state_names == source.joint_names else _commanded(prefix, actions)
+        state |= {f"{name}_velocity": span | speed for name, span in spans.items()}
+        if source.views is None or source.control_names == source.action_names:
+            action |= _commanded(prefix, actions)
+    if source.views:
+        action = action or _tools(source.control_names, source.views.view)
+        if source.views.control.base:
+            action |= {name: span | {"absolute": False} for name, span in action.items() if "gripper" not in name}
+    for name, names in source.extra_names.items():
+        if names:
+            state |= {name.removeprefix("observation."): _span(0, len(names)) | {"original_key": name}}
     return {
         "state": state,
         "action": action,
         "video": {camera: {"original_key": f"observation.images.{camera}"} for camera in source.cameras},
         "annotation": {"human.task_description": {"original_key": "task_index"}},
     }
+
+
+def _commanded(prefix: str, actions: range) -> dict[str, Any]:
+    """Entries of one arm in what has as many as an action."""
+    arm, gripper = _span(actions.start, actions.stop - 1), _span(actions.stop - 1, actions.stop)
+    return {f"{prefix}arm": arm, f"{prefix}gripper": gripper}
+
+
+def _tools(names: tuple[str, ...], view: SignalView) -> dict[str, Any]:
+    """Entries of each arm's tool, under GR00T's names."""
+    found, start = {}, 0
+    for end in (at + 1 for at, name in enumerate(names) if name.endswith("gripper")):
+        prefix = names[end - 1].removesuffix("gripper")
+        turn = _span(start + 3, end - 1) | {"rotation_type": _ROTATION_TYPES[view.rotation]}
+        found |= {f"{prefix}eef_position": _span(start, start + 3), f"{prefix}eef_rotation": turn}
+        found[f"{prefix}gripper"] = _span(end - 1, end)
+        start = end
+    return found
 
 
 def _span(start: int, end: int) -> dict[str, Any]:

@@ -136,14 +136,14 @@ class EpisodeParts:
             signals = read_signals(episode, source)
             histograms = {camera: self._filmed(item, episode, camera) for camera in source.cameras}
             with replacing(self._signals(item), durable=True, shared=True) as temporary, temporary.open("wb") as file:
-                np.savez(
-                    file,
-                    state=signals.state,
-                    velocity=signals.velocity,
-                    action=signals.action,
-                    instruction=np.frombuffer(signals.instruction.encode(), np.uint8),
-                    histograms=np.array([*histograms.values()], np.int64),
-                )
+                arrays: dict[str, Any] = {
+                    "state": signals.state,
+                    "velocity": signals.velocity,
+                    "action": signals.action,
+                    "instruction": np.frombuffer(signals.instruction.encode(), np.uint8),
+                    "histograms": np.array([*histograms.values()], np.int64),
+                }
+                np.savez(file, allow_pickle=False, **(arrays | signals.extra))
 
     def read(self, item: ExportItem) -> EpisodePart:
         """A prepared episode."""
@@ -153,6 +153,7 @@ class EpisodeParts:
                 velocity=arrays["velocity"],
                 action=arrays["action"],
                 instruction=arrays["instruction"].tobytes().decode(),
+                extra={name: arrays[name] for name in self._source.extra_names},
             )
             histograms = dict(zip(self._source.cameras, arrays["histograms"], strict=True))
         videos = {camera: self.video(item, camera) for camera in self._source.cameras}

@@ -38,6 +38,8 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
         data = file.create_group("data")
         data.attrs["total"] = source.frame_count
         data.attrs["env_args"] = to_json(_environment(source))
+        if source.views:
+            data.attrs["view"] = to_json(source.views.described())
         data.attrs["action_low"], data.attrs["action_high"] = low, high
         for item in source.items:
             with EpisodeFile(item.path) as episode:
@@ -64,7 +66,8 @@ def _write_demo(
     positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
     bodies = np.concatenate([positions, wxyz], axis=-1).reshape(item.step_count, -1)
     low_dim = {"joint_pos": signals.state, "joint_vel": signals.velocity, "object": bodies}
-    actions = episode.array("action")
+    low_dim |= {name.removeprefix("observation."): rows for name, rows in signals.extra.items() if rows.ndim == 2}
+    actions = _actions(episode, source)
     demo["actions"] = scaled(actions, *bounds)
     demo["actions_abs"] = actions
     demo["states"] = np.concatenate([signals.state, signals.velocity, bodies], axis=-1)
@@ -79,6 +82,10 @@ def _write_demo(
         _shift(demo, f"{camera}_image")
 
 
+def _actions(episode: EpisodeFile, source: Source) -> NDArray[Any]:
+    return source.views.make(episode).action if source.views else episode.array("action")
+
+
 def scaled(actions: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
     """Actions in [-1, 1], as robomimic demands; an entry that never moves is 0."""
     middle, half = (low + high) / 2, (high - low) / 2
@@ -89,7 +96,7 @@ def _action_range(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
     low, high = np.inf, -np.inf
     for item in source.items:
         with EpisodeFile(item.path) as episode:
-            actions = episode.array("action")
+            actions = _actions(episode, source)
         low, high = np.minimum(low, actions.min(axis=0)), np.maximum(high, actions.max(axis=0))
     return np.asarray(low), np.asarray(high)
 

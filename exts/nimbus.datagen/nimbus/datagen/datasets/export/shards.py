@@ -1,4 +1,4 @@
-"""Options of an export, paths of LeRobot's files, and the distribution of episodes over them."""
+"""Options of an export, paths of LeRobot's files and of shards, and the distribution of episodes over them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 EPISODES = "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 DATA_V21 = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
 VIDEO_V21 = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
+MANIFEST, SHARD = "manifest.parquet", "shards/{number:06d}.tar"
+FORMAT = "nimbus-shards-1"
+"""Format of a manifest of shards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, Video, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus
+
+if TYPE_CHECKING:
+    from nimbus.datagen.datasets.export.stored_views import StoredViews
 
 _GRID = 1e-4
 """[s] by which readers let a time miss its place on the grid of frames."""
@@ -61,6 +65,23 @@ class Source:
     joint_names: tuple[str, ...]
     action_names: tuple[str, ...]
     items: tuple[ExportItem, ...]
+    views: StoredViews | None = field(default=None, compare=False)
+    """Maker of other signals than the stored ones."""
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the entries of a state, as it is exported."""
+        return self.views.state_names if self.views else self.joint_names
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Names of the entries of an action, as it is exported."""
+        return self.views.control.names if self.views else self.action_names
+
+    @property
+    def extra_names(self) -> dict[str, tuple[str, ...]]:
+        """Names of the entries of further features; none of those that are one number."""
+        return self.views.extra_names if self.views else {}
 
     @property
     def frame_count(self) -> int:
@@ -94,12 +115,14 @@ class Signals:
     """What an episode holds beside its images, as it is exported."""
 
     state: NDArray[np.float32]
-    """(T, J) measured joint positions [rad, m]"""
+    """(T, J) measured joint positions [rad, m], or another form of them"""
     velocity: NDArray[np.float32]
     """(T, J) measured joint velocities [rad/s, m/s]"""
     action: NDArray[np.float32]
-    """(T, A) commanded joint positions [rad, m]"""
+    """(T, A) commanded joint positions [rad, m], or in another control mode"""
     instruction: str
+    extra: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """(T, D) or (T,) by feature, where a view has more."""
 
 
 def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
@@ -178,14 +201,17 @@ def read_signals(episode: EpisodeFile, source: Source) -> Signals:
         InputError: It has other joints, actions or cameras, its times are off the grid, or a number is not finite.
     """
     _check(episode, source)
+    viewed = source.views.make(episode) if source.views else None
     signals = Signals(
-        state=episode.array("observations/qpos").astype(np.float32),
+        state=(viewed.state if viewed else episode.array("observations/qpos")).astype(np.float32),
         velocity=episode.array("observations/qvel").astype(np.float32),
-        action=episode.array("action").astype(np.float32),
+        action=(viewed.action if viewed else episode.array("action")).astype(np.float32),
         instruction=episode.instruction,
+        extra=viewed.extra if viewed else {},
     )
-    for name in ("state", "velocity", "action"):
-        if not np.isfinite(getattr(signals, name)).all():
+    found = {"state": signals.state, "velocity": signals.velocity, "action": signals.action, **signals.extra}
+    for name, values in found.items():
+        if not np.isfinite(values).all():
             raise InputError(f"{name}: holds numbers that are not finite", where=str(episode.path), instead=_AGAIN)
     return signals
 

@@ -11,16 +11,13 @@ from typing import IO, Any
 
 from nimbus.datagen.datasets.export.parquet import BOOL, INT, TEXT, write_table
 from nimbus.datagen.datasets.export.parts import EpisodeParts
-from nimbus.datagen.datasets.export.shards import Options, groups, pack
+from nimbus.datagen.datasets.export.shards import FORMAT, MANIFEST, SHARD, Options, groups, pack
 from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 NEEDS_PARTS = False
-MANIFEST = "manifest.parquet"
-SHARD = "shards/{number:06d}.tar"
-FORMAT = "nimbus-shards-1"
 _BLOCK = 1 << 20
 
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.errors import InputError
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
@@ -105,24 +106,32 @@ class Frames(Protocol):
         ...
 
 
-def open_frames(folder: Path | str, *, open_files: int = 16) -> Frames:
+def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | None = None) -> Frames:
     """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
 
     Args:
         folder: Of the dataset.
         open_files: Episodes or videos that stay open at once.
+        view: Signals to give; those that are stored by default. LeRobot's files have one view, which they were made in.
 
     Raises:
-        InputError: There is none, or it cannot be read.
+        InputError: There is none, it cannot be read, or has no such view.
     """
     from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
     from nimbus.datagen.datasets.training.native import StoredFrames
     from nimbus.datagen.datasets.training.sharded import ShardFrames
 
     folder = Path(folder)
-    kinds = {"dataset.json": StoredFrames, "manifest.parquet": ShardFrames, "meta/info.json": LeRobotFrames}
-    for name, kind in kinds.items():
+    for name, kind in {"dataset.json": StoredFrames, "manifest.parquet": ShardFrames}.items():
         if (folder / name).is_file():
-            return kind(folder, open_files=open_files)
+            return kind(folder, open_files=open_files, view=view)
+    if (folder / "meta/info.json").is_file():
+        if view and not view.is_stored:
+            what, instead = (
+                "a LeRobot dataset has the view that it was exported in",
+                "give the dataset it was made from",
+            )
+            raise InputError(what, where=f"view of {folder}", instead=instead)
+        return LeRobotFrames(folder, open_files=open_files)
     what = "no dataset of Nimbus, no shards, and no LeRobot dataset is here"
     raise InputError(what, where=str(folder), instead="give the folder of a run or of an export")

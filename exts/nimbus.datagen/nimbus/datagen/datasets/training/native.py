@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Signals, open_source, read_signals
+from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
@@ -25,15 +27,15 @@ class StoredFrames:
     Args:
         folder: The dataset's.
         open_files: Episodes that stay open at once.
+        view: Signals to give; those that are stored by default.
 
     Raises:
-        InputError: There is no dataset, or nothing in it.
+        InputError: There is no dataset, nothing in it, or the view cannot be made.
     """
 
-    columns = COLUMNS
-
-    def __init__(self, folder: Path, *, open_files: int = 16) -> None:
-        self._source = open_source(folder)
+    def __init__(self, folder: Path, *, open_files: int = 16, view: SignalView | None = None) -> None:
+        self._source = with_view(open_source(folder), view)
+        self.columns = (*COLUMNS, *self._source.extra_names)
         self._open: Recent[EpisodeFile] = Recent(open_files)
         self._signals = lru_cache(_KEPT)(self._read)
         self.fps = self._source.fps
@@ -71,6 +73,8 @@ def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
     """Name an episode's signals as LeRobot does.
 
     Returns:
-        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m].
+        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m]; or
+        what a view gives instead and beside them.
     """
-    return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action}
+    extra = {name: rows.reshape(len(rows), -1).astype(np.float32) for name, rows in signals.extra.items()}
+    return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action} | extra

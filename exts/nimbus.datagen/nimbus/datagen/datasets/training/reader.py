@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.training.frames import IMAGES, Frames, open_frames
 from nimbus.datagen.errors import suggest
 
@@ -29,9 +30,10 @@ class Reader:
         windows: Offsets in frames by feature: ``{"action": range(16), "observation.images.front": (-1, 0)}``.
         features: Which to read; all of them when not given.
         open_files: Episodes or videos that stay open at once.
+        view: Signals to give, ``SignalView(actions="tool_pose")``; those that are stored by default.
 
     Raises:
-        InputError: There is no dataset, or it cannot be read.
+        InputError: There is no dataset, it cannot be read, or has no such view.
         ValueError: The dataset has no such feature, or a window has no offsets.
     """
 
@@ -42,9 +44,16 @@ class Reader:
         windows: Mapping[str, Sequence[int]] | None = None,
         features: Sequence[str] | None = None,
         open_files: int = 16,
+        view: SignalView | None = None,
     ) -> None:
-        self.frames = open_frames(data, open_files=open_files) if isinstance(data, Path | str) else data
-        self._arguments: dict[str, Any] = {"windows": windows, "features": features, "open_files": open_files}
+        is_folder = isinstance(data, Path | str)
+        self.frames = open_frames(data, open_files=open_files, view=view) if is_folder else data
+        self._arguments: dict[str, Any] = {
+            "windows": windows,
+            "features": features,
+            "open_files": open_files,
+            "view": view,
+        }
         self._data = data
         known = (*self.frames.columns, *(f"{IMAGES}{name}" for name in self.frames.cameras))
         self.features = tuple(features or known)

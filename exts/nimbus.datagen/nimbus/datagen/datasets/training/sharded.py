@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.export.shards import FORMAT, MANIFEST, SHARD
+from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Signals, Source, read_signals
-from nimbus.datagen.datasets.export.tar_shards import FORMAT, MANIFEST, SHARD
+from nimbus.datagen.datasets.export.stored_views import StoredViews
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table
 from nimbus.datagen.datasets.training.frames import Recent
@@ -147,16 +149,27 @@ class ShardFrames:
         folder: That holds ``manifest.parquet``.
         open_files: Episodes that stay open at once.
         where: Rows to keep; see :class:`ShardManifest`.
+        view: Signals to give; those that are stored by default.
 
     Raises:
-        InputError: The manifest cannot be read.
+        InputError: The manifest cannot be read, or the view cannot be made.
     """
 
-    columns = COLUMNS
-
-    def __init__(self, folder: Path, *, open_files: int = 16, where: list[tuple[str, str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        open_files: int = 16,
+        where: list[tuple[str, str, Any]] | None = None,
+        view: SignalView | None = None,
+    ) -> None:
         self.manifest = ShardManifest(folder, where=where)
-        self._source = Source(folder=folder, items=(), **vars(self.manifest.source))
+        views = None
+        if view and not view.is_stored and len(self.manifest):
+            with self.manifest.open(0) as first:
+                views = StoredViews(view, first)
+        self._source = Source(folder=folder, items=(), **vars(self.manifest.source), views=views)
+        self.columns = (*COLUMNS, *self._source.extra_names)
         self._open: Recent[EpisodeFile] = Recent(open_files)
         self._signals = lru_cache(_KEPT)(self._read)
         self.fps = self._source.fps

@@ -1,0 +1,90 @@
+"""Depth and masks beside a LeRobot dataset: a lossless video for each episode, camera and kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.datasets.export.source import ExportItem, Source
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+SIDE_INFO = "side/info.json"
+SIDE_NAMES = "side/names.jsonl"
+SIDE_VIDEO = "side/{kind}/{camera}/episode_{episode_index:06d}.mkv"
+SIDE_KINDS = {"depth": ("depth",), "masks": ("instance", "semantic")}
+"""Groups of an episode file by what is asked for."""
+_ABOUT: dict[str, dict[str, str]] = {
+    "depth": {"pix_fmt": "gray16le", "unit": "mm", "zero": "nothing was hit"},
+    "instance": {"pix_fmt": "gray", "unit": "", "names": f"{SIDE_NAMES}: instance_names"},
+    "semantic": {"pix_fmt": "gray", "unit": "", "names": f"{SIDE_NAMES}: semantic_names"},
+}
+_CODEC = "ffv1"
+_BLOCK = 32
+"""Frames in memory at once."""
+
+
+def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> None:
+    """See that a dataset has what is asked for, and that the format takes it.
+
+    Raises:
+        InputError: It has not, or does not.
+    """
+    if asked and not to.startswith("lerobot"):
+        raise InputError(f"{to} holds no side videos", where=f"--{asked[0]}", instead="export to lerobot")
+    for item in source.items if asked else ():
+        if not item.success:
+            continue  # of failed attempts no depth is kept
+        with EpisodeFile(item.path) as episode:
+            for name in asked:
+                has = [set(SIDE_KINDS[name]) <= set(episode.modalities(camera)) for camera in source.cameras]
+                if not has or not all(has):
+                    instead = "make the dataset with cameras that store it, and without --images none"
+                    raise InputError(f"has no {name}", where=f"--{name}: {item.path}", instead=instead)
+
+
+def write_side_videos(source: Source, tree: Path, asked: tuple[str, ...]) -> None:
+    """Write the videos, what they are, and the names of the values of masks.
+
+    Args:
+        source: What is exported.
+        tree: Folder of the export.
+        asked: Keys of :data:`SIDE_KINDS`.
+    """
+    if not asked:
+        return
+    kinds = [kind for name in asked for kind in SIDE_KINDS[name]]
+    names: list[str] = []
+    for item in source.stored:
+        with EpisodeFile(item.path) as episode:
+            for kind in kinds:
+                for camera in source.cameras:
+                    _write(episode, kind, camera, tree / _place(item, kind, camera), fps=source.fps)
+            if labels := episode.labels:
+                row = {"instance_names": labels.instance_names, "semantic_names": labels.semantic_names}
+                names.append(to_json({"episode_index": item.position, **row}) + "\n")
+    about = {kind: {"codec": _CODEC, "lossless": True, **_ABOUT[kind]} for kind in kinds}
+    told = {"path": SIDE_VIDEO, "cameras": list(source.cameras), "fps": source.fps, "kinds": about}
+    (tree / SIDE_INFO).write_text(to_json(told, indent=1) + "\n")
+    (tree / SIDE_NAMES).write_text("".join(names))
+
+
+def _place(item: ExportItem, kind: str, camera: str) -> str:
+    return SIDE_VIDEO.format(kind=kind, camera=camera, episode_index=item.position)
+
+
+def _write(episode: EpisodeFile, kind: str, camera: str, target: Path, *, fps: int) -> None:
+    import av
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path, pixels = f"observations/{kind}/{camera}", _ABOUT[kind]["pix_fmt"]
+    count, height, width = episode.shape(path)
+    with av.open(str(target), "w", format="matroska", options={"fflags": "+bitexact"}) as container:
+        stream: Any = container.add_stream(_CODEC, rate=fps)
+        stream.width, stream.height, stream.pix_fmt = width, height, pixels
+        stream.options = {"threads": "1", "slices": "4", "flags": "+bitexact", "g": "1"}
+        for start in range(0, count, _BLOCK):
+            for image in episode.rows(path, slice(start, start + _BLOCK)):
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format=pixels)))
+        container.mux(stream.encode())

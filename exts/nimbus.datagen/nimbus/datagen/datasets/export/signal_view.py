@@ -1,0 +1,31 @@
+"""A view of a dataset: which actions and states an export or a reader gives, and what else beside them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalView:
+    """Choice of signals; by default what is stored."""
+
+    actions: str = "joint"
+    """Control mode: ``joint``, ``joint_relative``, ``tool_pose`` or ``tool_delta``."""
+    rotation: str = "6d"
+    """Form of the rotations of tools: ``6d``, ``quaternion`` or ``euler``."""
+    state: str = "measured"
+    """``measured`` or ``commanded``, see :class:`nimbus.datagen.policies.state_forms.StateForm`."""
+    environment_state: bool = False
+    """The scene in numbers, see :class:`nimbus.datagen.policies.features.SceneFeatures`."""
+    done: bool = False
+    """``next.done`` and ``next.success``."""
+
+    @property
+    def is_stored(self) -> bool:
+        """True where signals are those that are stored, and no others."""
+        return self == SignalView()
+
+    def told(self) -> dict[str, Any]:
+        """Settings that differ from the defaults."""
+        return {name: value for name, value in asdict(self).items() if value != getattr(SignalView(), name)}

@@ -1,0 +1,69 @@
+"""Forms of the joint state: all joints as measured, or as many entries as an action has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.robots.robot import Robot
+
+STATE_FORMS = ("measured", "commanded")
+"""``measured``: every joint; ``commanded``: the arms' joints as measured, and of each gripper what was last asked."""
+
+
+class StateForm:
+    """One form of a robot's state.
+
+    Args:
+        robot: The robot.
+        name: One of :data:`STATE_FORMS`.
+        where: Location of the name, for errors.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+
+    def __init__(self, robot: Robot, name: str, *, where: str = "state") -> None:
+        if name not in STATE_FORMS:
+            raise InputError(f"unknown state '{name}'", where=where, instead=suggest(name, STATE_FORMS))
+        self._is_whole = name == "measured"
+        self.names = robot.joint_names if self._is_whole else robot.action_names
+        index = np.array(robot.action_index)
+        self._leading = np.unique(index, return_index=True)[1]
+        self.action_index = index if self._is_whole else np.arange(len(self._leading))
+        """For each entry of a state, the entry of an action that it goes with."""
+        self._is_gripper = np.isin(self._leading, [joints[0] for joints in _grippers(robot)])
+
+    def postures(self, joints: FloatArray) -> FloatArray:
+        """(T, A) the commands that ask for measured joint positions (T, J) [rad or m]."""
+        return joints[:, self._leading]
+
+    def rows(self, joints: FloatArray, asked: FloatArray) -> FloatArray:
+        """States (T, S) [rad or m].
+
+        Args:
+            joints: (T, J) measured positions [rad or m].
+            asked: (T, A) the command before each row; of the first row, the one that asks for its posture [rad or m].
+        """
+        return joints if self._is_whole else np.where(self._is_gripper, asked, self.postures(joints))
+
+
+def commands_before(posture: FloatArray, actions: FloatArray) -> FloatArray:
+    """The command before each row (T, A) [rad or m].
+
+    Args:
+        posture: (A,) the command that asks for the posture of the first row, before which there is none [rad or m].
+        actions: (T, A) commands [rad or m].
+    """
+    return np.concatenate([posture[None], actions[:-1]])
+
+
+def _grippers(robot: Robot) -> list[range]:
+    """Places of each gripper's joints in the state."""
+    found, first = [], 0
+    for one in robot.arms:
+        first += len(one.arm.joints)
+        found.append(range(first, first + len(one.gripper.joints)))
+        first += len(one.gripper.joints)
+    return found
