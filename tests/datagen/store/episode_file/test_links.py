@@ -27,6 +27,13 @@ def link(file: h5py.File, other: Path) -> None:
     file["action"] = h5py.ExternalLink(str(other), "secret")
 
 
+def link_twice(file: h5py.File, other: Path) -> None:
+    """A soft link to the external one."""
+    del file["action"]
+    file["elsewhere"] = h5py.ExternalLink(str(other), "secret")
+    file["action"] = h5py.SoftLink("/elsewhere")
+
+
 def store_outside(file: h5py.File, other: Path) -> None:
     del file["action"]
     file.create_dataset("action", (20, 8), "f8", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
@@ -44,7 +51,7 @@ def link_group(file: h5py.File, other: Path) -> None:
     file["observations"] = h5py.ExternalLink(str(other), "/")
 
 
-@pytest.mark.parametrize("plant", [link, store_outside, map_outside, link_group])
+@pytest.mark.parametrize("plant", [link, link_twice, store_outside, map_outside, link_group])
 def test_data_in_another_file_are_not_read(tmp_path: Path, plant: Callable[[h5py.File, Path], None]):
     write_dataset(tmp_path / "data", [make_rendered(0)])
     with h5py.File(tmp_path / "other.h5", "w") as other:

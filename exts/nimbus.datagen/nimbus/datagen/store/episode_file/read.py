@@ -39,6 +39,9 @@ _LARGEST_ARRAY = 1 << 30
 _DEFLATE = 1100
 """Deflate makes data at most 1032 times smaller; chunks have some more bytes around them."""
 
+_HARD: int = h5py.h5l.TYPE_HARD  # pyright: ignore[reportAttributeAccessIssue]
+"""A link that is an entry of a group, and no name of another one."""
+
 
 def check_size(dataset: h5py.Dataset) -> None:
     """Refuse a dataset that declares far more than is stored of it: rows that were never written read as zeros.
@@ -52,26 +55,29 @@ def check_size(dataset: h5py.Dataset) -> None:
         raise ValueError(f"declares {declared} bytes, {stored} are stored")
 
 
-def check_own(file: h5py.File, path: str) -> None:
-    """Refuse what is not in the file itself; a path that is not there passes.
+def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
+    """Refuse what is not in the file itself; return what lies there, None where nothing does.
 
     Args:
         file: The file.
         path: Of a group or dataset in it.
 
     Raises:
-        ValueError: An external link leads there, or its data lie in another file.
+        ValueError: A link leads there, or its data lie in another file.
     """
-    place: Any = file
-    for part in path.split("/"):
-        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
-        if link is None:
-            return
-        if isinstance(link, h5py.ExternalLink):
-            raise ValueError("a link into another file")
-        place = place[part]
+    links: Any = file.id.links
+    parts = path.encode().split(b"/")
+    for count in range(1, len(parts) + 1):
+        try:
+            kind = links.get_info(b"/".join(parts[:count])).type
+        except (KeyError, RuntimeError):
+            return None
+        if kind != _HARD:  # a soft link may lead to an external one
+            raise ValueError("a link, which may lead into another file")
+    place: Any = file[path]
     if isinstance(place, h5py.Dataset) and (place.external or place.is_virtual):
         raise ValueError("its data lie in another file")
+    return place
 
 
 class EpisodeFile:
@@ -262,8 +268,7 @@ class EpisodeFile:
         with self._reading(path):
             if path in self._datasets:
                 return self._datasets[path]
-            check_own(self.file, path)
-            dataset = self.file[path]
+            dataset = check_own(self.file, path) or self.file[path]
             if not isinstance(dataset, h5py.Dataset):
                 raise KeyError(f"'{path}' is a group")
             if dataset.shape is None:
@@ -307,8 +312,7 @@ class EpisodeFile:
     def members(self, path: str) -> list[str]:
         """Names in a group, sorted; none when there is no such group."""
         with self._reading(path):
-            check_own(self.file, path)
-        group = self.file.get(path)
+            group = check_own(self.file, path)
         return sorted(group) if isinstance(group, h5py.Group) else []
 
     def paths(self) -> Iterator[str]:
