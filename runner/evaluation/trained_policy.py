@@ -21,7 +21,7 @@ NAME = "training.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainingLog:
     """Course of a training, kept beside its policy."""
 
     inputs: str
@@ -32,7 +32,7 @@ class Training:
     """Step and loss, about 20 times."""
 
 
-def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> Training:
+def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> TrainingLog:
     """Train a policy on the stored episodes of a dataset, unless the folder holds just this one.
 
     Args:
@@ -50,7 +50,7 @@ def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> Trainin
     if not digests:
         raise InputError("no demonstration was stored", where=str(data), instead="see why in its report.html")
     inputs = hashlib.sha256(to_json([digests, settings]).encode()).hexdigest()[:16]
-    if (folder / NAME).is_file() and (known := read_typed(Training, folder / NAME)).inputs == inputs:
+    if (folder / NAME).is_file() and (known := read_typed(TrainingLog, folder / NAME)).inputs == inputs:
         return known
     rows = Demonstrations.read(data)
     losses: list[tuple[int, float]] = []
@@ -58,7 +58,7 @@ def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> Trainin
         rows, settings=settings, report=lambda step, loss: losses.append((step, round(loss, 5)))
     )
     write_state_policy(folder, weights, replace(rows.settings, dataset=inputs))
-    training = Training(
+    training = TrainingLog(
         inputs=inputs, episode_count=rows.episode_count, row_count=len(rows.inputs), losses=tuple(losses)
     )
     replace_text(folder / NAME, to_json(training) + "\n")
