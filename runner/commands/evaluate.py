@@ -112,7 +112,7 @@ def command(
     path = None if name_map is None else str(Path(name_map).absolute())
     given = {"actions": actions, "map": path, "checkpoint": checkpoint, "timeout": timeout}
     options = {name: str(value) for name, value in given.items() if value is not None}
-    amount = _amount(randomize, only)
+    amount = _amount(task, randomize, only, skills=skills or [])
     folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
     folder = folder / "-".join((amount["randomize"], *amount["only"])) if amount else folder
     asked = Asked(
@@ -139,15 +139,16 @@ def command(
     return code
 
 
-def _amount(level: str | None, only: str | None) -> dict[str, Any]:
-    """Fields of the question for ``--randomize`` and ``--only``."""
+def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path]) -> dict[str, Any]:
+    """Fields of the question for ``--randomize`` and ``--only``, checked before anything is evaluated."""
     if level is None and only is None:
         return {}
-    from nimbus.datagen.tasks.task import AS_THE_TASK
+    from nimbus.datagen.tasks.task import AS_THE_TASK, load_task, randomized
 
     names = tuple(filter(None, (only or "").split(",")))
     if only is not None and not names:
         raise InputError("names no randomizer", where="--only", instead="write --only camera,light")
+    randomized(load_task(task, skill_folders=skills), level or AS_THE_TASK, only=names, where="--randomize")
     return {"randomize": level or AS_THE_TASK, "only": names}
 
 
