@@ -58,6 +58,7 @@ def test_all_start_again_when_one_dies(tmp_path: Path, capfd: pytest.CaptureFixt
     assert capfd.readouterr().err == "rank 1 ended with -9: all ranks start again\n" * 2
 
 
+@pytest.mark.slow
 def test_a_hung_rank_is_noticed(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     action = "if begin == 1 and rank: os.kill(os.getpid(), signal.SIGSTOP)\n    time.sleep(0.02)"
     assert watched(tmp_path, action, hang=1.0) == 0
