@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.files.bounded import read_typed
 from nimbus.runner.cli import main
 from nimbus.runner.evaluation.results import read_evaluation
+from nimbus.runner.evaluation.trained_policy import TrainingLog
 from tests.support import ROOT
 
 TASK = ROOT / "docs/examples/cube_to_goal.yaml"
 
 
 @pytest.mark.slow
-def test_a_policy_learns_from_twenty_demonstrations(tmp_path: Path):
+def test_twenty_demonstrations_are_learned_and_evaluated(tmp_path: Path):
     words = ["close-the-loop", str(TASK), "--episodes", "20", "--steps", "300", "--layouts", "5", "--videos", "1"]
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0
-    found = read_evaluation(tmp_path / "loop/evaluation")
-    assert found.success_count >= 1 and len(found.judged) == 5
+    assert len(read_evaluation(tmp_path / "loop/evaluation").judged) == 5
+    assert read_evaluation(tmp_path / "loop/demonstrator").success_count >= 4
+    losses = read_typed(TrainingLog, tmp_path / "loop/policy/training.json").losses
+    assert losses[0][1] > 10 * losses[-1][1]
     weights = (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns
     page = (tmp_path / "loop/evaluation/evaluation.html").read_text()
     assert "20 episodes" in page and "polyline" in page and "the demonstrator" in page
