@@ -13,6 +13,7 @@ PANELS: dict[str, dict[str, str]] = {
         "scale": "give a run that goes on more or fewer workers, or other roles",
         "close-the-loop": "demonstrations, a policy trained on their states, and its success",
         "evaluate": "success of a policy on held-out layouts, with its interval; compare two",
+        "serve-policy": "let a policy answer over openpi's wire, to this machine alone",
         "rerender": "show stored motions anew: pixels, labels and wording, into another dataset",
     },
     "check": {

@@ -98,8 +98,8 @@ class RemotePolicy(Policy):
             wire.close()
             what = "the server does not name its checkpoint, so that two could mix in one folder"
             raise InputError(what, where=address, instead="add --checkpoint NAME")
-        named = hashlib.sha256(self._document.text.encode()).hexdigest()[:8] if self._document else "no map"
-        self.identity = f"{wire.name} {checkpoint} {self._digest} {named}"
+        named = "" if self._document is None else f" {hashlib.sha256(self._document.text.encode()).hexdigest()[:8]}"
+        self.identity = f"{wire.name} {checkpoint} {self._digest}{named}"
         self.limit, self.horizon = declared.limit, declared.action_horizon
         self.needs = Needs(
             cameras=self._wanted_cameras(declared),

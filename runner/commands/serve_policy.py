@@ -1,0 +1,37 @@
+"""``nimbus serve-policy P``: let a policy answer over openpi's wire, to this machine alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.options import whole
+from nimbus.runner.system.output import write_out
+
+
+def command(
+    policy: Annotated[
+        str, typer.Argument(metavar="P", parser=str, help="as --policy of evaluate: FILE.py:FUNCTION, a trained folder")
+    ],
+    *,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", parser=whole(0, 65535), help="0: any that is free")
+    ] = 8000,
+) -> int:
+    """Serve a policy until Ctrl-C."""
+    from nimbus.datagen.policies.open_policy import INSTALL, open_policy
+
+    try:
+        from nimbus.datagen.policies.wires.server import PolicyServer
+    except ImportError as error:
+        raise InputError(f"needs the package {error.name}", where="serve-policy", instead=INSTALL) from None
+    server = PolicyServer(partial(open_policy, policy), port=port)
+    write_out(f"{policy} answers on {server.address}\n")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.close()
+    return 0
