@@ -1,0 +1,140 @@
+"""A role as a process, and the supervisor: it starts the roles, and again what dies or hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import nimbus
+from nimbus.datagen.errors import BUG, InputError, single_line
+from nimbus.datagen.progress import subscribe
+from nimbus.runner.improvement.bench import Bench
+from nimbus.runner.improvement.loop import Loop
+from nimbus.runner.improvement.roles import ROLES, LearnerRole, play, read_times
+from nimbus.runner.system.output import write_error
+from nimbus.runner.system.processes import (
+    LAUNCHER,
+    TAG,
+    Interruption,
+    cell_tag,
+    describe,
+    die_with_parent,
+    is_in_kernel,
+    sweep,
+)
+
+_POLL = 0.1
+"""[s]"""
+_SILENCE = 180.0
+"""[s] A role that gives no sign of life for so long is ended; the longest time between two, loading the scene, takes a
+sixth of it on a busy machine."""
+_MOST_ENDS = 5
+"""A role that ends so often without a piece of work done in between is not started again."""
+
+
+class _Member:
+    """A role's process, which is started again when it ends unasked."""
+
+    def __init__(self, loop: Loop, name: str) -> None:
+        self._loop, self.name = loop, name
+        self._alive = loop.folder / "roles" / f"{name}.alive"
+        self.ends, self._pieces = 0, -1
+        self.start()
+
+    def start(self) -> None:
+        """Start the process."""
+        self._alive.parent.mkdir(exist_ok=True)
+        self._alive.touch()
+        root = str(Path(nimbus.__file__).parents[1])
+        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+        own = {"PYTHONPATH": path, LAUNCHER: str(os.getpid()), TAG: cell_tag(self._loop.folder)}
+        words = [sys.executable, "-P", "-m", "nimbus.runner.improvement.process"]
+        words += [str(self._loop.folder), self.name, str(os.getpid())]
+        self.process = subprocess.Popen(words, env=os.environ | own, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def attend(self) -> int | None:
+        """Look after it; the exit code with which it ended for good."""
+        code = self.process.poll()
+        if code is None:
+            with suppress(FileNotFoundError):
+                silence = time.time() - self._alive.stat().st_mtime
+                if silence > _SILENCE and not is_in_kernel(self.process.pid):
+                    write_error(f"role {self.name} was silent for {silence:.0f} s: ended\n")
+                    self.process.kill()
+            return None
+        if code in (0, 2, BUG):
+            return code
+        pieces = read_times(self._loop, self.name).pieces
+        self.ends, self._pieces = (self.ends + 1 if pieces == self._pieces else 1), pieces
+        if self.ends >= _MOST_ENDS:
+            write_error(f"role {self.name} died {self.ends} times in a row ({describe(code)})\n")
+            return 1
+        self.start()
+        return None
+
+    def kill(self) -> None:
+        """End it; what it had under way is made again."""
+        self.process.kill()
+        self.process.wait()
+
+
+def supervise(loop: Loop) -> int:
+    """Run the roles side by side until all of their work is done; the exit code.
+
+    Raises:
+        KeyboardInterrupt: It was asked to stop. What is done stays.
+    """
+    tag = cell_tag(loop.folder)
+    sweep(tag)  # what a supervisor that was killed could not
+    members: list[_Member] = []
+    try:
+        with Interruption() as interruption:
+            members = [_Member(loop, name) for name in ROLES]
+            working = list(members)
+            while working:
+                for member in list(working):
+                    code = member.attend()
+                    if code:
+                        return code
+                    if code == 0:
+                        working.remove(member)
+                if interruption.requested:
+                    raise KeyboardInterrupt
+                time.sleep(_POLL)
+    finally:
+        for member in members:
+            member.kill()
+        sweep(tag)
+    return 0
+
+
+def _main(folder: str, name: str, parent: str) -> int:
+    """Play a role; 2 for bad input."""
+    die_with_parent(int(parent))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor ends it
+    alive, last = Path(folder) / "roles" / f"{name}.alive", 0.0
+
+    def beat(_: str) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last > 1.0:
+            last = now
+            with suppress(OSError):
+                os.utime(alive)
+
+    subscribe(beat)
+    try:
+        loop = Loop.read(Path(folder))
+        play(ROLES[name](loop, Bench(loop)), until_evaluated=name == LearnerRole.name)
+    except InputError as error:
+        write_error(single_line(str(error)) + "\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))
