@@ -72,7 +72,7 @@ def command(
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.store.folder_lock import lock_folder
     from nimbus.datagen.tasks.task import load_task
-    from nimbus.runner.improvement.loop import Loop, LoopSettings
+    from nimbus.runner.improvement.loop import Improvement, LoopSettings
     from nimbus.runner.improvement.process import supervise
     from nimbus.runner.improvement.results import lines_of, summarize, write_results
     from nimbus.runner.improvement.roles import run_in_lockstep
@@ -103,7 +103,7 @@ def command(
         proposal=proposal,
     )
     folder = Path("out") / f"improve_{Path(task).stem}" if out is None else out
-    loop = Loop(folder.absolute(), settings)
+    loop = Improvement(folder.absolute(), settings)
     loop.begin()
     lock = lock_folder(loop.folder)
     try:

@@ -15,7 +15,7 @@ from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
-from nimbus.runner.improvement.loop import SPLIT, Loop, failed, settled
+from nimbus.runner.improvement.loop import SPLIT, Improvement, failed, settled
 from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Bench:
         loop: The improvement.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Improvement) -> None:
         self.loop = loop
         self._assets: SceneAssets | None = None
 
@@ -44,7 +44,7 @@ class Bench:
         return task
 
     def make(self, spec: CellSpec, *, stop: Stop = lambda: False) -> None:
-        """Make what is missing of a run, until ``stop`` says that something else is more urgent."""
+        """Make what is missing of a run, until ``stop`` finds something more urgent."""
         from nimbus.datagen.load.scene_loader import assets_of
 
         job = job_of(spec, self._task, assets=self._assets)
@@ -161,7 +161,7 @@ def _open(folder: Path) -> StatePolicy:
     return StatePolicy(folder)
 
 
-def demonstrations_hash(loop: Loop) -> str:
+def demonstrations_hash(loop: Improvement) -> str:
     """One hash over the demonstrations of an improvement."""
     stored = settled(loop.rollouts(0)).values()
     return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]

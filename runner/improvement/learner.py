@@ -18,11 +18,11 @@ from nimbus.datagen.policies.state_training import train_state_policy, write_sta
 from nimbus.datagen.progress import tick
 from nimbus.datagen.store.publish import disk
 from nimbus.runner.improvement.bench import demonstrations_hash
-from nimbus.runner.improvement.loop import Loop
+from nimbus.runner.improvement.loop import Improvement
 from nimbus.runner.improvement.rows import WeightedRows, joined
 
 RECORD = "ancestors.json"
-"""File of a published version that says what it was made from."""
+"""File of a published version about what it was made from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class PolicyRecord:
     steps: int
 
 
-def train_version(loop: Loop, version: int) -> PolicyRecord:
+def train_version(loop: Improvement, version: int) -> PolicyRecord:
     """Train a version and publish it; the same from the same rows, however often it is begun again."""
     parts = [WeightedRows.read(loop.rows(number)) for number in range(version + 1)]
     rows = joined(parts)
@@ -78,7 +78,7 @@ def train_version(loop: Loop, version: int) -> PolicyRecord:
     return record
 
 
-def read_record(loop: Loop, version: int) -> PolicyRecord:
+def read_record(loop: Improvement, version: int) -> PolicyRecord:
     """Read what a published version was made from."""
     return read_typed(PolicyRecord, loop.policy(version) / RECORD)
 

@@ -56,7 +56,7 @@ class LoopSettings:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Improvement:
     """One improvement: its folder and its settings.
 
     Round 0 is the demonstrations; each round has rows, a version of the policy and an evaluation.
@@ -66,7 +66,7 @@ class Loop:
     settings: LoopSettings
 
     @classmethod
-    def read(cls, folder: Path) -> Loop:
+    def read(cls, folder: Path) -> Improvement:
         """Read the settings of a folder.
 
         Raises:
@@ -83,7 +83,7 @@ class Loop:
             InputError: The folder holds something else, or an improvement of something else.
         """
         if (self.folder / NAME).exists():
-            found, wanted = (asdict(loop.settings) for loop in (Loop.read(self.folder), self))
+            found, wanted = (asdict(loop.settings) for loop in (Improvement.read(self.folder), self))
             for name, value in wanted.items():
                 if name in _MORE and value >= found[name] or value == found[name]:
                     continue
@@ -136,7 +136,7 @@ class Loop:
         return tuple(range(first, first + count))
 
     def has_rollouts(self, number: int) -> bool:
-        """Whether all rollouts of a round are there; of round 0 the demonstrations."""
+        """Check whether all rollouts of a round are there; of round 0 the demonstrations."""
         return len(settled(self.rollouts(number))) >= len(self.indices(number))
 
     def acting_version(self, number: int) -> int:
@@ -147,15 +147,15 @@ class Loop:
         return max(0, number - 1 - self.settings.staleness)
 
     def is_published(self, version: int) -> bool:
-        """Whether a version is there to be used."""
+        """Check whether a version is there to be used."""
         return self.policy(version).is_dir()
 
     def may_roll_out(self, number: int) -> bool:
-        """Whether the rollouts of a round may begin."""
+        """Check whether the rollouts of a round may begin."""
         return not number or self.is_published(self.acting_version(number))
 
     def may_learn(self, version: int) -> bool:
-        """Whether all rows that a version learns from are there, and the version that it goes on from."""
+        """Check whether all rows that a version learns from are there, and the version that it goes on from."""
         return all(self.rows(number).is_file() for number in range(version + 1)) and (
             not version or self.is_published(version - 1)
         )

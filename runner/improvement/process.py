@@ -14,7 +14,7 @@ import nimbus
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.progress import subscribe
 from nimbus.runner.improvement.bench import Bench
-from nimbus.runner.improvement.loop import Loop
+from nimbus.runner.improvement.loop import Improvement
 from nimbus.runner.improvement.roles import ROLES, LearnerRole, play, read_times
 from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import (
@@ -40,7 +40,7 @@ _MOST_ENDS = 5
 class _Member:
     """A role's process, which is started again when it ends unasked."""
 
-    def __init__(self, loop: Loop, name: str) -> None:
+    def __init__(self, loop: Improvement, name: str) -> None:
         self._loop, self.name = loop, name
         self._alive = loop.folder / "roles" / f"{name}.alive"
         self.ends, self._pieces = 0, -1
@@ -83,7 +83,7 @@ class _Member:
         self.process.wait()
 
 
-def supervise(loop: Loop) -> int:
+def supervise(loop: Improvement) -> int:
     """Run the roles side by side until all of their work is done; the exit code.
 
     Raises:
@@ -128,7 +128,7 @@ def _main(folder: str, name: str, parent: str) -> int:
 
     subscribe(beat)
     try:
-        loop = Loop.read(Path(folder))
+        loop = Improvement.read(Path(folder))
         play(ROLES[name](loop, Bench(loop)), until_evaluated=name == LearnerRole.name)
     except InputError as error:
         write_error(single_line(str(error)) + "\n")

@@ -9,7 +9,7 @@ from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.improvement.learner import read_record
-from nimbus.runner.improvement.loop import Loop, LoopSettings
+from nimbus.runner.improvement.loop import Improvement, LoopSettings
 from nimbus.runner.improvement.roles import ROLES, RoleTimes, read_times, unevaluated
 
 RESULTS, PAGE = "results.json", "report.html"
@@ -30,7 +30,7 @@ class RoundResult:
     of: int = 0
     """Held-out layouts that were judged; 0: not evaluated."""
     interval: tuple[float, float] = (0.0, 1.0)
-    """Of the success rate, at 95 % (Wilson)."""
+    """Interval of the success rate at 95 % (Wilson)."""
 
     @property
     def rate(self) -> float:
@@ -51,7 +51,7 @@ class ImprovementResults:
         return to_json(self, indent=1) + "\n"
 
 
-def summarize(loop: Loop) -> ImprovementResults:
+def summarize(loop: Improvement) -> ImprovementResults:
     """Put together what the files of an improvement hold."""
     waiting = set(unevaluated(loop))
     versions = range(loop.published())
@@ -62,7 +62,7 @@ def summarize(loop: Loop) -> ImprovementResults:
     )
 
 
-def _round(loop: Loop, version: int, *, is_evaluated: bool) -> RoundResult:
+def _round(loop: Improvement, version: int, *, is_evaluated: bool) -> RoundResult:
     from nimbus.runner.evaluation.results import read_evaluation
 
     record = read_record(loop, version)
@@ -100,7 +100,7 @@ def lines_of(found: ImprovementResults) -> list[str]:
     return lines
 
 
-def write_results(loop: Loop, found: ImprovementResults) -> None:
+def write_results(loop: Improvement, found: ImprovementResults) -> None:
     """Write the results and the page that shows them."""
     replace_text(loop.folder / RESULTS, found.to_text())
     page = render_html(

@@ -17,7 +17,7 @@ from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.improvement.bench import Bench
 from nimbus.runner.improvement.learner import train_version
-from nimbus.runner.improvement.loop import Loop
+from nimbus.runner.improvement.loop import Improvement
 from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
 
 _POLL = 0.1
@@ -40,7 +40,7 @@ class RoleTimes:
     """Pieces of work that it has done."""
 
 
-class Role(ABC):
+class ImprovementRole(ABC):
     """One role; all that it knows is in the files of the improvement.
 
     Args:
@@ -50,7 +50,7 @@ class Role(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, loop: Loop, bench: Bench) -> None:
+    def __init__(self, loop: Improvement, bench: Bench) -> None:
         self.loop, self.bench = loop, bench
 
     @abstractmethod
@@ -59,10 +59,10 @@ class Role(ABC):
 
     @abstractmethod
     def is_done(self) -> bool:
-        """Whether no work of its own is left."""
+        """Check whether no work of its own is left."""
 
 
-class RolloutRole(Role):
+class RolloutRole(ImprovementRole):
     """Makes the demonstrations, then the rollouts of each round."""
 
     name = "rollout"
@@ -78,11 +78,11 @@ class RolloutRole(Role):
         return next((number for number in self.loop.rounds if not self.loop.has_rollouts(number)), None)
 
     def is_done(self) -> bool:
-        """Whether all rounds have their rollouts."""
+        """Check whether all rounds have their rollouts."""
         return self._next() is None
 
 
-class PreparationRole(Role):
+class PreparationRole(ImprovementRole):
     """Corrects failed rollouts as they come, and makes rows of each round."""
 
     name = "preparation"
@@ -102,11 +102,11 @@ class PreparationRole(Role):
         return next((number for number in self.loop.rounds if not self.loop.rows(number).is_file()), None)
 
     def is_done(self) -> bool:
-        """Whether all rounds have their rows."""
+        """Check whether all rounds have their rows."""
         return self._next() is None
 
 
-class LearnerRole(Role):
+class LearnerRole(ImprovementRole):
     """Trains and publishes one version after the other."""
 
     name = "learner"
@@ -119,11 +119,11 @@ class LearnerRole(Role):
         return lambda: _ignore(train_version(self.loop, version))
 
     def is_done(self) -> bool:
-        """Whether all versions are published."""
+        """Check whether all versions are published."""
         return self.loop.published() == len(self.loop.rounds)
 
 
-ROLES: dict[str, type[Role]] = {role.name: role for role in (RolloutRole, PreparationRole, LearnerRole)}
+ROLES: dict[str, type[ImprovementRole]] = {role.name: role for role in (RolloutRole, PreparationRole, LearnerRole)}
 
 
 def _ignore(_: object) -> None:
@@ -138,7 +138,7 @@ class RoleClock:
         name: Of the role.
     """
 
-    def __init__(self, loop: Loop, name: str) -> None:
+    def __init__(self, loop: Improvement, name: str) -> None:
         self._loop, self._path = loop, loop.folder / "roles" / f"{name}.json"
         self._path.parent.mkdir(exist_ok=True)
         self.times = replace(read_times(loop, name), pid=os.getpid())
@@ -157,13 +157,13 @@ class RoleClock:
         replace_text(self._path, to_json(self.times) + "\n", durable=False)
 
 
-def read_times(loop: Loop, name: str) -> RoleTimes:
+def read_times(loop: Improvement, name: str) -> RoleTimes:
     """Times of a role so far."""
     path = loop.folder / "roles" / f"{name}.json"
     return read_typed(RoleTimes, path) if path.is_file() else RoleTimes()
 
 
-def play(role: Role, *, until_evaluated: bool) -> None:
+def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
     """Do a role's work to its end.
 
     Args:
@@ -185,7 +185,7 @@ def play(role: Role, *, until_evaluated: bool) -> None:
             clock.add("waiting")
 
 
-def run_in_lockstep(loop: Loop) -> None:
+def run_in_lockstep(loop: Improvement) -> None:
     """Do all work in this process: one role after the other, never two at once."""
     bench = Bench(loop)
     roles = [role(loop, bench) for role in ROLES.values()]
@@ -203,7 +203,7 @@ def run_in_lockstep(loop: Loop) -> None:
             clock.add(kind if name == worker else "waiting", pieces=int(name == worker))
 
 
-def unevaluated(loop: Loop) -> list[int]:
+def unevaluated(loop: Improvement) -> list[int]:
     """Versions of the improvement, published or not, without an evaluation."""
     from nimbus.runner.evaluation.results import NAME
 
@@ -211,7 +211,7 @@ def unevaluated(loop: Loop) -> list[int]:
     return [version for version in wanted if not (loop.evaluation(version) / NAME).is_file()]
 
 
-def evaluate_one(loop: Loop, bench: Bench, *, stop: Callable[[], bool] = lambda: False) -> bool:
+def evaluate_one(loop: Improvement, bench: Bench, *, stop: Callable[[], bool] = lambda: False) -> bool:
     """Evaluate the first published version that waits for it, as far as that goes; False where there is none.
 
     Args:
@@ -229,7 +229,7 @@ def evaluate_one(loop: Loop, bench: Bench, *, stop: Callable[[], bool] = lambda:
     return False
 
 
-def _claim(loop: Loop, version: int) -> FolderLock | None:
+def _claim(loop: Improvement, version: int) -> FolderLock | None:
     """Keep other roles from the evaluation of a version; None where one of them is at it."""
     with suppress(InputError):
         return lock_folder(loop.round(version))

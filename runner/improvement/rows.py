@@ -18,7 +18,7 @@ from nimbus.datagen.policies.state_policy import StatePolicySettings
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.improvement.loop import Loop, failed, settled
+from nimbus.runner.improvement.loop import Improvement, failed, settled
 
 HEAVIEST = 20.0
 """Weight of a row at most (AWR): one lucky episode must not be all that is learned (Peng et al., 2019)."""
@@ -71,19 +71,19 @@ class WeightedRows:
             raise InputError(what, where=str(path), instead="delete it, then run the same command again") from None
 
 
-def is_complete(loop: Loop, number: int) -> bool:
-    """Whether all episodes of a round are there, and those that correct them."""
+def is_complete(loop: Improvement, number: int) -> bool:
+    """Check whether all episodes of a round are there, and those that correct them."""
     return loop.has_rollouts(number) and not missing_corrections(loop, number)
 
 
-def missing_corrections(loop: Loop, number: int) -> bool:
-    """Whether a failed rollout waits for its correction."""
+def missing_corrections(loop: Improvement, number: int) -> bool:
+    """Check whether a failed rollout waits for its correction."""
     if not number or "dagger" not in loop.settings.objective:
         return False
     return bool(set(failed(loop.rollouts(number))) - settled(loop.corrections(number)).keys())
 
 
-def prepare_rows(loop: Loop, number: int) -> WeightedRows:
+def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
     """Read the episodes of a round; a round in which nothing failed may have no rows.
 
     Raises:
@@ -111,7 +111,7 @@ def joined(parts: Sequence[WeightedRows]) -> WeightedRows:
     return WeightedRows(data=data, weights=np.concatenate([part.weights for part in parts]), sources=sources)
 
 
-def _parts(loop: Loop, number: int) -> Iterator[WeightedRows | None]:
+def _parts(loop: Improvement, number: int) -> Iterator[WeightedRows | None]:
     if not number:
         yield _rows(loop.rollouts(0), list(settled(loop.rollouts(0)).values()), "demonstrations")
         return
