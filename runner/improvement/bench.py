@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,14 @@ from typing import TYPE_CHECKING
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.stages import Request
 from nimbus.datagen.store.episode_file.content_check import combine
+from nimbus.datagen.store.info import read_info
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
+from nimbus.runner.evaluation.evaluate import Asked
+from nimbus.runner.evaluation.layouts import Layouts
+from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
 from nimbus.runner.improvement.loop import SPLIT, Improvement, failed, settled
 from nimbus.runner.system.threads import prepare_libraries
 
@@ -92,9 +97,6 @@ class Bench:
 
     def evaluate(self, version: int, *, stop: Stop = lambda: False) -> bool:
         """Evaluate a version on held-out layouts; False where it was stopped before the end."""
-        from nimbus.datagen.store.info import read_info
-        from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
-
         folder, indices = self.loop.evaluation(version), tuple(range(self.loop.settings.layouts))
         spec = self._policy_run(folder, version, number=version, split=EVALUATION, indices=indices)
         self.make(spec, stop=stop)
@@ -127,24 +129,21 @@ class Bench:
 
     def _policy_run(self, folder: Path, version: int, *, number: int, split: str, indices: tuple[int, ...]) -> CellSpec:
         path = self.loop.policy(version)
-        policy, execute = _open(path), self.loop.settings.execute
-        own = {"policy": str(path.absolute()), "execute": execute, "limit": policy.limit, "options": {}}
-        return CellSpec(
-            folder=str(folder.absolute()),
+        policy = _open(path)
+        asked = Asked(
+            folder=folder,
             task=self.loop.settings.task,
-            pipeline="evaluation",
-            settings=own | {"images": "none", "keep_failures": True},
-            choices={
-                "policy": policy.identity,
-                "execute": str(execute),
-                "limit": str(policy.limit),
-                "split": split,
-            },
+            policy=str(path.absolute()),
+            layouts=Layouts(split=split, seed=self.loop.settings.seed, indices=indices),
+            identity=policy.identity,
+            execute=self.loop.settings.execute,
+            limit=policy.limit,
+        )
+        spec = asked.spec()
+        return replace(
+            spec,
+            settings=spec.settings | {"images": "none"},
             ancestors=self._ancestors("evaluation" if split == EVALUATION else "rollout", number, version),
-            seed=self.loop.settings.seed,
-            split=split,
-            episodes=max(indices) + 1,
-            indices=indices,
         )
 
     def _ancestors(self, role: str, number: int, version: int) -> dict[str, str]:

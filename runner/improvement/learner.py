@@ -13,8 +13,9 @@ from nimbus.datagen.files.atomic import sync_file, sync_folder
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.perceptron import TrainingSettings
-from nimbus.datagen.policies.state_policy import WEIGHTS, StatePolicy
+from nimbus.datagen.policies.state_policy import StatePolicy
 from nimbus.datagen.policies.state_training import train_state_policy, write_state_policy
+from nimbus.datagen.policies.trained_policy import WEIGHTS
 from nimbus.datagen.progress import tick
 from nimbus.datagen.store.publish import disk
 from nimbus.runner.improvement.bench import demonstrations_hash

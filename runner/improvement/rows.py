@@ -14,8 +14,8 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.policies.correction import POLICY
-from nimbus.datagen.policies.state_policy import StatePolicySettings
 from nimbus.datagen.policies.state_training import Demonstrations
+from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed, settled
@@ -62,7 +62,7 @@ class WeightedRows:
                     inputs=held["inputs"],
                     targets=held["targets"],
                     episodes=held["episodes"],
-                    settings=from_json(StatePolicySettings, str(held["settings"])),
+                    settings=from_json(TrainedSettings, str(held["settings"])),
                 )
                 sources = from_json(dict[str, int], str(held["sources"]))
                 return cls(data=data, weights=held["weights"], sources=sources)
