@@ -137,7 +137,7 @@ class Improvement:
 
     def has_rollouts(self, number: int) -> bool:
         """Check whether all rollouts of a round are there; of round 0 the demonstrations."""
-        return len(settled(self.rollouts(number))) >= len(self.indices(number))
+        return self.rows(number).is_file() or len(settled(self.rollouts(number))) >= len(self.indices(number))
 
     def acting_version(self, number: int) -> int:
         """Version that makes the rollouts of a round: the oldest that staleness admits, whatever else is published.

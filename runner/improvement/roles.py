@@ -20,7 +20,7 @@ from nimbus.runner.improvement.learner import train_version
 from nimbus.runner.improvement.loop import Improvement
 from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
 
-_POLL = 0.1
+_POLL = 0.2
 """[s] Between two looks for work."""
 
 

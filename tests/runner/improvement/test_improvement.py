@@ -22,6 +22,7 @@ from tests.support.runs import TINY, sound, start
 
 SETTINGS = LoopSettings(task="tiny", task_hash="1", rounds=3, episodes=4, rollouts=5)
 SMALL = ("--rounds", "1", "--episodes", "2", "--rollouts", "2", "--layouts", "1", "--steps", "20", "--round-steps", "5")
+SMALL += ("--objective", "dagger+awr")
 
 
 def improvement(folder: Path, **changes: object) -> Improvement:
@@ -119,6 +120,13 @@ def test_mistakes_are_one_line(words: list[str], said: str, capsys, tmp_path: Pa
     assert said in error and error.count("\n") == 1 and not out
 
 
+def test_task_without_success_is_refused(tmp_path: Path, capsys):
+    path = tmp_path / "endless.yaml"
+    path.write_text(TINY.read_text().partition("success:")[0] + 'instructions: ["Sort the trash."]\n')
+    assert main(["improve", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "'success' is missing" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
 def test_lineage_of_no_episode_is_refused(tmp_path: Path, capsys):
     assert main(["lineage", str(tmp_path), "one"]) == 2
     assert "neither an improvement nor a dataset" in capsys.readouterr().err
@@ -148,7 +156,8 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
     assert sound(first.corrections(1)) == sound(second.corrections(1))
     shown = [EpisodeFile(path) for path in (first.corrections(1) / "episodes").glob("*.hdf5")]
     taught = sum(part.stop - part.start for one in shown for part in one.segments if part.skill != "policy")
-    assert len(WeightedRows.read(first.rows(1)).weights) == taught > 0
+    tried = sum(EpisodeFile(path).step_count for path in first.rollouts(1).glob("*/*.hdf5"))
+    assert len(WeightedRows.read(first.rows(1)).weights) == taught + tried > tried > 0
     corrected = sorted((first.corrections(1) / "episodes").glob("*.hdf5"))[0]
     replayed = replay(corrected)
     assert replayed.same_outcome and replayed.joint_error == 0.0
