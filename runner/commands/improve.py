@@ -73,9 +73,9 @@ def command(
     from nimbus.datagen.store.folder_lock import lock_folder
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.improvement.loop import Improvement, LoopSettings
-    from nimbus.runner.improvement.process import supervise
     from nimbus.runner.improvement.results import lines_of, summarize, write_results
     from nimbus.runner.improvement.roles import run_in_lockstep
+    from nimbus.runner.improvement.supervisor import supervise
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()

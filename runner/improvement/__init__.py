@@ -5,8 +5,9 @@ loop.py      settings, places of the files, admission: what may be made from wha
 bench.py     one process that makes episodes: demonstrations, rollouts, corrections, evaluations, as runs
 rows.py      episodes as weighted rows: demonstrations, corrections (DAgger), rollouts by their advantage
 learner.py   training of a version from all rows that are admitted, and its publication
-roles.py     the three roles, their times, and lock-step
-process.py   a role as a process, and the supervisor that starts it again
+roles.py     the three roles, each in a process or all in lock-step
+times.py     how long each is at work and waits
+supervisor.py  starts the processes of the roles, and again what dies
 lineage.py   ancestors of an episode
 results.py   success by round, waits by role, the page
 ```

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.stages import Request
-from nimbus.datagen.store.episode_file.content_check import combine
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
-from nimbus.runner.evaluation.evaluate import Asked
-from nimbus.runner.evaluation.layouts import Layouts
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
-from nimbus.runner.improvement.loop import SPLIT, Improvement, failed, settled
+from nimbus.runner.improvement.loop import SPLIT, Improvement, demonstrations_hash, failed, settled
 from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:
@@ -130,20 +126,19 @@ class Bench:
     def _policy_run(self, folder: Path, version: int, *, number: int, split: str, indices: tuple[int, ...]) -> CellSpec:
         path = self.loop.policy(version)
         policy = _open(path)
-        asked = Asked(
-            folder=folder,
+        execute, limit = self.loop.settings.execute, policy.limit
+        own = {"policy": str(path.absolute()), "execute": execute, "limit": limit, "options": {}}
+        return CellSpec(
+            folder=str(folder.absolute()),
             task=self.loop.settings.task,
-            policy=str(path.absolute()),
-            layouts=Layouts(split=split, seed=self.loop.settings.seed, indices=indices),
-            identity=policy.identity,
-            execute=self.loop.settings.execute,
-            limit=policy.limit,
-        )
-        spec = asked.spec()
-        return replace(
-            spec,
-            settings=spec.settings | {"images": "none"},
+            pipeline="evaluation",
+            settings=own | {"images": "none", "keep_failures": True},
+            choices={"policy": policy.identity, "execute": str(execute), "limit": str(limit), "split": split},
             ancestors=self._ancestors("evaluation" if split == EVALUATION else "rollout", number, version),
+            seed=self.loop.settings.seed,
+            split=split,
+            episodes=max(indices) + 1,
+            indices=indices,
         )
 
     def _ancestors(self, role: str, number: int, version: int) -> dict[str, str]:
@@ -158,12 +153,6 @@ def _open(folder: Path) -> StatePolicy:
     from nimbus.datagen.policies.state_policy import StatePolicy
 
     return StatePolicy(folder)
-
-
-def demonstrations_hash(loop: Improvement) -> str:
-    """One hash over the demonstrations of an improvement."""
-    stored = settled(loop.rollouts(0)).values()
-    return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]
 
 
 def _requests(dataset: Dataset, spec: CellSpec, stop: Stop) -> Iterator[Request]:

@@ -18,8 +18,7 @@ from nimbus.datagen.policies.state_training import train_state_policy, write_sta
 from nimbus.datagen.policies.trained_policy import WEIGHTS
 from nimbus.datagen.progress import tick
 from nimbus.datagen.store.publish import disk
-from nimbus.runner.improvement.bench import demonstrations_hash
-from nimbus.runner.improvement.loop import Improvement
+from nimbus.runner.improvement.loop import Improvement, demonstrations_hash
 from nimbus.runner.improvement.rows import WeightedRows, joined
 
 RECORD = "ancestors.json"

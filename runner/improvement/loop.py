@@ -10,11 +10,13 @@ from nimbus.datagen.episode.trajectory import FAULTS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.episode_file.content_check import combine
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 
 NAME = "improvement.json"
 SPLIT = "improvement"
@@ -163,6 +165,17 @@ class Improvement:
     def published(self) -> int:
         """Number of published versions."""
         return next(version for version in range(len(self.rounds) + 1) if not self.is_published(version))
+
+    def unevaluated(self) -> list[int]:
+        """Versions, published or not, without an evaluation."""
+        wanted = self.rounds if self.settings.layouts else ()
+        return [version for version in wanted if not (self.evaluation(version) / EVALUATION_NAME).is_file()]
+
+
+def demonstrations_hash(loop: Improvement) -> str:
+    """One hash over the demonstrations of an improvement."""
+    stored = settled(loop.rollouts(0)).values()
+    return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]
 
 
 def settled(folder: Path) -> dict[int, Attempt]:

@@ -10,7 +10,7 @@ from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.improvement.learner import read_record
 from nimbus.runner.improvement.loop import Improvement, LoopSettings
-from nimbus.runner.improvement.roles import ROLES, RoleTimes, read_times, unevaluated
+from nimbus.runner.improvement.times import ROLE_NAMES, RoleTimes, read_times
 
 RESULTS, PAGE = "results.json", "report.html"
 _TEMPLATE = Path(__file__).parent / "templates" / "improvement.html.j2"
@@ -53,12 +53,12 @@ class ImprovementResults:
 
 def summarize(loop: Improvement) -> ImprovementResults:
     """Put together what the files of an improvement hold."""
-    waiting = set(unevaluated(loop))
+    waiting = set(loop.unevaluated())
     versions = range(loop.published())
     return ImprovementResults(
         settings=loop.settings,
         rounds=tuple(_round(loop, version, is_evaluated=version not in waiting) for version in versions),
-        times={name: read_times(loop, name) for name in ROLES},
+        times={name: read_times(loop, name) for name in ROLE_NAMES},
     )
 
 

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import Seconds, read_typed
-from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.progress import subscribe
 from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
-from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.improvement.bench import Bench
 from nimbus.runner.improvement.learner import train_version
 from nimbus.runner.improvement.loop import Improvement
 from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
+from nimbus.runner.improvement.times import LEARNER, PREPARATION, ROLLOUT, RoleClock
+from nimbus.runner.system.output import write_error
+from nimbus.runner.system.processes import die_with_parent
 
 _POLL = 0.2
 """[s] Between two looks for work."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoleTimes:
-    """Times of a role since the first version was there, over all of its processes [s of the wall]."""
-
-    pid: int = 0
-    """Process that has the role."""
-    working: Seconds = 0.0
-    evaluating: Seconds = 0.0
-    """Work as well, done while a role has none of its own."""
-    waiting: Seconds = 0.0
-    preparing: Seconds = 0.0
-    """Before the first version: the loop is not closed yet."""
-    pieces: int = 0
-    """Pieces of work that it has done."""
 
 
 class ImprovementRole(ABC):
@@ -65,7 +52,7 @@ class ImprovementRole(ABC):
 class RolloutRole(ImprovementRole):
     """Makes the demonstrations, then the rollouts of each round."""
 
-    name = "rollout"
+    name = ROLLOUT
 
     def find_work(self) -> Callable[[], None] | None:
         """The first round that lacks rollouts, when its policy is there."""
@@ -85,7 +72,7 @@ class RolloutRole(ImprovementRole):
 class PreparationRole(ImprovementRole):
     """Corrects failed rollouts as they come, and makes rows of each round."""
 
-    name = "preparation"
+    name = PREPARATION
 
     def find_work(self) -> Callable[[], None] | None:
         """Corrections of the first round without rows, or its rows."""
@@ -109,7 +96,7 @@ class PreparationRole(ImprovementRole):
 class LearnerRole(ImprovementRole):
     """Trains and publishes one version after the other."""
 
-    name = "learner"
+    name = LEARNER
 
     def find_work(self) -> Callable[[], None] | None:
         """The next version, when all that it learns from is there."""
@@ -130,39 +117,6 @@ def _ignore(_: object) -> None:
     return None
 
 
-class RoleClock:
-    """Measures a role's times and keeps them in its file, over restarts.
-
-    Args:
-        loop: The improvement.
-        name: Of the role.
-    """
-
-    def __init__(self, loop: Improvement, name: str) -> None:
-        self._loop, self._path = loop, loop.folder / "roles" / f"{name}.json"
-        self._path.parent.mkdir(exist_ok=True)
-        self.times = replace(read_times(loop, name), pid=os.getpid())
-        self._last = time.monotonic()
-        self._write()
-
-    def add(self, kind: str, *, pieces: int = 0) -> None:
-        """Count the time since the last call as ``working``, ``evaluating`` or ``waiting``."""
-        now = time.monotonic()
-        kind = kind if self._loop.is_published(0) else "preparing"
-        known = {kind: getattr(self.times, kind) + now - self._last}
-        self.times, self._last = replace(self.times, **known, pieces=self.times.pieces + pieces), now
-        self._write()
-
-    def _write(self) -> None:
-        replace_text(self._path, to_json(self.times) + "\n", durable=False)
-
-
-def read_times(loop: Improvement, name: str) -> RoleTimes:
-    """Times of a role so far."""
-    path = loop.folder / "roles" / f"{name}.json"
-    return read_typed(RoleTimes, path) if path.is_file() else RoleTimes()
-
-
 def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
     """Do a role's work to its end.
 
@@ -177,7 +131,7 @@ def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
             clock.add("working", pieces=1)
         elif evaluate_one(role.loop, role.bench, stop=lambda: role.find_work() is not None):
             clock.add("evaluating", pieces=1)
-        elif role.is_done() and not (until_evaluated and unevaluated(role.loop)):
+        elif role.is_done() and not (until_evaluated and role.loop.unevaluated()):
             clock.add("waiting")
             return
         else:
@@ -203,14 +157,6 @@ def run_in_lockstep(loop: Improvement) -> None:
             clock.add(kind if name == worker else "waiting", pieces=int(name == worker))
 
 
-def unevaluated(loop: Improvement) -> list[int]:
-    """Versions of the improvement, published or not, without an evaluation."""
-    from nimbus.runner.evaluation.results import NAME
-
-    wanted = loop.rounds if loop.settings.layouts else ()
-    return [version for version in wanted if not (loop.evaluation(version) / NAME).is_file()]
-
-
 def evaluate_one(loop: Improvement, bench: Bench, *, stop: Callable[[], bool] = lambda: False) -> bool:
     """Evaluate the first published version that waits for it, as far as that goes; False where there is none.
 
@@ -219,7 +165,7 @@ def evaluate_one(loop: Improvement, bench: Bench, *, stop: Callable[[], bool] = 
         bench: Makes episodes.
         stop: More urgent work is there: the evaluation goes on later.
     """
-    for version in unevaluated(loop):
+    for version in loop.unevaluated():
         if loop.is_published(version) and (claim := _claim(loop, version)):
             try:
                 bench.evaluate(version, stop=stop)
@@ -234,3 +180,30 @@ def _claim(loop: Improvement, version: int) -> FolderLock | None:
     with suppress(InputError):
         return lock_folder(loop.round(version))
     return None
+
+
+def _main(folder: str, name: str, parent: str) -> int:
+    """Play a role; 2 for bad input."""
+    die_with_parent(int(parent))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor ends it
+    alive, last = Path(folder) / "roles" / f"{name}.alive", 0.0
+
+    def beat(_: str) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last > 1.0:
+            last = now
+            with suppress(OSError):
+                os.utime(alive)
+
+    subscribe(beat)
+    try:
+        loop = Improvement.read(Path(folder))
+        play(ROLES[name](loop, Bench(loop)), until_evaluated=name == LEARNER)
+    except InputError as error:
+        write_error(single_line(str(error)) + "\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

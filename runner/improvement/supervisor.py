@@ -1,9 +1,8 @@
-"""A role as a process, and the supervisor: it starts the roles, and again what dies or hangs."""
+"""The supervisor of the roles: it starts each in a process, and again what dies or hangs."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,11 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import nimbus
-from nimbus.datagen.errors import BUG, InputError, single_line
-from nimbus.datagen.progress import subscribe
-from nimbus.runner.improvement.bench import Bench
+from nimbus.datagen.errors import BUG
 from nimbus.runner.improvement.loop import Improvement
-from nimbus.runner.improvement.roles import ROLES, LearnerRole, play, read_times
+from nimbus.runner.improvement.times import ROLE_NAMES, read_times
 from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import (
     LAUNCHER,
@@ -23,7 +20,6 @@ from nimbus.runner.system.processes import (
     Interruption,
     cell_tag,
     describe,
-    die_with_parent,
     is_in_kernel,
     sweep,
 )
@@ -53,7 +49,7 @@ class _Member:
         root = str(Path(nimbus.__file__).parents[1])
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
         own = {"PYTHONPATH": path, LAUNCHER: str(os.getpid()), TAG: cell_tag(self._loop.folder)}
-        words = [sys.executable, "-P", "-m", "nimbus.runner.improvement.process"]
+        words = [sys.executable, "-P", "-m", "nimbus.runner.improvement.roles"]
         words += [str(self._loop.folder), self.name, str(os.getpid())]
         self.process = subprocess.Popen(words, env=os.environ | own, stdin=subprocess.DEVNULL, start_new_session=True)
 
@@ -94,7 +90,7 @@ def supervise(loop: Improvement) -> int:
     members: list[_Member] = []
     try:
         with Interruption() as interruption:
-            members = [_Member(loop, name) for name in ROLES]
+            members = [_Member(loop, name) for name in ROLE_NAMES]
             working = list(members)
             while working:
                 for member in list(working):
@@ -111,30 +107,3 @@ def supervise(loop: Improvement) -> int:
             member.kill()
         sweep(tag)
     return 0
-
-
-def _main(folder: str, name: str, parent: str) -> int:
-    """Play a role; 2 for bad input."""
-    die_with_parent(int(parent))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor ends it
-    alive, last = Path(folder) / "roles" / f"{name}.alive", 0.0
-
-    def beat(_: str) -> None:
-        nonlocal last
-        if (now := time.monotonic()) - last > 1.0:
-            last = now
-            with suppress(OSError):
-                os.utime(alive)
-
-    subscribe(beat)
-    try:
-        loop = Improvement.read(Path(folder))
-        play(ROLES[name](loop, Bench(loop)), until_evaluated=name == LearnerRole.name)
-    except InputError as error:
-        write_error(single_line(str(error)) + "\n")
-        return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_main(*sys.argv[1:]))
