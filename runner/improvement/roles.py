@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from nimbus.datagen.errors import InputError, single_line
-from nimbus.datagen.progress import subscribe
+from nimbus.datagen.progress import subscribe, tick
 from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
 from nimbus.runner.improvement.bench import Bench
 from nimbus.runner.improvement.learner import train_version
@@ -136,6 +136,7 @@ def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
             return
         else:
             time.sleep(_POLL)
+            tick()  # a role that waits is not hung
             clock.add("waiting")
 
 
