@@ -27,7 +27,7 @@ from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.progress import tick
 from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.tasks.statements import SkillFailure
+from nimbus.datagen.tasks.statements import GivenUp, SkillFailure
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -84,6 +84,8 @@ class SimulatedWorkcell(SimulatedWorld):
         self._noise_now: FloatArray | None = None
         """(J,) added to what the next period executes [rad]."""
         self._plan_count = 0
+        self.most_plans = 0
+        """Plans after which the attempt is given up; 0: it never is."""
         self._notes: dict[str, float] = {}
         self.upcoming: FloatArray = np.zeros((0, len(self.arm_joints)))
         """What is left of the plan that it follows."""
@@ -128,6 +130,8 @@ class SimulatedWorkcell(SimulatedWorld):
     def rng(self) -> np.random.Generator:
         """A fresh stream for each plan of the attempt."""
         self._plan_count += 1
+        if 0 < self.most_plans < self._plan_count:
+            raise GivenUp(Reason.NO_PATH, f"given up after {self.most_plans} plans")
         if self.name == next(iter(self.arms)):
             return self.streams("plan", self._plan_count)
         return self.streams("plan", self.name, self._plan_count)

@@ -46,6 +46,9 @@ _STOP_PERIODS = 3
 _SHARE = (0.08, 0.6)
 """Part of a rollout in which the demonstrator takes over. A rollout that failed has the limit of steps, which is twice
 the longest demonstration: by then everything that counts has happened, and later rows show a policy that waits."""
+_MOST_PLANS = 40
+"""Plans of an arm in an attempt at most. A correction takes 3 to 8; for a cube that is held aslant `place` asked for a
+thousand, which took 186 s of the CPU."""
 _IN_THE_AIR = 0.02
 """[m] What is held so far above the height at which it stood is carried on; below, it is let go and picked again."""
 
@@ -143,6 +146,8 @@ def run_correction(
     """
     began = begin_attempt(task, simulation, layout, streams=streams, planner=planner)
     cell, scope = began.cell, began.scope
+    for arm in cell.arms.values():
+        arm.most_plans = _MOST_PLANS
     unmet = find_unmet(task, cell, scope)
     with cell.step(POLICY, ""):
         cell.begin(POLICY)
