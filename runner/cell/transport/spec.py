@@ -73,7 +73,7 @@ class CellSpec:
     choices: dict[str, str] = field(default_factory=dict)
     """Further choices of the command line that decide the content, by name."""
     ancestors: dict[str, str] = field(default_factory=dict)
-    """What its episodes descend from, for their provenance."""
+    """Ancestors of its episodes, for their provenance."""
     skills: tuple[str, ...] = ()
     """Folders with skills and components of somebody's own."""
     seed: int = 0
