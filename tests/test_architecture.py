@@ -36,6 +36,7 @@ FLOORS = (
     "datagen.kit runner.checks runner.isaac",
     "runner.cell",
     "runner.evaluation",
+    "runner.improvement",
     "runner.commands gym train",
     "runner.cli",
     "runner.runner",

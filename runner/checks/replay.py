@@ -16,6 +16,7 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.policies.correction import POLICY
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -45,8 +46,10 @@ def replay_actions(
     cell = SimulatedWorkcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
     try:
         noisy = stored.executed_actions if actions == "executed" else None
-        for action, executed in zip(stored.actions, repeat(None) if noisy is None else noisy, strict=noisy is not None):
-            cell.repeat(action, executed=executed)
+        rows = zip(stored.actions, repeat(None) if noisy is None else noisy, strict=noisy is not None)
+        acted = {row for part in stored.segments if part.skill == POLICY for row in range(part.start, part.stop)}
+        for row, (action, executed) in enumerate(rows):
+            cell.repeat(action, executed=executed, checked=row not in acted)
     except SkillFailure as failure:
         return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
     return cell.finish(evaluate_success(task, performer(task, cell, layout), patience=0))

@@ -14,6 +14,7 @@ PANELS: dict[str, dict[str, str]] = {
         "close-the-loop": "demonstrations, a policy trained on their states, and its success",
         "evaluate": "success of a policy on held-out layouts, with its interval; compare two",
         "serve-policy": "let a policy answer over openpi's wire, to this machine alone",
+        "improve": "let a policy learn from its own rollouts, in rounds",
         "rerender": "show stored motions anew: pixels, labels and wording, into another dataset",
     },
     "check": {
@@ -26,6 +27,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "inspect": {
         "report": "show what a run made: yield, reasons, stage times",
+        "lineage": "print what an episode descends from: rollout, policies, demonstrations",
         "view": "look at a dataset in Rerun, or draw a contact sheet of it",
     },
     "share": {

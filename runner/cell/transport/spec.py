@@ -72,6 +72,8 @@ class CellSpec:
     """Given to components by parameter name, beside what the run has to offer."""
     choices: dict[str, str] = field(default_factory=dict)
     """Further choices of the command line that decide the content, by name."""
+    ancestors: dict[str, str] = field(default_factory=dict)
+    """Ancestors of its episodes, for their provenance."""
     skills: tuple[str, ...] = ()
     """Folders with skills and components of somebody's own."""
     seed: int = 0

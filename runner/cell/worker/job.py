@@ -19,6 +19,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Origin
 if TYPE_CHECKING:
     from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
     from nimbus.datagen.tasks.task import Task
 
 
@@ -82,8 +83,13 @@ def load_job(spec: CellSpec) -> Job:
     return job_of(spec, task)
 
 
-def job_of(spec: CellSpec, task: Task) -> Job:
+def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> Job:
     """Load and check what a task names; call :func:`prepare_libraries` before.
+
+    Args:
+        spec: What to do.
+        task: The task.
+        assets: What an earlier job of the same task has loaded.
 
     Raises:
         InputError: Something is missing, wrong, or does not fit together.
@@ -104,7 +110,7 @@ def job_of(spec: CellSpec, task: Task) -> Job:
 
         pipeline = with_isaacsim(pipeline)
     begin = time.thread_time()
-    context = task_context(spec, task, pipeline)
+    context = task_context(spec, task, pipeline, assets=assets)
     load_time = time.thread_time() - begin
     check_components(pipeline, context)
     origin = Origin(
@@ -147,8 +153,8 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=0.0)
 
 
-def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
-    """Values for the components of a pipeline, with the scene that it loads.
+def task_context(spec: CellSpec, task: Task, pipeline: Pipeline, *, assets: SceneAssets | None = None) -> RunContext:
+    """Values for the components of a pipeline, with the scene that it loads, or that was loaded for another run.
 
     Raises:
         InputError: Something is missing, or does not fit together.
@@ -166,8 +172,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
     settings = {name: value for name, value in spec.settings.items() if (name, value) != ("images", NO_IMAGES)}
     if "images" in settings:
         check_cameras(task)
-    assets = None
-    if any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
+    if assets is None and any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
         assets = load_assets(task)
         check_room(task, assets, seed=spec.seed)
         refuse_hopeless(task, assets)
@@ -180,6 +185,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline) -> RunContext:
         planner=spec.planner,
         choices=choices,
         assets=assets,
+        ancestors=spec.ancestors,
         keep_failures=bool(spec.settings.get("keep_failures", False)),
         settings=settings,
     )

@@ -77,6 +77,8 @@ class RunContext:
     """Choices of the command line that enter the provenance: ``sim``, ``physics``, ``planner``, ``device``, …"""
     assets: object | None = None
     """Scene that is loaded already, of the type that the load component makes."""
+    ancestors: Mapping[str, str] = field(default_factory=dict)
+    """Enter the provenance of each episode."""
     provenance: Provenance | None = None
     """Provenance of a scene that another process loaded."""
     dataset: object | None = None

@@ -45,3 +45,6 @@ class Provenance:
     settings: dict[str, str] = field(default_factory=dict)
     """Simulator, planner, device and what else was chosen on the command line."""
     versions: dict[str, str] = field(default_factory=installed_versions)
+    ancestors: dict[str, str] = field(default_factory=dict)
+    """Ancestors by name: ``role``, ``round``, hash of the ``policy``, ``demonstration``, ``proposal``, and
+    of a correction ``rollout``, ``rollout_hash`` and ``step``. Empty for a plain demonstration and in old files."""

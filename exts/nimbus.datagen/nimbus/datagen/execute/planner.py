@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Self
@@ -126,9 +126,20 @@ def run_attempt(
 
     After success the arm holds still for some rows, and what is recorded is judged again at its very end.
     """
-    doing = begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace)
+    return perform(task, begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace))
+
+
+def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = lambda: None) -> Trajectory:
+    """Do a task's steps from where everything is now, and judge.
+
+    Args:
+        task: The task.
+        doing: Performer of its steps.
+        prepare: Done before; it may fail as a skill does.
+    """
     cell = doing.cell
     try:
+        prepare()
         doing.do(task.steps, doing.scope)
         outcome = evaluate_success(task, doing)
         if outcome.success:

@@ -27,7 +27,7 @@ from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.progress import tick
 from nimbus.datagen.random_streams import Streams
-from nimbus.datagen.tasks.statements import SkillFailure
+from nimbus.datagen.tasks.statements import GivenUp, SkillFailure
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -84,6 +84,8 @@ class SimulatedWorkcell(SimulatedWorld):
         self._noise_now: FloatArray | None = None
         """(J,) added to what the next period executes [rad]."""
         self._plan_count = 0
+        self.most_plans = 0
+        """Plans after which the attempt is given up; 0: it never is."""
         self._notes: dict[str, float] = {}
         self.upcoming: FloatArray = np.zeros((0, len(self.arm_joints)))
         """What is left of the plan that it follows."""
@@ -128,6 +130,8 @@ class SimulatedWorkcell(SimulatedWorld):
     def rng(self) -> np.random.Generator:
         """A fresh stream for each plan of the attempt."""
         self._plan_count += 1
+        if 0 < self.most_plans < self._plan_count:
+            raise GivenUp(Reason.NO_PATH, f"given up after {self.most_plans} plans")
         if self.name == next(iter(self.arms)):
             return self.streams("plan", self._plan_count)
         return self.streams("plan", self.name, self._plan_count)
@@ -239,18 +243,30 @@ class SimulatedWorkcell(SimulatedWorld):
         else:
             self._together.pause(self.name)
 
-    def repeat(self, action: ArrayLike, *, executed: ArrayLike | None = None) -> None:
+    def repeat(self, action: ArrayLike, *, executed: ArrayLike | None = None, checked: bool = True) -> None:
         """Advance one record period with what was once recorded.
 
         Args:
             action: (A,) postures and grippers of all arms, one after the other [rad or m].
             executed: (A,) what the robot is fed instead [rad or m].
+            checked: An arm that does not follow, or drops what it holds, is a failure: not so for what a policy does.
 
         Raises:
             SkillFailure: An arm did not follow, or dropped what it held.
         """
         self._action[:] = action
-        self._run_period(None if executed is None else np.asarray(executed, dtype=float))
+        self._run_period(None if executed is None else np.asarray(executed, dtype=float), checked=checked)
+
+    def stop(self, periods: int) -> None:
+        """Bring all arms to rest where they are, whatever they push against.
+
+        Args:
+            periods: Record periods that it may take.
+        """
+        for _ in range(periods):
+            for arm in self.arms.values():
+                arm.accept_posture()
+            self._run_period(self._action if self._noise else None, checked=False)
 
     def _advance(self) -> None:
         """One record period with what all arms command."""
@@ -260,14 +276,14 @@ class SimulatedWorkcell(SimulatedWorld):
             self._noise_now = None
         self._run_period(executed)
 
-    def _run_period(self, executed: FloatArray | None) -> None:
+    def _run_period(self, executed: FloatArray | None, *, checked: bool = True) -> None:
         """One record period with what all arms command, or with what (A,) is fed to them instead [rad or m]."""
         skill, target, phase = self._labels.joined()
         self._recorder.record(self._action, executed=executed, skill=skill, target=target, phase=phase)
         self.simulation.advance(self._action if executed is None else executed, observe=self._observe)
         if not self.simulation.is_stable:
             raise SkillFailure(Reason.UNSTABLE, "a position, velocity or acceleration is not finite")
-        for arm in self.arms.values():
+        for arm in self.arms.values() if checked else ():
             arm._check()
 
     def _check(self) -> None:

@@ -38,17 +38,23 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         task: The task.
         assets: What :func:`load_assets` gave for it, when that was called already.
         run_settings: What was chosen on the command line, for the provenance.
+        ancestors: What the episodes descend from, likewise.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
         """Make the loader of a run."""
-        return cls(context.need_task(), assets_of(context), context.choices)
+        return cls(context.need_task(), assets_of(context), context.choices, context.ancestors)
 
     def __init__(
-        self, task: Task, assets: SceneAssets | None = None, run_settings: Mapping[str, str] | None = None
+        self,
+        task: Task,
+        assets: SceneAssets | None = None,
+        run_settings: Mapping[str, str] | None = None,
+        ancestors: Mapping[str, str] | None = None,
     ) -> None:
         self._task, self._assets, self._run_settings = task, assets, dict(run_settings or {})
+        self._ancestors = dict(ancestors or {})
 
     def process(self, item: Request) -> Iterator[Scene[SceneAssets]]:
         """One scene for one request."""
@@ -58,7 +64,11 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
         task = self._task
         provenance = Provenance(
-            task_text=task.text, task_hash=task.content_hash, assets=hashes, settings=self._run_settings
+            task_text=task.text,
+            task_hash=task.content_hash,
+            assets=hashes,
+            settings=self._run_settings,
+            ancestors=self._ancestors,
         )
         yield Scene(request=item, assets=assets, provenance=provenance)
 

@@ -59,13 +59,14 @@ class Demonstrations:
         return cls.of_files(paths, task=info.task, dataset=info.task_hash)
 
     @classmethod
-    def of_files(cls, paths: Iterable[Path], *, task: str, dataset: str) -> Demonstrations:
+    def of_files(cls, paths: Iterable[Path], *, task: str, dataset: str, without: str = "") -> Demonstrations:
         """Read episode files of one task.
 
         Args:
             paths: At least one.
             task: Name of the task.
             dataset: Hash of the demonstrations' task.
+            without: Skill whose rows are left out.
         """
         features: SceneFeatures | None = None
         settings: TrainedSettings | None = None
@@ -91,11 +92,15 @@ class Demonstrations:
             scene = features.rows(
                 layout.physical.objects, trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
             )
-            inputs.append(state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names))
             count = trajectory.step_count
+            kept = np.ones(count, dtype=bool)
+            for part in trajectory.segments:
+                kept[part.start : part.stop] = not without or part.skill != without
+            rows = state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names)
+            inputs.append(rows[kept])
             ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
-            targets.append(trajectory.actions[ahead])
-            episodes.append(np.full(count, number))
+            targets.append(trajectory.actions[ahead][kept])
+            episodes.append(np.full(kept.sum(), number))
             longest = max(longest, count)
         assert settings is not None
         return cls(

@@ -35,6 +35,7 @@ COMPONENTS = (
     "nimbus.datagen.load.scene_loader",
     "nimbus.datagen.randomize.tabletop",
     "nimbus.datagen.execute.planner",
+    "nimbus.datagen.policies.correction",
     "nimbus.datagen.policies.planner",
     "nimbus.datagen.plan.ompl",
     "nimbus.datagen.plan.curobo.planner",

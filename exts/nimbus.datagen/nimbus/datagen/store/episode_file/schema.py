@@ -162,7 +162,7 @@ FIELDS = (
     _field("instruction", "", TEXT, "", "what the robot is told"),
     _field("outcome", "", TEXT, "", "JSON: success, and the phase and reason of a failure"),
     _field("layout", "", TEXT, "", "JSON: everything that was drawn for this episode, and its address"),
-    _field("provenance", "", TEXT, "", "JSON: task text, hashes, settings and versions", varying=True),
+    _field("provenance", "", TEXT, "", "JSON: task text, hashes, settings, versions and ancestors", varying=True),
 )
 """Every dataset, in the order in which the documentation lists them. A symbol has one size in a file."""
 

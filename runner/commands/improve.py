@@ -1,0 +1,119 @@
+"""``nimbus improve TASK --out DIR``: demonstrations, a policy, and rounds in which it learns from its own rollouts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, Seed, one_of, whole
+from nimbus.runner.system.output import write_out
+
+MODES = ("async", "lockstep")
+OBJECTIVES = ("dagger", "awr", "dagger+awr")
+
+
+def command(
+    task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/improve_<task>)")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", parser=whole(1, 1000), help="of rollouts; raise it to go on")
+    ] = 3,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations to begin with")
+    ] = 50,
+    rollouts: Annotated[
+        int, typer.Option("--rollouts", metavar="N", parser=whole(1, 10**5), help="layouts that a round tries")
+    ] = 100,
+    layouts: Annotated[
+        int,
+        typer.Option("--layouts", metavar="N", parser=whole(0, 10**5), help="held-out ones, for each version; 0: none"),
+    ] = 100,
+    mode: Annotated[
+        Literal["async", "lockstep"],
+        typer.Option("--mode", metavar="MODE", parser=one_of(MODES), help="roles side by side, or one after the other"),
+    ] = "async",
+    objective: Annotated[
+        Literal["dagger", "awr", "dagger+awr"],
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            parser=one_of(OBJECTIVES),
+            help="dagger: corrections of failures; awr: rollouts by their advantage; dagger+awr",
+        ),
+    ] = "dagger",
+    staleness: Annotated[
+        int | None,
+        typer.Option(
+            "--staleness", metavar="N", parser=whole(0, 100), help="versions that rollouts may lag (async: 1)"
+        ),
+    ] = None,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps of version 0")
+    ] = 2000,
+    round_steps: Annotated[
+        int, typer.Option("--round-steps", metavar="N", parser=whole(1, 10**7), help="of each further version")
+    ] = 1500,
+    execute: Annotated[
+        int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
+    ] = 8,
+    proposal: Annotated[
+        str, typer.Option("--proposal", metavar="ID", parser=str, help="where the task comes from, for the lineage")
+    ] = "",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> int:
+    """Improve a policy in rounds; the same command goes on where a killed one stopped."""
+    from nimbus.datagen.errors import InputError
+    from nimbus.datagen.store.folder_lock import lock_folder
+    from nimbus.datagen.tasks.task import load_task
+    from nimbus.runner.improvement.loop import Improvement, LoopSettings
+    from nimbus.runner.improvement.results import lines_of, summarize, write_results
+    from nimbus.runner.improvement.roles import run_in_lockstep
+    from nimbus.runner.improvement.supervisor import supervise
+    from nimbus.runner.system.threads import prepare_libraries
+
+    prepare_libraries()
+    loaded = load_task(task)
+    side_by_side = mode == "async"
+    if not side_by_side and staleness:
+        instead = "leave --staleness out, or write --mode async"
+        raise InputError(f"{staleness} in lock-step, where nothing is stale", where="--staleness", instead=instead)
+    settings = LoopSettings(
+        task=str(Path(task).absolute()) if Path(task).is_file() else task,
+        task_hash=loaded.content_hash,
+        seed=seed,
+        rounds=rounds,
+        episodes=episodes,
+        rollouts=rollouts,
+        layouts=layouts,
+        objective=objective,
+        staleness=int(side_by_side) if staleness is None else staleness,
+        steps=steps,
+        round_steps=round_steps,
+        execute=execute,
+        proposal=proposal,
+    )
+    folder = Path("out") / f"improve_{Path(task).stem}" if out is None else out
+    loop = Improvement(folder.absolute(), settings)
+    loop.begin()
+    lock = lock_folder(loop.folder)
+    try:
+        code = 0
+        if side_by_side and sys.platform.startswith("linux"):
+            code = supervise(loop)
+        else:
+            run_in_lockstep(loop)
+        if code:
+            return code
+        found = summarize(loop)
+        write_results(loop, found)
+    finally:
+        lock.release()
+    write_out(found.to_text() if as_json else "".join(f"{line}\n" for line in lines_of(found)) + f"\n{folder}\n")
+    return 0

@@ -1,0 +1,162 @@
+"""A process that makes episodes of one task, one run after the other; what they share is loaded once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.random_streams import EVALUATION
+from nimbus.datagen.stages import Request
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.tasks.task import Task, load_task
+from nimbus.runner.cell.start_run import missing_work
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.worker.job import job_of
+from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
+from nimbus.runner.improvement.loop import SPLIT, Improvement, demonstrations_hash, failed, settled
+from nimbus.runner.system.threads import prepare_libraries
+
+if TYPE_CHECKING:
+    from nimbus.datagen.policies.state_policy import StatePolicy
+    from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
+
+Stop = Callable[[], bool]
+
+
+class Bench:
+    """Makes demonstrations, rollouts, corrections and evaluations of an improvement, each a run that can be continued.
+
+    Args:
+        loop: The improvement.
+    """
+
+    def __init__(self, loop: Improvement) -> None:
+        self.loop = loop
+        self._assets: SceneAssets | None = None
+
+    @cached_property
+    def _task(self) -> Task:
+        task = load_task(self.loop.settings.task)
+        prepare_libraries()
+        return task
+
+    def make(self, spec: CellSpec, *, stop: Stop = lambda: False) -> None:
+        """Make what is missing of a run, until ``stop`` finds something more urgent."""
+        from nimbus.datagen.load.scene_loader import assets_of
+
+        job = job_of(spec, self._task, assets=self._assets)
+        self._assets = assets_of(job.context)
+        began = time.monotonic()
+        with job.origin.open(spec.folder) as dataset:
+            run = dataset.ledger.start_run(mode="serial", cores=1, settings={"seed": spec.seed})
+            with job.chain(dataset) as chain:
+                for _ in chain.run(_requests(dataset, spec, stop)):
+                    pass
+            dataset.ledger.end_run(run, state="done", wall_seconds=time.monotonic() - began)
+
+    def roll_out(self, number: int, *, stop: Stop = lambda: False) -> None:
+        """Make the rollouts of a round, or the demonstrations."""
+        loop = self.loop
+        spec = self._demonstrations()
+        if number:
+            version = loop.acting_version(number)
+            spec = self._policy_run(
+                loop.rollouts(number), version, number=number, split=SPLIT, indices=loop.indices(number)
+            )
+        self.make(spec, stop=stop)
+
+    def correct(self, number: int) -> None:
+        """Make corrections of the rollouts of a round that have failed so far."""
+        loop = self.loop
+        rollouts = loop.rollouts(number)
+        if not (indices := tuple(failed(rollouts))):
+            return
+        ancestors = self._ancestors("correction", number, loop.acting_version(number))
+        self.make(
+            CellSpec(
+                folder=str(loop.corrections(number).absolute()),
+                task=loop.settings.task,
+                pipeline="correction",
+                settings={"images": "none", "rollouts": str(rollouts.absolute())},
+                choices={"policy": ancestors["policy"], "split": SPLIT},
+                ancestors=ancestors,
+                seed=loop.settings.seed,
+                split=SPLIT,
+                episodes=max(indices) + 1,
+                indices=indices,
+            )
+        )
+
+    def evaluate(self, version: int, *, stop: Stop = lambda: False) -> bool:
+        """Evaluate a version on held-out layouts; False where it was stopped before the end."""
+        folder, indices = self.loop.evaluation(version), tuple(range(self.loop.settings.layouts))
+        spec = self._policy_run(folder, version, number=version, split=EVALUATION, indices=indices)
+        self.make(spec, stop=stop)
+        if len(settled(folder)) < len(indices):
+            return False
+        info, own = read_info(folder), spec.settings
+        base = Evaluation(
+            task=info.task,
+            task_hash=info.task_hash,
+            policy=spec.choices["policy"],
+            split=spec.split,
+            seed=spec.seed,
+            execute=own["execute"],
+            limit=own["limit"],
+            inputs=dict(info.inputs),
+        )
+        write_evaluation(folder, collect(folder, base, indices=indices))
+        return True
+
+    def _demonstrations(self) -> CellSpec:
+        settings = self.loop.settings
+        return CellSpec(
+            folder=str(self.loop.rollouts(0).absolute()),
+            task=settings.task,
+            settings={"images": "none"},
+            ancestors={"role": "demonstration", "round": "0"} | self._proposal(),
+            seed=settings.seed,
+            episodes=settings.episodes,
+        )
+
+    def _policy_run(self, folder: Path, version: int, *, number: int, split: str, indices: tuple[int, ...]) -> CellSpec:
+        path = self.loop.policy(version)
+        policy = _open(path)
+        execute, limit = self.loop.settings.execute, policy.limit
+        own = {"policy": str(path.absolute()), "execute": execute, "limit": limit, "options": {}}
+        return CellSpec(
+            folder=str(folder.absolute()),
+            task=self.loop.settings.task,
+            pipeline="evaluation",
+            settings=own | {"images": "none", "keep_failures": True},
+            choices={"policy": policy.identity, "execute": str(execute), "limit": str(limit), "split": split},
+            ancestors=self._ancestors("evaluation" if split == EVALUATION else "rollout", number, version),
+            seed=self.loop.settings.seed,
+            split=split,
+            episodes=max(indices) + 1,
+            indices=indices,
+        )
+
+    def _ancestors(self, role: str, number: int, version: int) -> dict[str, str]:
+        own = {"role": role, "round": str(number), "policy": _open(self.loop.policy(version)).identity}
+        return own | {"demonstration": demonstrations_hash(self.loop)} | self._proposal()
+
+    def _proposal(self) -> dict[str, str]:
+        return {"proposal": self.loop.settings.proposal} if self.loop.settings.proposal else {}
+
+
+def _open(folder: Path) -> StatePolicy:
+    from nimbus.datagen.policies.state_policy import StatePolicy
+
+    return StatePolicy(folder)
+
+
+def _requests(dataset: Dataset, spec: CellSpec, stop: Stop) -> Iterator[Request]:
+    for item in missing_work(dataset.ledger, spec):
+        if stop():
+            return
+        yield Request(index=item.index, variants=item.variants)

@@ -1,0 +1,92 @@
+"""Training of a version of the policy from all rows that are admitted, and its publication."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.files.atomic import sync_file, sync_folder
+from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.policies.perceptron import TrainingSettings
+from nimbus.datagen.policies.state_policy import StatePolicy
+from nimbus.datagen.policies.state_training import train_state_policy, write_state_policy
+from nimbus.datagen.policies.trained_policy import WEIGHTS
+from nimbus.datagen.progress import tick
+from nimbus.datagen.store.publish import disk
+from nimbus.runner.improvement.loop import Improvement, demonstrations_hash
+from nimbus.runner.improvement.rows import WeightedRows, joined
+
+RECORD = "ancestors.json"
+"""File of a published version about what it was made from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyRecord:
+    """Ancestors of a published version."""
+
+    version: int
+    policy: str
+    """Identity: a hash of the weights."""
+    parent: str = ""
+    """Identity of the version that it went on from."""
+    objective: str
+    demonstration: str
+    """Hash over the demonstrations."""
+    rounds: tuple[dict[str, int], ...]
+    """Episodes by what they are, of each round that it learned from."""
+    steps: int
+
+
+def train_version(loop: Improvement, version: int) -> PolicyRecord:
+    """Train a version and publish it; the same from the same rows, however often it is begun again."""
+    parts = [WeightedRows.read(loop.rows(number)) for number in range(version + 1)]
+    rows = joined(parts)
+    settings = loop.settings
+    steps = settings.round_steps if version else settings.steps
+    before = None
+    if version:
+        with np.load(loop.policy(version - 1) / WEIGHTS, allow_pickle=False) as held:
+            before = {name: held[name] for name in held.files}
+    weights = train_state_policy(
+        rows.data,
+        settings=TrainingSettings(steps=steps, seed=settings.seed + version),
+        row_weights=rows.weights,
+        start=before,
+        report=lambda step, loss: tick(),
+    )
+    target = loop.policy(version)
+    staged = target.with_name(f".{target.name}.tmp")
+    with disk(staged):
+        shutil.rmtree(staged, ignore_errors=True)  # what a learner left that was killed
+        write_state_policy(staged, weights, parts[0].data.settings)
+        record = PolicyRecord(
+            version=version,
+            policy=StatePolicy(staged).identity,
+            parent=read_record(loop, version - 1).policy if version else "",
+            objective=settings.objective if version else "cloning",
+            demonstration=demonstrations_hash(loop),
+            rounds=tuple(part.sources for part in parts),
+            steps=steps,
+        )
+        (staged / RECORD).write_text(to_json(record, indent=1) + "\n")
+        _publish(staged, target)
+    return record
+
+
+def read_record(loop: Improvement, version: int) -> PolicyRecord:
+    """Read what a published version was made from."""
+    return read_typed(PolicyRecord, loop.policy(version) / RECORD)
+
+
+def _publish(staged: Path, target: Path) -> None:
+    """Give a folder its name, with all of it on the disk before."""
+    for path in staged.iterdir():
+        sync_file(path)
+    sync_folder(staged)
+    os.rename(staged, target)
+    sync_folder(target.parent)

@@ -1,0 +1,195 @@
+"""Settings of an improvement, places of its files, and admission: what may be made from what, and when."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nimbus.datagen.episode.trajectory import FAULTS
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.episode_file.content_check import combine
+from nimbus.datagen.store.folder import OTHER_OUT
+from nimbus.datagen.store.info import INFO_NAME
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
+from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
+
+NAME = "improvement.json"
+SPLIT = "improvement"
+"""Split of the layouts of rollouts: no run draws them, and no evaluation."""
+OBJECTIVES = ("dagger", "awr", "dagger+awr")
+_MORE = ("rounds",)
+"""Settings that may be raised when an improvement goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """All that decides what an improvement makes."""
+
+    task: str
+    """Name or path of the task file."""
+    task_hash: str
+    seed: int = 0
+    rounds: int = 3
+    episodes: int = 50
+    """Demonstrations of round 0."""
+    rollouts: int = 50
+    """Layouts that the policy tries in each round."""
+    layouts: int = 100
+    """Held-out layouts on which each version is evaluated; 0: none is."""
+    objective: str = "dagger"
+    staleness: int = 0
+    """Versions that a rollout's policy may be behind the one that learns from it, beyond the one before it."""
+    steps: int = 2000
+    """Training steps of version 0."""
+    round_steps: int = 1500
+    """Training steps of each further version, which goes on from the one before."""
+    execute: int = 8
+    beta: float = 0.2
+    """Advantage that makes a row e times as heavy (AWR)."""
+    discount: float = 0.995
+    """Factor of a success for each step that it took (AWR)."""
+    proposal: str = ""
+    """Id of the proposal of the task, for the lineage."""
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """One improvement: its folder and its settings.
+
+    Round 0 is the demonstrations; each round has rows, a version of the policy and an evaluation.
+    """
+
+    folder: Path
+    settings: LoopSettings
+
+    @classmethod
+    def read(cls, folder: Path) -> Improvement:
+        """Read the settings of a folder.
+
+        Raises:
+            InputError: It holds no improvement.
+        """
+        if not (folder / NAME).is_file():
+            raise InputError("no improvement", where=str(folder), instead="give the folder of a nimbus improve")
+        return cls(folder, read_typed(LoopSettings, folder / NAME))
+
+    def begin(self) -> None:
+        """Write the settings, or compare them with those that are there.
+
+        Raises:
+            InputError: The folder holds something else, or an improvement of something else.
+        """
+        if (self.folder / NAME).exists():
+            found, wanted = (asdict(loop.settings) for loop in (Improvement.read(self.folder), self))
+            for name, value in wanted.items():
+                if name in _MORE and value >= found[name] or value == found[name]:
+                    continue
+                what = f"holds an improvement with {name.replace('_', ' ')} {found[name]}, not {value}"
+                raise InputError(what, where=str(self.folder), instead=f"{OTHER_OUT}, or ask for the same")
+        elif self.folder.is_dir() and (strangers := sorted(path.name for path in self.folder.iterdir())):
+            what = f"holds '{strangers[0]}' and no {NAME}: not an improvement"
+            raise InputError(what, where=str(self.folder), instead=f"{OTHER_OUT}, new or empty")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_text(self.folder / NAME, to_json(self.settings, indent=1) + "\n")
+
+    @property
+    def rounds(self) -> range:
+        """Numbers of all rounds, that of the demonstrations first."""
+        return range(self.settings.rounds + 1)
+
+    def round(self, number: int) -> Path:
+        """Folder of a round."""
+        return self.folder / "rounds" / f"{number}"
+
+    def rollouts(self, number: int) -> Path:
+        """Dataset of a round's rollouts; of round 0 that of the demonstrations."""
+        return self.round(number) / "rollouts" if number else self.folder / "demonstrations"
+
+    def corrections(self, number: int) -> Path:
+        """Dataset of a round's corrections."""
+        return self.round(number) / "corrections"
+
+    def rows(self, number: int) -> Path:
+        """File of a round's rows."""
+        return self.round(number) / "rows.npz"
+
+    def policy(self, version: int) -> Path:
+        """Folder of a published version."""
+        return self.folder / "policies" / f"v{version:03d}"
+
+    def evaluation(self, version: int) -> Path:
+        """Dataset of the evaluation of a version."""
+        return self.round(version) / "evaluation"
+
+    @property
+    def window(self) -> int:
+        """Layouts of a round of rollouts."""
+        return self.settings.rollouts
+
+    def indices(self, number: int) -> tuple[int, ...]:
+        """Layouts of a round's rollouts; no two rounds share one."""
+        count = self.settings.episodes if not number else self.window
+        first = 0 if not number else (number - 1) * self.window
+        return tuple(range(first, first + count))
+
+    def has_rollouts(self, number: int) -> bool:
+        """Check whether all rollouts of a round are there; of round 0 the demonstrations."""
+        return self.rows(number).is_file() or len(settled(self.rollouts(number))) >= len(self.indices(number))
+
+    def acting_version(self, number: int) -> int:
+        """Version that makes the rollouts of a round: the oldest that staleness admits, whatever else is published.
+
+        The newest would depend on how fast the learner is.
+        """
+        return max(0, number - 1 - self.settings.staleness)
+
+    def is_published(self, version: int) -> bool:
+        """Check whether a version is there to be used."""
+        return self.policy(version).is_dir()
+
+    def may_roll_out(self, number: int) -> bool:
+        """Check whether the rollouts of a round may begin."""
+        return not number or self.is_published(self.acting_version(number))
+
+    def may_learn(self, version: int) -> bool:
+        """Check whether all rows that a version learns from are there, and the version that it goes on from."""
+        return all(self.rows(number).is_file() for number in range(version + 1)) and (
+            not version or self.is_published(version - 1)
+        )
+
+    def published(self) -> int:
+        """Number of published versions."""
+        return next(version for version in range(len(self.rounds) + 1) if not self.is_published(version))
+
+    def unevaluated(self) -> list[int]:
+        """Versions, published or not, without an evaluation."""
+        wanted = self.rounds if self.settings.layouts else ()
+        return [version for version in wanted if not (self.evaluation(version) / EVALUATION_NAME).is_file()]
+
+
+def demonstrations_hash(loop: Improvement) -> str:
+    """One hash over the demonstrations of an improvement."""
+    stored = settled(loop.rollouts(0)).values()
+    return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]
+
+
+def settled(folder: Path) -> dict[int, Attempt]:
+    """Last attempts of a dataset by index, of those that need no more work."""
+    if not (folder / INFO_NAME).exists() or not (folder / FILE_NAME).exists():
+        return {}
+    try:
+        with closing(Ledger(folder, read_only=True)) as ledger:
+            return {attempt.idx: attempt for attempt in ledger.attempts() if attempt.final or attempt.path}
+    except InputError:  # it is being made; what is damaged is refused by the run that writes there
+        return {}
+
+
+def failed(folder: Path) -> list[int]:
+    """Indices at which a rollout failed, faults of the policy left out."""
+    found = settled(folder).items()
+    return [index for index, one in found if not one.success and one.reason not in FAULTS and one.failure]

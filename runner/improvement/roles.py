@@ -1,0 +1,210 @@
+"""The three roles of an improvement: each does one piece of its own work at a time, and evaluates while it has none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.progress import subscribe, tick
+from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
+from nimbus.runner.improvement.bench import Bench
+from nimbus.runner.improvement.learner import train_version
+from nimbus.runner.improvement.loop import Improvement
+from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
+from nimbus.runner.improvement.times import LEARNER, PREPARATION, ROLLOUT, RoleClock
+from nimbus.runner.system.output import write_error
+from nimbus.runner.system.processes import die_with_parent
+
+_POLL = 0.2
+"""[s] Between two looks for work."""
+
+
+class ImprovementRole(ABC):
+    """One role; all that it knows is in the files of the improvement.
+
+    Args:
+        loop: The improvement.
+        bench: Makes episodes.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, loop: Improvement, bench: Bench) -> None:
+        self.loop, self.bench = loop, bench
+
+    @abstractmethod
+    def find_work(self) -> Callable[[], None] | None:
+        """The next piece of its own work; None where none is ready."""
+
+    @abstractmethod
+    def is_done(self) -> bool:
+        """Check whether no work of its own is left."""
+
+
+class RolloutRole(ImprovementRole):
+    """Makes the demonstrations, then the rollouts of each round."""
+
+    name = ROLLOUT
+
+    def find_work(self) -> Callable[[], None] | None:
+        """The first round that lacks rollouts, when its policy is there."""
+        number = self._next()
+        if number is None or not self.loop.may_roll_out(number):
+            return None
+        return lambda: self.bench.roll_out(number)
+
+    def _next(self) -> int | None:
+        return next((number for number in self.loop.rounds if not self.loop.has_rollouts(number)), None)
+
+    def is_done(self) -> bool:
+        """Check whether all rounds have their rollouts."""
+        return self._next() is None
+
+
+class PreparationRole(ImprovementRole):
+    """Corrects failed rollouts as they come, and makes rows of each round."""
+
+    name = PREPARATION
+
+    def find_work(self) -> Callable[[], None] | None:
+        """Corrections of the first round without rows, or its rows."""
+        number = self._next()
+        if number is None:
+            return None
+        if missing_corrections(self.loop, number):
+            return lambda: self.bench.correct(number)
+        if is_complete(self.loop, number):
+            return lambda: prepare_rows(self.loop, number).write(self.loop.rows(number))
+        return None
+
+    def _next(self) -> int | None:
+        return next((number for number in self.loop.rounds if not self.loop.rows(number).is_file()), None)
+
+    def is_done(self) -> bool:
+        """Check whether all rounds have their rows."""
+        return self._next() is None
+
+
+class LearnerRole(ImprovementRole):
+    """Trains and publishes one version after the other."""
+
+    name = LEARNER
+
+    def find_work(self) -> Callable[[], None] | None:
+        """The next version, when all that it learns from is there."""
+        version = self.loop.published()
+        if version not in self.loop.rounds or not self.loop.may_learn(version):
+            return None
+        return lambda: _ignore(train_version(self.loop, version))
+
+    def is_done(self) -> bool:
+        """Check whether all versions are published."""
+        return self.loop.published() == len(self.loop.rounds)
+
+
+ROLES: dict[str, type[ImprovementRole]] = {role.name: role for role in (RolloutRole, PreparationRole, LearnerRole)}
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
+    """Do a role's work to its end.
+
+    Args:
+        role: The role.
+        until_evaluated: Stay until all versions are evaluated.
+    """
+    clock = RoleClock(role.loop, role.name)
+    while True:
+        if work := role.find_work():
+            work()
+            clock.add("working", pieces=1)
+        elif evaluate_one(role.loop, role.bench, stop=lambda: role.find_work() is not None):
+            clock.add("evaluating", pieces=1)
+        elif role.is_done() and not (until_evaluated and role.loop.unevaluated()):
+            clock.add("waiting")
+            return
+        else:
+            time.sleep(_POLL)
+            tick()  # a role that waits is not hung
+            clock.add("waiting")
+
+
+def run_in_lockstep(loop: Improvement) -> None:
+    """Do all work in this process: one role after the other, never two at once."""
+    bench = Bench(loop)
+    roles = [role(loop, bench) for role in ROLES.values()]
+    clocks = {role.name: RoleClock(loop, role.name) for role in roles}
+    while True:
+        found = next(((role, work) for role in roles if (work := role.find_work())), None)
+        if found is not None:
+            found[1]()
+            worker, kind = found[0].name, "working"
+        elif evaluate_one(loop, bench):
+            worker, kind = LearnerRole.name, "evaluating"
+        else:
+            return
+        for name, clock in clocks.items():
+            clock.add(kind if name == worker else "waiting", pieces=int(name == worker))
+
+
+def evaluate_one(loop: Improvement, bench: Bench, *, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Evaluate the first published version that waits for it, as far as that goes; False where there is none.
+
+    Args:
+        loop: The improvement.
+        bench: Makes episodes.
+        stop: More urgent work is there: the evaluation goes on later.
+    """
+    for version in loop.unevaluated():
+        if loop.is_published(version) and (claim := _claim(loop, version)):
+            try:
+                bench.evaluate(version, stop=stop)
+            finally:
+                claim.release()
+            return True
+    return False
+
+
+def _claim(loop: Improvement, version: int) -> FolderLock | None:
+    """Keep other roles from the evaluation of a version; None where one of them is at it."""
+    with suppress(InputError):
+        return lock_folder(loop.round(version))
+    return None
+
+
+def _main(folder: str, name: str, parent: str) -> int:
+    """Play a role; 2 for bad input."""
+    die_with_parent(int(parent))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor ends it
+    alive, last = Path(folder) / "roles" / f"{name}.alive", 0.0
+
+    def beat(_: str) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last > 1.0:
+            last = now
+            with suppress(OSError):
+                os.utime(alive)
+
+    subscribe(beat)
+    try:
+        loop = Improvement.read(Path(folder))
+        play(ROLES[name](loop, Bench(loop)), until_evaluated=name == LEARNER)
+    except InputError as error:
+        write_error(single_line(str(error)) + "\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

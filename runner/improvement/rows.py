@@ -1,0 +1,171 @@
+"""Episodes of a round as weighted rows for the learner: what the data preparation makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.policies.correction import POLICY
+from nimbus.datagen.policies.state_training import Demonstrations
+from nimbus.datagen.policies.trained_policy import TrainedSettings
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.runner.improvement.loop import Improvement, failed, settled
+
+HEAVIEST = 20.0
+"""Weight of a row at most (AWR): one lucky episode must not be all that is learned (Peng et al., 2019)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedRows:
+    """Rows of a round, with how much each counts beside a row of a demonstration."""
+
+    data: Demonstrations
+    weights: FloatArray
+    """(N,)"""
+    sources: dict[str, int]
+    """Episodes by what they are: demonstrations, corrections, rollouts."""
+
+    def write(self, path: Path) -> None:
+        """Write them; the file is there as a whole or not at all."""
+        data = self.data
+        texts = {"settings": to_json(data.settings), "sources": to_json(self.sources)}
+        arrays = {"inputs": data.inputs, "targets": data.targets, "episodes": data.episodes, "weights": self.weights}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, durable=True, shared=False) as temporary, temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays, **{name: np.array(text) for name, text in texts.items()})
+
+    def without_rows(self) -> WeightedRows:
+        """Nothing, in the same form."""
+        data = self.data
+        none = replace(data, inputs=data.inputs[:0], targets=data.targets[:0], episodes=data.episodes[:0])
+        return WeightedRows(data=none, weights=self.weights[:0], sources={})
+
+    @classmethod
+    def read(cls, path: Path) -> WeightedRows:
+        """Read them.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as held:
+                data = Demonstrations(
+                    inputs=held["inputs"],
+                    targets=held["targets"],
+                    episodes=held["episodes"],
+                    settings=from_json(TrainedSettings, str(held["settings"])),
+                )
+                sources = from_json(dict[str, int], str(held["sources"]))
+                return cls(data=data, weights=held["weights"], sources=sources)
+        except (OSError, KeyError, ValueError) as error:
+            what = f"cannot be read: {error}"
+            raise InputError(what, where=str(path), instead="delete it, then run the same command again") from None
+
+
+def is_complete(loop: Improvement, number: int) -> bool:
+    """Check whether all episodes of a round are there, and those that correct them."""
+    return loop.has_rollouts(number) and not missing_corrections(loop, number)
+
+
+def missing_corrections(loop: Improvement, number: int) -> bool:
+    """Check whether a failed rollout waits for its correction."""
+    if not number or "dagger" not in loop.settings.objective:
+        return False
+    return bool(set(failed(loop.rollouts(number))) - settled(loop.corrections(number)).keys())
+
+
+def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
+    """Read the episodes of a round; a round in which nothing failed may have no rows.
+
+    Raises:
+        InputError: There is no demonstration.
+    """
+    parts = [part for part in _parts(loop, number) if part is not None]
+    if not number and not parts:
+        where, instead = str(loop.rollouts(0)), "let nimbus doctor look at the task"
+        raise InputError("no demonstration succeeded", where=where, instead=instead)
+    return joined(parts) if parts else WeightedRows.read(loop.rows(0)).without_rows()
+
+
+def joined(parts: Sequence[WeightedRows]) -> WeightedRows:
+    """All rows of several; the conventions are those of the first."""
+    counts = np.cumsum([0, *(sum(part.sources.values()) for part in parts)])
+    sources: dict[str, int] = {}
+    for part in parts:
+        sources |= {name: sources.get(name, 0) + count for name, count in part.sources.items()}
+    data = Demonstrations(
+        inputs=np.concatenate([part.data.inputs for part in parts]),
+        targets=np.concatenate([part.data.targets for part in parts]),
+        episodes=np.concatenate([part.data.episodes + first for part, first in zip(parts, counts, strict=False)]),
+        settings=parts[0].data.settings,
+    )
+    return WeightedRows(data=data, weights=np.concatenate([part.weights for part in parts]), sources=sources)
+
+
+def _parts(loop: Improvement, number: int) -> Iterator[WeightedRows | None]:
+    if not number:
+        yield _rows(loop.rollouts(0), list(settled(loop.rollouts(0)).values()), "demonstrations")
+        return
+    if "dagger" in loop.settings.objective:
+        shown = list(settled(loop.corrections(number)).values())
+        yield _rows(loop.corrections(number), shown, "corrections", without=POLICY)
+    if "awr" in loop.settings.objective:
+        tried = [one for one in settled(loop.rollouts(number)).values() if one.path or one.failure]
+        weights = advantage_weights(
+            np.array([one.success for one in tried]),
+            np.array([one.step_count for one in tried]),
+            beta=loop.settings.beta,
+            discount=loop.settings.discount,
+        )
+        yield _rows(loop.rollouts(number), tried, "rollouts", weights=weights)
+
+
+def _rows(
+    folder: Path, attempts: Sequence[Attempt], source: str, *, without: str = "", weights: FloatArray | None = None
+) -> WeightedRows | None:
+    paths = [_path(folder, one) for one in attempts]
+    kept = [index for index, path in enumerate(paths) if path is not None]
+    files = [path for path in paths if path is not None]
+    if not files:
+        return None
+    info = read_info(folder)
+    data = Demonstrations.of_files(files, task=info.task, dataset=info.task_hash, without=without)
+    own = np.ones(len(files)) if weights is None else weights[kept]
+    return WeightedRows(data=data, weights=own[data.episodes], sources={source: len(files)})
+
+
+def _path(folder: Path, attempt: Attempt) -> Path | None:
+    if attempt.path:
+        return folder / attempt.path
+    return folder / attempt.failure.path if attempt.failure else None
+
+
+def advantage_weights(
+    successes: NDArray[np.bool_], steps: NDArray[np.int64], *, beta: float, discount: float
+) -> FloatArray:
+    """Weights of rollouts by advantage-weighted regression: ``exp((return - mean return) / beta)``.
+
+    The return of a rollout is 1 for success, discounted by its length, and 0 for a failure. After Peng et al. (2019),
+    with the mean of the round as the value.
+
+    Args:
+        successes: (E,)
+        steps: (E,) lengths.
+        beta: Temperature.
+        discount: Factor for each step.
+
+    Returns:
+        (E,) at most :data:`HEAVIEST`.
+    """
+    returns = np.where(successes, np.power(discount, steps), 0.0)
+    advantages = returns - (returns.mean() if len(returns) else 0.0)
+    return np.minimum(np.exp(advantages / beta), HEAVIEST)

@@ -1,0 +1,169 @@
+"""Improvement: admission, weights, refusals; and end to end, with roles that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.runner.checks.replay import replay
+from nimbus.runner.cli import main
+from nimbus.runner.improvement.learner import read_record
+from nimbus.runner.improvement.loop import Improvement, LoopSettings
+from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights
+from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
+from tests.support.runs import TINY, sound, start
+
+SETTINGS = LoopSettings(task="tiny", task_hash="1", rounds=3, episodes=4, rollouts=5)
+SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "0", "--steps", "20", "--round-steps", "5")
+SMALL += ("--objective", "dagger+awr")
+
+
+def improvement(folder: Path, **changes: object) -> Improvement:
+    loop = Improvement(folder, LoopSettings(**{**SETTINGS.__dict__, **changes}))  # pyright: ignore[reportArgumentType]
+    loop.begin()
+    return loop
+
+
+def publish(loop: Improvement, version: int) -> None:
+    loop.policy(version).mkdir(parents=True)
+
+
+def test_staleness_bounds_the_acting_version(tmp_path: Path):
+    fresh, stale = improvement(tmp_path / "a"), improvement(tmp_path / "b", staleness=1)
+    assert [fresh.acting_version(number) for number in (1, 2, 3)] == [0, 1, 2]
+    assert [stale.acting_version(number) for number in (1, 2, 3)] == [0, 0, 1]
+
+
+def test_rollouts_wait_for_the_admitted_version(tmp_path: Path):
+    for staleness, may in ((0, False), (1, True)):
+        loop = improvement(tmp_path / f"{staleness}", staleness=staleness)
+        publish(loop, 0)
+        assert loop.may_roll_out(1) and loop.may_roll_out(2) is may
+
+
+def test_newer_versions_do_not_change_who_acts(tmp_path: Path):
+    loop = improvement(tmp_path, staleness=1)
+    before = loop.acting_version(2)
+    for version in (0, 1):
+        publish(loop, version)
+    assert loop.acting_version(2) == before == 0 and loop.published() == 2
+
+
+def test_learner_waits_for_rows_and_parent(tmp_path: Path):
+    loop = improvement(tmp_path)
+    for number in (0, 1):
+        loop.round(number).mkdir(parents=True)
+    loop.rows(0).touch()
+    assert loop.may_learn(0) and not loop.may_learn(1)
+    loop.rows(1).touch()
+    assert not loop.may_learn(1)
+    publish(loop, 0)
+    assert loop.may_learn(1) and not loop.may_learn(2)
+
+
+def test_rounds_share_no_layout(tmp_path: Path):
+    loop = improvement(tmp_path)
+    drawn = [index for number in (1, 2, 3) for index in loop.indices(number)]
+    assert len(drawn) == len(set(drawn)) == 15 and len(loop.indices(0)) == 4
+
+
+def test_quick_success_weighs_more_than_failure():
+    successes, steps = np.array([True, True, False]), np.array([40, 80, 80])
+    quick, slow, failed = advantage_weights(successes, steps, beta=0.2, discount=0.99)
+    assert quick > slow > failed > 0 and quick <= HEAVIEST
+
+
+def test_equal_rollouts_weigh_as_demonstrations():
+    weights = advantage_weights(np.array([True, True]), np.array([50, 50]), beta=0.2, discount=0.99)
+    np.testing.assert_allclose(weights, 1.0)
+
+
+def test_one_success_of_many_is_bounded():
+    successes = np.arange(100) == 0
+    assert advantage_weights(successes, np.full(100, 50), beta=0.05, discount=1.0)[0] == HEAVIEST
+
+
+def test_more_rounds_go_on_and_nothing_else(tmp_path: Path):
+    improvement(tmp_path)
+    improvement(tmp_path, rounds=4)
+    with pytest.raises(InputError, match="holds an improvement with seed 0, not 1"):
+        improvement(tmp_path, rounds=4, seed=1)
+    with pytest.raises(InputError, match="with rounds 4, not 3"):
+        improvement(tmp_path, rounds=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--objective", "ppo"], "--objective: unknown 'ppo'"),
+        (["--rounds", "0"], "--rounds: expected a whole number from 1 to 1000, found '0'"),
+        (["--mode", "lockstep", "--staleness", "1"], "--staleness: 1 in lock-step, where nothing is stale"),
+        (["--out", "{taken}"], "holds 'notes.txt' and no improvement.json: not an improvement; choose another --out"),
+        (["--out", "{other}"], "holds an improvement with task"),
+    ],
+)
+def test_mistakes_are_one_line(words: list[str], said: str, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes.txt").touch()
+    improvement(tmp_path / "other")
+    monkeypatch.chdir(tmp_path)
+    names = {name: str(tmp_path / name) for name in ("taken", "other")}
+    assert main(["improve", str(TINY), *(word.format(**names) for word in words)]) == 2
+    out, error = capsys.readouterr()
+    assert said in error and error.count("\n") == 1 and not out
+
+
+def test_task_without_success_is_refused(tmp_path: Path, capsys):
+    path = tmp_path / "endless.yaml"
+    path.write_text(TINY.read_text().partition("success:")[0] + 'instructions: ["Sort the trash."]\n')
+    assert main(["improve", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "'success' is missing" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_lineage_of_no_episode_is_refused(tmp_path: Path, capsys):
+    assert main(["lineage", str(tmp_path), "one"]) == 2
+    assert "neither an improvement nor a dataset" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
+    """Roles side by side, two of them killed, make what one after the other makes; a correction replays."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert main(["improve", str(TINY), "--out", str(one), "--mode", "lockstep", *SMALL]) == 0
+    process = start("improve", str(TINY), "--out", str(other), "--staleness", "0", *SMALL)
+    loop = Improvement(other, SETTINGS)
+    for name, ready in ((ROLLOUT, loop.rollouts(0)), (LEARNER, loop.rollouts(1))):
+        deadline = time.monotonic() + 60
+        while not (ready / "ledger.sqlite").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(read_times(loop, name).pid, signal.SIGKILL)
+    assert process.wait() == 0, process.communicate()
+    first, second = Improvement.read(one), Improvement.read(other)
+    for number in first.rounds:
+        assert read_record(first, number) == read_record(second, number)
+        rows = [WeightedRows.read(loop.rows(number)) for loop in (first, second)]
+        np.testing.assert_array_equal(rows[0].data.targets, rows[1].data.targets)
+    assert sound(first.corrections(1)) == sound(second.corrections(1))
+    shown = [EpisodeFile(path) for path in (first.corrections(1) / "episodes").glob("*.hdf5")]
+    taught = sum(part.stop - part.start for one in shown for part in one.segments if part.skill != "policy")
+    tried = sum(EpisodeFile(path).step_count for path in first.rollouts(1).glob("*/*.hdf5"))
+    assert len(WeightedRows.read(first.rows(1)).weights) == taught + tried > tried > 0
+    corrected = sorted((first.corrections(1) / "episodes").glob("*.hdf5"))[0]
+    replayed = replay(corrected)
+    assert replayed.same_outcome and replayed.joint_error == 0.0
+    with EpisodeFile(corrected) as episode:
+        ancestors = episode.provenance.ancestors
+        assert ancestors["policy"] == read_record(first, 0).policy and ancestors["round"] == "1"
+        played = [part.stop - part.start for part in episode.segments if part.phase == "policy"]
+        assert played == [int(ancestors["step"])]
+    capsys.readouterr()
+    assert main(["lineage", str(one), corrected.stem]) == 0
+    said = capsys.readouterr().out
+    assert f"takes over at step {ancestors['step']}" in said and "cloning from 1 demonstrations of round 0" in said
