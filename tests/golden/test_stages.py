@@ -10,6 +10,7 @@ from nimbus.datagen.episode.layout import EpisodeKey, Layout
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.policies.correction import run_correction
 from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.planner import roll_out
 from nimbus.datagen.policies.policy import Needs, Policy, PolicyObservation
@@ -107,3 +108,13 @@ def test_renderer_shows_as_its_version_says(golden: GoldenFile) -> None:
         seen = np.bincount(frames.instance[0].ravel(), minlength=12)[:12] / frames.instance[0].size
         value = [*sketch(color / 255), *sketch(depth), *sketch(seen)]
         golden.check(f"render newton {camera}", value, version_of("render", "newton") | GENERATOR, tolerance=0.03)
+
+
+def test_correction_takes_over_as_its_version_says(golden: GoldenFile) -> None:
+    can = thing()
+    here = simulation(can)
+    played = np.repeat(here.present_action()[None], 6, axis=0)
+    streams = partial(generator, 0, "golden correction")
+    made = run_correction(task(), here, layout(can), played, streams=streams, planner="ompl")
+    value = [made.outcome.success, *(part.phase for part in made.segments[:4])]
+    golden.check("plan correction", value, version_of("plan", "correction") | PLANNING)
