@@ -1,15 +1,15 @@
 """Improvement of a policy by its own rollouts: rollout, preparation and learner side by side, and what came of it.
 
 ```
-loop.py      settings, places of the files, admission: what may be made from what
-bench.py     one process that makes episodes: demonstrations, rollouts, corrections, evaluations, as runs
-rows.py      episodes as weighted rows: demonstrations, corrections (DAgger), rollouts by their advantage
-learner.py   training of a version from all rows that are admitted, and its publication
-roles.py     the three roles, each in a process or all in lock-step
-times.py     how long each is at work and waits
-supervisor.py  starts the processes of the roles, and again what dies
-lineage.py   ancestors of an episode
-results.py   success by round, waits by role, the page
+loop.py           settings, places of the files, admission: what may be made from what
+episode_maker.py  one process that makes episodes: demonstrations, rollouts, corrections, evaluations, as runs
+rows.py           episodes as weighted rows: demonstrations, corrections (DAgger), rollouts by their advantage
+learner.py        training of a version from all rows that are admitted, and its publication
+roles.py          the three roles, each in a process or all in lock-step
+times.py          how long each is at work and waits
+supervisor.py     starts the processes of the roles, and again those that exit
+lineage.py        ancestors of an episode
+results.py        success by round, waits by role, the page
 ```
 
 Files are the only truth. Window k of rollouts is made by version ``max(0, k - 1 - staleness)`` and version k is trained

@@ -15,7 +15,7 @@ from typing import ClassVar
 from nimbus.datagen.errors import InputError, single_line
 from nimbus.datagen.progress import subscribe, tick
 from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
-from nimbus.runner.improvement.bench import Bench
+from nimbus.runner.improvement.episode_maker import EpisodeMaker
 from nimbus.runner.improvement.learner import train_version
 from nimbus.runner.improvement.loop import Improvement
 from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
@@ -32,13 +32,13 @@ class ImprovementRole(ABC):
 
     Args:
         loop: The improvement.
-        bench: Makes episodes.
+        maker: Makes episodes.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, loop: Improvement, bench: Bench) -> None:
-        self.loop, self.bench = loop, bench
+    def __init__(self, loop: Improvement, maker: EpisodeMaker) -> None:
+        self.loop, self.maker = loop, maker
 
     @abstractmethod
     def find_work(self) -> Callable[[], None] | None:
@@ -59,7 +59,7 @@ class RolloutRole(ImprovementRole):
         number = self._next()
         if number is None or not self.loop.may_roll_out(number):
             return None
-        return lambda: self.bench.roll_out(number)
+        return lambda: self.maker.roll_out(number)
 
     def _next(self) -> int | None:
         return next((number for number in self.loop.rounds if not self.loop.has_rollouts(number)), None)
@@ -80,7 +80,7 @@ class PreparationRole(ImprovementRole):
         if number is None:
             return None
         if missing_corrections(self.loop, number):
-            return lambda: self.bench.correct(number)
+            return lambda: self.maker.correct(number)
         if is_complete(self.loop, number):
             return lambda: prepare_rows(self.loop, number).write(self.loop.rows(number))
         return None
@@ -129,7 +129,7 @@ def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
         if work := role.find_work():
             work()
             clock.add("working", pieces=1)
-        elif evaluate_one(role.loop, role.bench, stop=lambda: role.find_work() is not None):
+        elif evaluate_one(role.loop, role.maker, stop=lambda: role.find_work() is not None):
             clock.add("evaluating", pieces=1)
         elif role.is_done() and not (until_evaluated and role.loop.unevaluated()):
             clock.add("waiting")
@@ -142,15 +142,15 @@ def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
 
 def run_in_lockstep(loop: Improvement) -> None:
     """Do all work in this process: one role after the other, never two at once."""
-    bench = Bench(loop)
-    roles = [role(loop, bench) for role in ROLES.values()]
+    maker = EpisodeMaker(loop)
+    roles = [role(loop, maker) for role in ROLES.values()]
     clocks = {role.name: RoleClock(loop, role.name) for role in roles}
     while True:
         found = next(((role, work) for role in roles if (work := role.find_work())), None)
         if found is not None:
             found[1]()
             worker, kind = found[0].name, "working"
-        elif evaluate_one(loop, bench):
+        elif evaluate_one(loop, maker):
             worker, kind = LearnerRole.name, "evaluating"
         else:
             return
@@ -158,18 +158,18 @@ def run_in_lockstep(loop: Improvement) -> None:
             clock.add(kind if name == worker else "waiting", pieces=int(name == worker))
 
 
-def evaluate_one(loop: Improvement, bench: Bench, *, stop: Callable[[], bool] = lambda: False) -> bool:
+def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], bool] = lambda: False) -> bool:
     """Evaluate the first published version that waits for it, as far as that goes; False where there is none.
 
     Args:
         loop: The improvement.
-        bench: Makes episodes.
+        maker: Makes episodes.
         stop: More urgent work is there: the evaluation goes on later.
     """
     for version in loop.unevaluated():
         if loop.is_published(version) and (claim := _claim(loop, version)):
             try:
-                bench.evaluate(version, stop=stop)
+                maker.evaluate(version, stop=stop)
             finally:
                 claim.release()
             return True
@@ -199,7 +199,7 @@ def _main(folder: str, name: str, parent: str) -> int:
     subscribe(beat)
     try:
         loop = Improvement.read(Path(folder))
-        play(ROLES[name](loop, Bench(loop)), until_evaluated=name == LEARNER)
+        play(ROLES[name](loop, EpisodeMaker(loop)), until_evaluated=name == LEARNER)
     except InputError as error:
         write_error(single_line(str(error)) + "\n")
         return error.exit_code

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Stop = Callable[[], bool]
 
 
-class Bench:
+class EpisodeMaker:
     """Makes demonstrations, rollouts, corrections and evaluations of an improvement, each a run that can be continued.
 
     Args:
