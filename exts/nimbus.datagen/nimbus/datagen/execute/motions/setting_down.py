@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _BATCH = 4
+_MOST_WAYS = 192
+"""Releases that are planned for at most: a region has up to 81 spots, each with 8 headings."""
 _BERTH = 0.012
 """[m] What is carried keeps so far from everything, where that is possible; less only where it is not."""
 _BACK = 0.08
@@ -43,7 +45,7 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
         SkillFailure: None can be reached, or there is none.
     """
     failure: MotionPlan | None = None
-    for some in _batches(ways, _BATCH):
+    for some in _batches(itertools.islice(ways, _MOST_WAYS), _BATCH):
         while some:
             carry = _plan_carry(cell, [above for above, _ in some])
             if not carry:
