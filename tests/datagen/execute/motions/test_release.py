@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,9 +22,12 @@ from nimbus.datagen.execute.motions.release import (
     nearest_rest_pose,
     similar_yaws,
 )
+from nimbus.datagen.execute.motions.setting_down import plan_release
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.skills.pick import Pick
 from nimbus.skills.place import Place
 from tests.support.one_can import make, thing, workcell
@@ -115,3 +123,18 @@ def test_drawn_spots_keep_half_the_object_inside() -> None:
 def test_spread_without_a_region_is_refused() -> None:
     with pytest.raises(ValueError, match="spread goes with on"):
         make(Place, object="items_0", beside="items_1", spread=0.4)
+
+
+def test_planning_of_a_release_ends():
+    asked: list[int] = []
+
+    def plan_pose(scene: object, start: object, goals: list[object], *, rng: object) -> MotionPlan:
+        asked.append(len(goals))
+        return MotionPlan(status=MotionStatus.NO_IK)
+
+    scene = SimpleNamespace(nearer=lambda _: nullcontext())
+    planner = SimpleNamespace(plan_pose=plan_pose)
+    cell: Any = SimpleNamespace(look=lambda: scene, planner=planner, arm_command=None, rng=lambda: None, held="can")
+    with pytest.raises(SkillFailure, match="no_ik"):
+        plan_release(cell, itertools.repeat((np.eye(4), np.eye(4))))
+    assert sum(asked) == 2 * 192  # each with room around, and without
