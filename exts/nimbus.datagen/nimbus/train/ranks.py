@@ -9,7 +9,6 @@ import fcntl
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent
 
 RANK, RANKS = "RANK", "WORLD_SIZE"
@@ -96,9 +96,9 @@ class Ranks:
                 return InputError.exit_code if why else 0
             in_vain, most, generation = 0 if reached > most else in_vain + 1, max(reached, most), generation + 1
             if in_vain == _IN_VAIN:
-                sys.stderr.write(f"{why}, and {_IN_VAIN} starts in a row came no further: given up\n")
+                write_error(f"{why}, and {_IN_VAIN} starts in a row came no further: given up\n")
                 return 1
-            sys.stderr.write(f"{why}: all ranks start again\n")
+            write_error(f"{why}: all ranks start again\n")
 
     def _begin(self, generation: int) -> None:
         meeting = self._folder / f"meeting-{os.getpid()}-{generation}"

@@ -20,6 +20,7 @@ from nimbus.datagen.datasets.export.source import open_source
 from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.policies.trained_policy import settings_of, write_conventions
+from nimbus.runner.system.output import write_out
 from nimbus.train import checkpoint
 from nimbus.train.network import VlaNetwork
 from nimbus.train.parallel import Group, fill, to_fp8, whole
@@ -229,7 +230,7 @@ class Trainer:
             folder = self.wanted.out / "policy"
             write_conventions(folder, self.conventions, policy=VlaPolicy)
             checkpoint.save_tensors(folder / SAFE_WEIGHTS, {name: value.float() for name, value in weights.items()})
-            sys.stdout.write(f"policy: {folder}\n")
+            write_out(f"policy: {folder}\n")
 
     def _show(self, loss: float) -> None:
         before, begin, waited_before = self._shown
@@ -247,5 +248,5 @@ class Trainer:
         self._shown = self.step, now, waited
         with (self.wanted.out / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
-        sys.stdout.write("  ".join(f"{name} {value:.4g}" for name, value in line.items()) + "\n")
+        write_out("  ".join(f"{name} {value:.4g}" for name, value in line.items()) + "\n")
         sys.stdout.flush()

@@ -18,12 +18,13 @@ PAGE = (ROOT / "docs" / "training.md").read_text()
 def test_the_pages_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_dataset(tmp_path / "out" / "sort_trash", [make_rendered(row, steps=60) for row in range(4)])
     monkeypatch.chdir(tmp_path)
-    (command,) = re.findall(r"^nimbus (export .*)$", PAGE, re.MULTILINE)
+    (command,) = re.findall(r"^nimbus (export .*shards.*)$", PAGE, re.MULTILINE)
     assert main(command.split()) == 0
-    first, torch, shards = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    first, torch, view, shards = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, object] = {"folder": Path("out/sort_trash_shards")}
     exec(first, names)
     assert names["sample"]["index"] in range(240), "the last one of the loop"  # pyright: ignore[reportIndexIssue]
+    assert "SignalView(actions=" in view
     exec(shards, names)
     assert len(names["reader"]) == 240  # pyright: ignore[reportArgumentType]
     assert "torch_dataset(Samples(reader, rank=rank, ranks=ranks))" in torch
