@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import pickle
 from typing import Any
 
 import msgpack
@@ -122,7 +121,7 @@ def test_npy_in_columns_is_read():
     [
         b"",
         b"\xc1",
-        pickle.dumps({"a": 1}),
+        b"\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s.",  # the pickle of {"a": 1}
         b"\x81" * 5000,
         b"\xdd\xff\xff\xff\xff",
         b"\xc7\x01\x05\x00",
