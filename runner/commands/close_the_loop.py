@@ -58,11 +58,11 @@ def command(
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES
     from nimbus.runner.cell.run import SHORT, run_spec
     from nimbus.runner.evaluation.compare import pair
-    from nimbus.runner.evaluation.evaluate import Asked, evaluate, show_evaluation
+    from nimbus.runner.evaluation.evaluate import EvaluationRequest, evaluate, show_evaluation
     from nimbus.runner.evaluation.layouts import parse_layouts
     from nimbus.runner.evaluation.page import NAME, Curve, rate_bar
     from nimbus.runner.evaluation.show import lines_of
-    from nimbus.runner.evaluation.trained_policy import train_on
+    from nimbus.runner.evaluation.training_log import train_on
 
     folder = (Path("out") / f"loop_{Path(task).stem}" if out is None else out).absolute()
     counts = workers.counts if workers else None
@@ -79,14 +79,14 @@ def command(
     if (code := run_spec(demonstrations, serial=serial)) not in (0, SHORT):
         return code
     training = train_on(folder / DATA, folder / POLICY, settings=TrainingSettings(steps=steps, seed=seed))
-    asked = Asked(
+    asked = EvaluationRequest(
         folder=folder / RESULT,
         task=task,
         policy=str(folder / POLICY),
         layouts=parse_layouts(str(layouts)),
         execute=execute,
         skills=own_skills,
-    ).opened()
+    ).with_identity()
     demonstrator = replace(asked, folder=folder / CEILING, policy=CEILING, identity=CEILING)
     code, ceiling = evaluate(demonstrator, serial=serial, workers=counts)
     if ceiling is None:

@@ -104,7 +104,7 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
-    from nimbus.runner.evaluation.evaluate import Asked, evaluate_with_control
+    from nimbus.runner.evaluation.evaluate import EvaluationRequest, evaluate_with_control
     from nimbus.runner.evaluation.layouts import parse_layouts
     from nimbus.runner.evaluation.show import lines_of, lines_of_control
 
@@ -115,7 +115,7 @@ def command(
     amount = _amount(task, randomize, only, skills=skills or [])
     folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
     folder = folder / "-".join((amount["randomize"], *amount["only"])) if amount else folder
-    asked = Asked(
+    asked = EvaluationRequest(
         folder=folder,
         task=task,
         policy=_absolute(policy),
@@ -126,7 +126,7 @@ def command(
         device=device,
         skills=tuple(str(path.absolute()) for path in skills or ()),
         **amount,
-    ).opened()
+    ).with_identity()
     code, found, control = evaluate_with_control(
         asked, serial=serial, workers=workers.counts if workers else None, videos=videos
     )
@@ -143,12 +143,12 @@ def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path
     """Fields of the question for ``--randomize`` and ``--only``, checked before anything is evaluated."""
     if level is None and only is None:
         return {}
-    from nimbus.datagen.tasks.task import AS_THE_TASK, load_task, randomized
+    from nimbus.datagen.tasks.task import AS_THE_TASK, load_task, randomize_task
 
     names = tuple(filter(None, (only or "").split(",")))
     if only is not None and not names:
         raise InputError("names no randomizer", where="--only", instead="write --only camera,light")
-    randomized(load_task(task, skill_folders=skills), level or AS_THE_TASK, only=names, where="--randomize")
+    randomize_task(load_task(task, skill_folders=skills), level or AS_THE_TASK, only=names, where="--randomize")
     return {"randomize": level or AS_THE_TASK, "only": names}
 
 

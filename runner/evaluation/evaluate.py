@@ -9,13 +9,13 @@ from pathlib import Path
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.tasks.task import load_task, randomized
+from nimbus.datagen.tasks.task import load_task, randomize_task
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.evaluation.compare import Comparison, pair
 from nimbus.runner.evaluation.layouts import Layouts
 from nimbus.runner.evaluation.page import Curve, RateBar, rate_bar, write_page
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
-from nimbus.runner.evaluation.videos import chosen, write_videos
+from nimbus.runner.evaluation.videos import choose_shown, write_videos
 from nimbus.runner.system.output import write_error
 
 PIPELINE = "evaluation"
@@ -26,7 +26,7 @@ UNPERTURBED = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class EvaluationRequest:
     """One evaluation, as it is asked for."""
 
     folder: Path
@@ -35,10 +35,10 @@ class Asked:
     """As ``--policy`` takes it; ``demonstrator``: the task's own skills."""
     layouts: Layouts
     identity: str = ""
-    """Identity of the policy, see :meth:`opened`."""
+    """Identity of the policy, see :meth:`with_identity`."""
     execute: int = 8
     limit: int = 0
-    """Steps of an episode at most, see :meth:`opened`."""
+    """Steps of an episode at most, see :meth:`with_identity`."""
     options: dict[str, str] = field(default_factory=dict)
     randomize: str = ""
     """Level of randomization, where it is not the task's own."""
@@ -47,7 +47,7 @@ class Asked:
     device: str = "cpu"
     skills: tuple[str, ...] = ()
 
-    def opened(self) -> Asked:
+    def with_identity(self) -> EvaluationRequest:
         """The same with the policy's identity, and its limit where none is given.
 
         Raises:
@@ -91,7 +91,7 @@ class Asked:
 
 
 def evaluate(
-    asked: Asked, *, serial: bool = False, workers: tuple[int, int] | None = None
+    asked: EvaluationRequest, *, serial: bool = False, workers: tuple[int, int] | None = None
 ) -> tuple[int, Evaluation | None]:
     """Run an evaluation, or go on with one, and write its results.
 
@@ -116,7 +116,7 @@ def evaluate(
 
 
 def evaluate_with_control(
-    asked: Asked, *, serial: bool = False, workers: tuple[int, int] | None = None, videos: int = 0
+    asked: EvaluationRequest, *, serial: bool = False, workers: tuple[int, int] | None = None, videos: int = 0
 ) -> tuple[int, Evaluation | None, Evaluation | None]:
     """Evaluate, draw videos and the page, and do the same without randomization where a level is asked for.
 
@@ -144,7 +144,7 @@ def evaluate_with_control(
 
 
 def show_evaluation(
-    asked: Asked,
+    asked: EvaluationRequest,
     found: Evaluation,
     *,
     beside: Sequence[RateBar] = (),
@@ -156,12 +156,12 @@ def show_evaluation(
     """Render some videos of an evaluation, and write its page; the arguments are those of the page."""
     task = load_task(asked.task, skill_folders=[Path(folder) for folder in asked.skills])
     if asked.randomize:
-        task = randomized(task, asked.randomize, only=asked.only)
-    write_videos(asked.folder, task, chosen(found, count=videos), device=asked.device)
+        task = randomize_task(task, asked.randomize, only=asked.only)
+    write_videos(asked.folder, task, choose_shown(found, count=videos), device=asked.device)
     write_page(asked.folder, found, beside=beside, comparison=comparison, facts=facts, curve=curve)
 
 
-def _base(asked: Asked) -> Evaluation:
+def _base(asked: EvaluationRequest) -> Evaluation:
     info = read_info(asked.folder)
     return Evaluation(
         task=info.task,

@@ -27,7 +27,7 @@ _SIZE = (320, 240)
 """[px] A camera that is smaller is shown in this size."""
 
 
-def chosen(evaluation: Evaluation, *, count: int) -> tuple[LayoutResult, ...]:
+def choose_shown(evaluation: Evaluation, *, count: int) -> tuple[LayoutResult, ...]:
     """Choose the first ``count`` failures, and as many successes."""
     judged = evaluation.judged
     failures = [one for one in judged if not one.success][:count]

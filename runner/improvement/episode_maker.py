@@ -16,7 +16,7 @@ from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
-from nimbus.runner.improvement.loop import SPLIT, Improvement, demonstrations_hash, failed, settled
+from nimbus.runner.improvement.loop import SPLIT, Improvement, demonstrations_hash, failed_indices, settled_attempts
 from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class EpisodeMaker:
         """Make corrections of the rollouts of a round that have failed so far."""
         loop = self.loop
         rollouts = loop.rollouts(number)
-        if not (indices := tuple(failed(rollouts))):
+        if not (indices := tuple(failed_indices(rollouts))):
             return
         ancestors = self._ancestors("correction", number, loop.acting_version(number))
         self.make(
@@ -96,7 +96,7 @@ class EpisodeMaker:
         folder, indices = self.loop.evaluation(version), tuple(range(self.loop.settings.layouts))
         spec = self._policy_run(folder, version, number=version, split=EVALUATION, indices=indices)
         self.make(spec, stop=stop)
-        if len(settled(folder)) < len(indices):
+        if len(settled_attempts(folder)) < len(indices):
             return False
         info, own = read_info(folder), spec.settings
         base = Evaluation(

@@ -19,7 +19,7 @@ from nimbus.datagen.policies.trained_policy import WEIGHTS
 from nimbus.datagen.progress import tick
 from nimbus.datagen.store.publish import disk
 from nimbus.runner.improvement.loop import Improvement, demonstrations_hash
-from nimbus.runner.improvement.rows import WeightedRows, joined
+from nimbus.runner.improvement.rows import WeightedRows, join_rows
 
 RECORD = "ancestors.json"
 """File of a published version about what it was made from."""
@@ -45,7 +45,7 @@ class PolicyRecord:
 def train_version(loop: Improvement, version: int) -> PolicyRecord:
     """Train a version and publish it; the same from the same rows, however often it is begun again."""
     parts = [WeightedRows.read(loop.rows(number)) for number in range(version + 1)]
-    rows = joined(parts)
+    rows = join_rows(parts)
     settings = loop.settings
     steps = settings.round_steps if version else settings.steps
     before = None

@@ -139,7 +139,7 @@ class Improvement:
 
     def has_rollouts(self, number: int) -> bool:
         """Check whether all rollouts of a round are there; of round 0 the demonstrations."""
-        return self.rows(number).is_file() or len(settled(self.rollouts(number))) >= len(self.indices(number))
+        return self.rows(number).is_file() or len(settled_attempts(self.rollouts(number))) >= len(self.indices(number))
 
     def acting_version(self, number: int) -> int:
         """Version that makes the rollouts of a round: the oldest that staleness admits, whatever else is published.
@@ -174,11 +174,11 @@ class Improvement:
 
 def demonstrations_hash(loop: Improvement) -> str:
     """One hash over the demonstrations of an improvement."""
-    stored = settled(loop.rollouts(0)).values()
+    stored = settled_attempts(loop.rollouts(0)).values()
     return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]
 
 
-def settled(folder: Path) -> dict[int, Attempt]:
+def settled_attempts(folder: Path) -> dict[int, Attempt]:
     """Last attempts of a dataset by index, of those that need no more work."""
     if not (folder / INFO_NAME).exists() or not (folder / FILE_NAME).exists():
         return {}
@@ -189,7 +189,7 @@ def settled(folder: Path) -> dict[int, Attempt]:
         return {}
 
 
-def failed(folder: Path) -> list[int]:
+def failed_indices(folder: Path) -> list[int]:
     """Indices at which a rollout failed, faults of the policy left out."""
-    found = settled(folder).items()
+    found = settled_attempts(folder).items()
     return [index for index, one in found if not one.success and one.reason not in FAULTS and one.failure]

@@ -18,7 +18,7 @@ from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.improvement.loop import Improvement, failed, settled
+from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
 
 HEAVIEST = 20.0
 """Weight of a row at most (AWR): one lucky episode must not be all that is learned (Peng et al., 2019)."""
@@ -80,7 +80,7 @@ def missing_corrections(loop: Improvement, number: int) -> bool:
     """Check whether a failed rollout waits for its correction."""
     if not number or "dagger" not in loop.settings.objective:
         return False
-    return bool(set(failed(loop.rollouts(number))) - settled(loop.corrections(number)).keys())
+    return bool(set(failed_indices(loop.rollouts(number))) - settled_attempts(loop.corrections(number)).keys())
 
 
 def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
@@ -93,10 +93,10 @@ def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
     if not number and not parts:
         where, instead = str(loop.rollouts(0)), "let nimbus doctor look at the task"
         raise InputError("no demonstration succeeded", where=where, instead=instead)
-    return joined(parts) if parts else WeightedRows.read(loop.rows(0)).without_rows()
+    return join_rows(parts) if parts else WeightedRows.read(loop.rows(0)).without_rows()
 
 
-def joined(parts: Sequence[WeightedRows]) -> WeightedRows:
+def join_rows(parts: Sequence[WeightedRows]) -> WeightedRows:
     """All rows of several; the conventions are those of the first."""
     counts = np.cumsum([0, *(sum(part.sources.values()) for part in parts)])
     sources: dict[str, int] = {}
@@ -113,13 +113,13 @@ def joined(parts: Sequence[WeightedRows]) -> WeightedRows:
 
 def _parts(loop: Improvement, number: int) -> Iterator[WeightedRows | None]:
     if not number:
-        yield _rows(loop.rollouts(0), list(settled(loop.rollouts(0)).values()), "demonstrations")
+        yield _rows(loop.rollouts(0), list(settled_attempts(loop.rollouts(0)).values()), "demonstrations")
         return
     if "dagger" in loop.settings.objective:
-        shown = list(settled(loop.corrections(number)).values())
+        shown = list(settled_attempts(loop.corrections(number)).values())
         yield _rows(loop.corrections(number), shown, "corrections", without=POLICY)
     if "awr" in loop.settings.objective:
-        tried = [one for one in settled(loop.rollouts(number)).values() if one.path or one.failure]
+        tried = [one for one in settled_attempts(loop.rollouts(number)).values() if one.path or one.failure]
         weights = advantage_weights(
             np.array([one.success for one in tried]),
             np.array([one.step_count for one in tried]),

@@ -1,4 +1,4 @@
-"""The supervisor of the roles: it starts each in a process, and again what dies or hangs."""
+"""The supervisor of the roles: each runs in a process, which is started again when it exits or hangs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_ENDS = 5
 """A role that ends so often without a piece of work done in between is not started again."""
 
 
-class _Member:
+class _RoleProcess:
     """A role's process, which is started again when it ends unasked."""
 
     def __init__(self, loop: Improvement, name: str) -> None:
@@ -68,7 +68,7 @@ class _Member:
         pieces = read_times(self._loop, self.name).pieces
         self.ends, self._pieces = (self.ends + 1 if pieces == self._pieces else 1), pieces
         if self.ends >= _MOST_ENDS:
-            write_error(f"role {self.name} died {self.ends} times in a row ({describe(code)})\n")
+            write_error(f"role {self.name} exited {self.ends} times in a row ({describe(code)})\n")
             return 1
         self.start()
         return None
@@ -87,10 +87,10 @@ def supervise(loop: Improvement) -> int:
     """
     tag = cell_tag(loop.folder)
     sweep(tag)  # what a supervisor that was killed could not
-    members: list[_Member] = []
+    members: list[_RoleProcess] = []
     try:
         with Interruption() as interruption:
-            members = [_Member(loop, name) for name in ROLE_NAMES]
+            members = [_RoleProcess(loop, name) for name in ROLE_NAMES]
             working = list(members)
             while working:
                 for member in list(working):

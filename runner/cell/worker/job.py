@@ -96,10 +96,10 @@ def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> 
     """
     from nimbus.datagen.pipeline import check_components, load_pipeline
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES
-    from nimbus.datagen.tasks.task import randomized
+    from nimbus.datagen.tasks.task import randomize_task
 
     if level := spec.choices.get("randomize"):
-        task = randomized(task, level, only=tuple(filter(None, spec.choices.get("only", "").split(","))))
+        task = randomize_task(task, level, only=tuple(filter(None, spec.choices.get("only", "").split(","))))
     if spec.settings.get("images") == NO_IMAGES:
         task = replace(task, cameras={})
     if not task.cameras:

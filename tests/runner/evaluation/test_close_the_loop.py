@@ -9,7 +9,7 @@ import pytest
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.runner.cli import main
 from nimbus.runner.evaluation.results import read_evaluation
-from nimbus.runner.evaluation.trained_policy import TrainingLog
+from nimbus.runner.evaluation.training_log import TrainingLog
 from tests.support import ROOT
 
 TASK = ROOT / "docs/examples/cube_to_goal.yaml"

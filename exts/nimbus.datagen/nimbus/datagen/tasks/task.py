@@ -147,7 +147,7 @@ def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterabl
     return task
 
 
-def randomized(task: Task, level: str, *, only: Collection[str] = (), where: str = "randomize") -> Task:
+def randomize_task(task: Task, level: str, *, only: Collection[str] = (), where: str = "randomize") -> Task:
     """The same task, randomized by another amount; its layouts keep their objects and places.
 
     Args:
