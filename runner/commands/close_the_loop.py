@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
-from nimbus.runner.commands.options import AsJson, Seed, Skills, WorkerSplit, whole, worker_split
+from nimbus.runner.commands.options import AsJson, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -35,18 +35,12 @@ def command(
     execute: Annotated[
         int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions of an answer carried out")
     ] = 8,
-    videos: Annotated[
-        int,
-        typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)"),
-    ] = 4,
+    videos: Videos = 4,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/loop_<task>)")
     ] = None,
-    workers: Annotated[
-        WorkerSplit | None,
-        typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
-    ] = None,
-    serial: Annotated[bool, typer.Option("--serial", help="everything in this process")] = False,
+    workers: Workers = None,
+    serial: Serial = False,
     skills: Skills = None,
     as_json: AsJson = False,
 ) -> int:

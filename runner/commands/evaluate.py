@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import AsJson, Device, Seed, Skills, WorkerSplit, whole, worker_split
+from nimbus.runner.commands.options import AsJson, Device, Execute, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.system.output import write_json, write_out
 
 
@@ -55,9 +55,7 @@ def command(
         typer.Option("--layouts", metavar="L", parser=str, help="how many held-out ones; or run:SEED:N, or train:DIR"),
     ] = "100",
     seed: Seed = 0,
-    execute: Annotated[
-        int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
-    ] = 8,
+    execute: Execute = 8,
     limit: Annotated[
         int | None,
         typer.Option("--limit", metavar="N", parser=whole(1, 100_000), help="steps of an episode at most"),
@@ -82,15 +80,9 @@ def command(
     only: Annotated[
         str | None, typer.Option("--only", metavar="NAMES", parser=str, help="randomizers of the level, by comma")
     ] = None,
-    videos: Annotated[
-        int,
-        typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)"),
-    ] = 4,
-    workers: Annotated[
-        WorkerSplit | None,
-        typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
-    ] = None,
-    serial: Annotated[bool, typer.Option("--serial", help="everything in this process")] = False,
+    videos: Videos = 4,
+    workers: Workers = None,
+    serial: Serial = False,
     device: Device = "cpu",
     skills: Skills = None,
     as_json: AsJson = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nimbus.runner.commands.options import AsJson, Seed, one_of, whole
+from nimbus.runner.commands.options import AsJson, Execute, Seed, one_of, whole
 from nimbus.runner.system.output import write_out
 
 MODES = ("async", "lockstep")
@@ -59,9 +59,7 @@ def command(
     round_steps: Annotated[
         int, typer.Option("--round-steps", metavar="N", parser=whole(1, 10**7), help="of each further version")
     ] = 1500,
-    execute: Annotated[
-        int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
-    ] = 8,
+    execute: Execute = 8,
     proposal: Annotated[
         str, typer.Option("--proposal", metavar="ID", parser=str, help="where the task comes from, for the lineage")
     ] = "",

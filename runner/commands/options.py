@@ -114,6 +114,15 @@ NewFolder = Annotated[
 ]
 
 
+Serial = Annotated[bool, typer.Option("--serial", help="everything in this process")]
+Execute = Annotated[
+    int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
+]
+Videos = Annotated[
+    int, typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)")
+]
+
+
 @dataclass(frozen=True)
 class WorkerSplit:
     """Value of ``PxR``: planners and renderers."""
@@ -133,3 +142,9 @@ def worker_split(text: str) -> WorkerSplit:
     if planners + renderers > MOST_WORKERS:
         raise ValueError(f"{text} are {planners + renderers} workers, at most {MOST_WORKERS} can work")
     return WorkerSplit((planners, renderers))
+
+
+Workers = Annotated[
+    WorkerSplit | None,
+    typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
+]

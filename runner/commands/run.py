@@ -19,6 +19,7 @@ from nimbus.runner.commands.options import (
     Images,
     Price,
     Seed,
+    Serial,
     Skills,
     Stack,
     WorkerSplit,
@@ -83,7 +84,7 @@ def command(
             "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
         ),
     ] = None,
-    serial: Annotated[bool, typer.Option("--serial", help="everything in this process")] = False,
+    serial: Serial = False,
     coupled: Annotated[
         bool,
         typer.Option("--coupled", help="in this process, and no stage decoupled: a baseline to measure against"),

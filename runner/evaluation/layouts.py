@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.policies.policy import DEFAULT_LIMIT
+from nimbus.datagen.policies.policy import DEFAULT_LIMIT, TIMES_LONGEST
 from nimbus.datagen.random_streams import EVALUATION, RUN
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -32,7 +32,7 @@ class Layouts:
     @property
     def limit(self) -> int:
         """Steps of an episode at most, where the policy states none: twice the longest demonstration."""
-        return 2 * self.steps or DEFAULT_LIMIT
+        return TIMES_LONGEST * self.steps or DEFAULT_LIMIT
 
 
 def parse_layouts(text: str, *, seed: int = 0, where: str = "--layouts") -> Layouts:

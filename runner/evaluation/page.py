@@ -10,7 +10,7 @@ from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.evaluation.compare import Comparison
-from nimbus.runner.evaluation.results import Evaluation, LayoutResult
+from nimbus.runner.evaluation.results import Evaluation, LayoutResult, rate_text
 from nimbus.runner.evaluation.videos import FOLDER, video_name
 
 NAME = "evaluation.html"
@@ -37,7 +37,7 @@ class RateBar:
     @property
     def line(self) -> str:
         """As text."""
-        return f"{self.name}: {self.count} of {self.of} = {self.rate:.0%} [{self.low:.0%}, {self.high:.0%}]"
+        return f"{self.name}: {rate_text(self.count, self.of, (self.low, self.high))}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,6 +119,12 @@ class Evaluation:
         return to_json({"figures": figures, "evaluation": self}, indent=1) + "\n"
 
 
+def rate_text(count: int, of: int, interval: tuple[float, float]) -> str:
+    """A success rate with its interval, such as ``7 of 10 = 70% [40%, 89%]``."""
+    rate = f"{count / of:.0%}" if of else "-"
+    return f"{count} of {of} = {rate} [{interval[0]:.0%}, {interval[1]:.0%}]"
+
+
 def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evaluation:
     """Put together what the ledger of an evaluation holds.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nimbus.runner.evaluation.compare import Comparison, pair
-from nimbus.runner.evaluation.results import MOST_FAULTS, Evaluation
+from nimbus.runner.evaluation.results import MOST_FAULTS, Evaluation, rate_text
 
 _SHOWN = 12
 """Lines of a list at most."""
@@ -13,11 +13,9 @@ _SHOWN = 12
 
 def lines_of(evaluation: Evaluation) -> Iterator[str]:
     """Lines of the results: rate with its interval, reasons, kinds, faults."""
-    low, high = evaluation.interval
-    count, tried = evaluation.success_count, len(evaluation.judged)
-    rate = f"{count / tried:.0%}" if tried else "-"
+    rate = rate_text(evaluation.success_count, len(evaluation.judged), evaluation.interval)
     where = f"{evaluation.split} layouts of seed {evaluation.seed}"
-    yield f"{evaluation.task}: {count} of {tried} = {rate} [{low:.0%}, {high:.0%}] on {where}"
+    yield f"{evaluation.task}: {rate} on {where}"
     yield f"policy {evaluation.policy}, {evaluation.execute} actions an answer, at most {evaluation.limit} steps"
     if reasons := evaluation.reasons():
         yield "failures:"

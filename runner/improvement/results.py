@@ -8,6 +8,7 @@ from pathlib import Path
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.evaluation.results import rate_text, read_evaluation
 from nimbus.runner.improvement.learner import read_record
 from nimbus.runner.improvement.loop import Improvement, LoopSettings
 from nimbus.runner.improvement.times import ROLE_NAMES, RoleTimes, read_times
@@ -63,8 +64,6 @@ def summarize(loop: Improvement) -> ImprovementResults:
 
 
 def _round(loop: Improvement, version: int, *, is_evaluated: bool) -> RoundResult:
-    from nimbus.runner.evaluation.results import read_evaluation
-
     record = read_record(loop, version)
     base = RoundResult(round=version, policy=record.policy, sources=record.rounds[version])
     if not is_evaluated or not loop.settings.layouts:
@@ -91,8 +90,7 @@ def lines_of(found: ImprovementResults) -> list[str]:
     lines = [f"{Path(found.settings.task).stem}: {found.settings.objective}, staleness {found.settings.staleness}"]
     for one in found.rounds:
         learned = ", ".join(f"{count} {name}" for name, count in one.sources.items()) or "nothing new"
-        low, high = one.interval
-        rate = f"{one.success} of {one.of} = {one.rate:.0%} [{low:.0%}, {high:.0%}]" if one.of else "not evaluated"
+        rate = rate_text(one.success, one.of, one.interval) if one.of else "not evaluated"
         lines.append(f"round {one.round}: {rate}, from {learned}; policy {one.policy}")
     for name, times in found.times.items():
         parts = f"{times.working:.0f} s at work, {times.evaluating:.0f} s evaluating, {times.waiting:.0f} s waiting"

@@ -15,6 +15,8 @@ from nimbus.datagen.episode.trajectory import Reason
 
 DEFAULT_LIMIT = 200
 """Steps of an episode at most, where neither the policy nor its demonstrations state a length."""
+TIMES_LONGEST = 2
+"""Steps that an episode of a policy may take, in lengths of the longest demonstration."""
 
 
 class PolicyFault(Exception):

@@ -13,8 +13,9 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit
+from nimbus.datagen.policies.policy import TIMES_LONGEST
 from nimbus.datagen.policies.state_policy import StatePolicy, state_vector
-from nimbus.datagen.policies.trained_policy import TIMES_LONGEST, TrainedSettings, write_policy
+from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info

@@ -19,7 +19,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.policies.policy import Policy, PolicyTask
+from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask
 from nimbus.datagen.store.info import read_info
 
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
@@ -35,10 +35,6 @@ def make_policy():
     """Load the weights that lie beside this file."""
     return {name}(Path(__file__).parent)
 '''
-
-
-TIMES_LONGEST = 2
-"""Steps that an episode of a policy may take, in lengths of the longest demonstration."""
 
 
 @dataclass(frozen=True, kw_only=True)
